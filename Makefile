@@ -89,7 +89,7 @@ tvm-suite: setup
 
 docs: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[docs]'
-	@$(BIN)/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo build/docs/index.html
 
 bench-text: setup

@@ -10,12 +10,14 @@ from pygments.lexer import Lexer
 from pygments.token import (
     Comment,
     Error,
+    Generic,
     Keyword,
     Name,
     Number,
     Operator,
     Punctuation,
     String,
+    Text,
     Whitespace,
 )
 
@@ -87,6 +89,16 @@ def _pieces(token: Token, behind: str) -> Iterator[Piece]:
         yield _KINDS[kind] if text not in ("%", "@") else Error, text
 
 
+#: A message's first line; a line of an excerpt; its marks; what follows it.
+_MESSAGE = re.compile(r"(?:(?P<place>[^\s:]+:\d+:\d+): )?(?P<kind>(?:error|warning|note)\[R\d{4}\])(?P<title>:.*\n?)")
+_EXCERPT = re.compile(r"(?P<gutter> *\d+ \| ?)(?P<text>.*\n?)")
+_MARKS = re.compile(r"(?P<gutter> +\| ?)(?P<marks> *[-^~+]+.*\n?)")
+_REMARK = re.compile(r"(?P<kind>  = (?:note|help):|  in \S+:\d+:\d+:|  \.\.\.)(?P<text>.*\n?)")
+#: A line of an output that is Relay text.
+_RELAY = re.compile(r"\s*(?:#\[version|#\[metadata\]|def @|fn\b|let %|%[\w.]+ = |type \w|//|[})]|(?:nn|qnn)\.)|  +\S")
+_PROMPTS = ("$ ", "relay> ", "  ...> ", ">>> ")
+
+
 class RelayLexer(Lexer):
     """Relay, the text language of TVM's and relaylang's programs."""
 
@@ -109,3 +121,51 @@ class RelayLexer(Lexer):
                 at += len(piece)
         if at < len(text):
             yield at, Whitespace, text[at:]
+
+
+class RelayConsoleLexer(Lexer):
+    """A terminal with calls of relay: commands behind `$ `, diagnostics, Relay text.
+
+    The lexer that Pygments has for terminals takes `%0 = ...` and `#[version ...]` for prompts.
+    """
+
+    name = "Relay console"
+    url = "https://tvm.apache.org"
+    aliases: ClassVar[list[str]] = ["relay-console"]
+
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, Any, str]]:
+        """Each piece of the text with its offset and kind."""
+        at = 0
+        for line in text.splitlines(keepends=True):
+            for kind, piece in self._line(line):
+                if piece:
+                    yield at, kind, piece
+                    at += len(piece)
+
+    def _line(self, line: str) -> Iterator[Piece]:
+        prompt = next((p for p in _PROMPTS if line.startswith(p)), None)
+        if prompt == "$ ":
+            yield Generic.Prompt, prompt
+            command, space, rest = line[len(prompt) :].partition(" ")
+            yield from ((Name.Builtin, command), (Text, space + rest))
+        elif prompt is not None:
+            yield Generic.Prompt, prompt
+            yield from _relay(line[len(prompt) :])
+        elif found := _MESSAGE.match(line):
+            yield from ((Generic.Output, found["place"] or ""), (Generic.Output, ": " if found["place"] else ""))
+            yield from ((Generic.Error, found["kind"]), (Generic.Strong, found["title"]))
+        elif found := _MARKS.match(line):
+            yield from ((Generic.Lineno, found["gutter"]), (Generic.Error, found["marks"]))
+        elif found := _EXCERPT.match(line):
+            yield Generic.Lineno, found["gutter"]
+            yield from _relay(found["text"])
+        elif found := _REMARK.match(line):
+            yield from ((Generic.Strong, found["kind"]), (Generic.Output, found["text"]))
+        elif _RELAY.match(line):
+            yield from _relay(line)
+        else:
+            yield Generic.Output, line
+
+
+def _relay(text: str) -> Iterator[Piece]:
+    return ((kind, piece) for _, kind, piece in RelayLexer().get_tokens_unprocessed(text))

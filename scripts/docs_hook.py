@@ -1,4 +1,4 @@
-"""Makes two pages for mkdocs: the operators from the registry, and the grammar from relay.lark."""
+"""Makes pages of operators and of the grammar for mkdocs, and prepares those of docs/."""
 
 from __future__ import annotations
 
@@ -20,20 +20,33 @@ def operators_page() -> str:
     for op in OPS.values():
         families.setdefault(_family(op), []).append(op)
     lines = ["# Operators", "", f"Relay has {len(OPS)} operators. `:doc NAME` in a session shows the same text.", ""]
-    for family in sorted(families):
+    order = sorted(families, key=lambda family: (family not in _FIRST, family))
+    for family in order:
+        links = " · ".join(f"[{op.name}](#{_anchor(op)})" for op in sorted(families[family], key=lambda o: o.name))
+        lines += [f"**{family}**: {links}", ""]
+    for family in order:
         lines += [f"## {family}", ""]
         for op in sorted(families[family], key=lambda o: o.name):
             lines += [*_operator(op), ""]
     return "\n".join(lines)
 
 
+#: The groups that most programs use.
+_PLAIN = "names without a dot"
+_FIRST = (_PLAIN, "nn", "qnn")
+
+
+def _anchor(op: Op) -> str:
+    return "op-" + op.name.replace(".", "-")
+
+
 def _family(op: Op) -> str:
     """The group of an operator: `nn.conv2d` belongs to nn, `add` to the names without a dot."""
-    return op.name.partition(".")[0] if "." in op.name else "names without a dot"
+    return op.name.partition(".")[0] if "." in op.name else _PLAIN
 
 
 def _operator(op: Op) -> list[str]:
-    lines = [f"### {op.name}", "", "```text", f"{op.name}({', '.join(parameters(op))})", "```", ""]
+    lines = [f"### {op.name} {{ #{_anchor(op)} }}", "", "```relay", f"{op.name}({', '.join(parameters(op))})", "```", ""]
     said = " ".join(s for s in (op.doc, type_rule(op)) if s)
     if said:
         lines += [said.replace("<", "&lt;"), ""]
@@ -70,5 +83,40 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Replace links to files outside of docs/ by their names, because the built pages stand alone."""
-    return re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", r"\1 (`\2`)", markdown)
+    """Prepare a page of docs/ for the site: its links, its code blocks, its measured tables."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]  # the first page has its own links, and pictures that want room
+    markdown = _TABLE.sub(lambda found: _measured(found[1], found[2]), markdown)
+    # the built pages stand alone, so that links out of docs/ become names
+    markdown = re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", r"\1 (`\2`)", markdown)
+    markdown = markdown.replace("```console\n", "```relay-console\n")
+    return _INDENTED.sub(lambda found: found[1] + _fenced(found[2]), markdown)
+
+
+_TABLE = re.compile(r"<!-- measured: (\S+) (.+) -->")
+#: A block of code by its indent, behind a paragraph that is no item of a list.
+_INDENTED = re.compile(r"(^(?![ \t]|[-*] |\d+\. )[^\n]*\n\n)((?:    [^\n]*\n|\n(?=    ))+)", re.M)
+#: The language of a block without one, by its lines; the first that fits.
+_LANGUAGES = {
+    "diff": re.compile(r"^@@ ", re.M),
+    "relay-console": re.compile(r"^\$ |error\[R|warning\[R", re.M),
+    "relay": re.compile(r'^\s*(?:#\[version|def @|fn \(|let %|%\w+ = |type \w+ ?[={\[]|import "|// [A-Z]+:)', re.M),
+    "python": re.compile(r"^(?:import|from|def|class|with|@)\b|\brelay\.\w+\(", re.M),
+    "sh": re.compile(r"^(?:relay|pip|make|python|cmake|ninja|cc|[A-Z_]+=\S+) ", re.M),
+}
+
+
+def _fenced(block: str) -> str:
+    text = "\n".join(line[4:] for line in block.rstrip().split("\n"))
+    language = next((name for name, lines in _LANGUAGES.items() if lines.search(text)), "text")
+    return f"```{language}\n{text}\n```\n"
+
+
+def _measured(file: str, heading: str) -> str:
+    """The first table below a heading of a file of benchmarks/results."""
+    text = (ROOT / "benchmarks" / "results" / file).read_text(encoding="utf-8")
+    _, found, rest = text.partition(f"# {heading}\n")
+    table = re.search(r"^\|.*?(?=\n\n|\Z)", rest, re.M | re.S)
+    if not found or table is None:
+        raise ValueError(f"benchmarks/results/{file} has no table below {heading!r}")
+    return table[0].rstrip()

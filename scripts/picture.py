@@ -1,6 +1,8 @@
-"""Writes docs/session.svg, the picture in README: a terminal with real calls of `relay`.
+"""Writes the pictures of README and of the docs' first page.
 
     python scripts/picture.py
+
+docs/session.svg is a terminal with real calls of `relay`, docs/graph.svg the graph of a network.
 
 The picture has a background of its own, so that it is readable on light and dark pages.
 """
@@ -14,10 +16,15 @@ import tempfile
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+import relaylang as relay
 from relaylang.diagnostics.html import Run, runs
+from relaylang.viz import as_svg, graph_of
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "session.svg"
+GRAPH = ROOT / "docs" / "graph.svg"
+#: The network in the graph.
+NETWORK = ROOT / "examples" / "convnet.relay"
 
 FILES = {
     "typo.relay": """#[version = "0.0.5"]
@@ -109,6 +116,13 @@ def picture(lines: list[list[Run]]) -> str:
     return "\n".join([*out, "</g>", "</svg>", ""])
 
 
+def graph() -> str:
+    """The graph of the network as SVG."""
+    module = relay.transform.InferType()(relay.parse(NETWORK.read_text(encoding="utf-8")))
+    return as_svg(graph_of(module))
+
+
 if __name__ == "__main__":
     TARGET.write_text(picture(session()), encoding="utf-8")
-    print(TARGET.relative_to(ROOT))
+    GRAPH.write_text(graph(), encoding="utf-8")
+    print(TARGET.relative_to(ROOT), GRAPH.relative_to(ROOT))

@@ -95,11 +95,12 @@ def test_links_go_somewhere(page: Path) -> None:
 
 
 @pytest.mark.sweep
-def test_the_pages_are_built_and_need_no_network(tmp_path: Path) -> None:
-    pytest.importorskip("mkdocs", reason="pip install 'relaylang[docs]'")
+def test_the_pages_are_built_and_need_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("material", reason="pip install 'relaylang[docs]'")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
+    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
     build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path / "site")))
     for page in (tmp_path / "site").glob("*.html"):
         text = page.read_text(encoding="utf-8")
@@ -108,10 +109,17 @@ def test_the_pages_are_built_and_need_no_network(tmp_path: Path) -> None:
             assert "stylesheet" not in link or not re.search(r'href="(?:https?:)?//', link), link
     reference = (tmp_path / "site/operators.html").read_text(encoding="utf-8")
     for name in OPS:
-        assert f">{name}</h3>" in reference
+        anchor = "op-" + name.replace(".", "-")
+        assert f'<h3 id="{anchor}">{name}<' in reference and f'<a href="#{anchor}">{name}</a>' in reference
     assert "nn.conv2d" in reference and "default [1, 1]" in reference
     assert "LOCAL" in (tmp_path / "site/grammar.html").read_text(encoding="utf-8")
     index = json.loads((tmp_path / "site/search/search_index.json").read_text(encoding="utf-8"))
+    assert {"data", "nn.dense"} <= {w for d in index["docs"] if d["title"] == "nn.dense" for w in re.split(r"[(,\s]+", d["text"])}
+    tutorial = (tmp_path / "site/tutorial.html").read_text(encoding="utf-8")
+    assert '<span class="gp">$ </span>' in tutorial and '<span class="gp">%' not in tutorial
+    assert '<span class="cp">#[version' in tutorial and '<span class="gr">error[R0202]</span>' in tutorial
+    beside = (tmp_path / "site/beside_tvm.html").read_text(encoding="utf-8")
+    assert beside.count("<table>") >= 8 and "measured:" not in beside
     assert "dense" in re.split(index["config"]["separator"], "nn.dense(data, weight)")
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from pygments.lexers import get_lexer_by_name
-from pygments.token import Comment, Error, Keyword, Name, Number, String
+from pygments.token import Comment, Error, Generic, Keyword, Name, Number, String
 
-from relaylang.repl.lexer import RelayLexer
+from relaylang.repl.lexer import RelayConsoleLexer, RelayLexer
 from tests.shared import FRAGMENTS, ROOT, golden
 
 FILES = (
@@ -56,3 +56,28 @@ def test_an_unfinished_text_ends() -> None:
 
 def test_registered_with_pygments() -> None:
     assert isinstance(get_lexer_by_name("relay"), RelayLexer)
+
+
+CONSOLE = """$ relay check a.relay
+a.relay:3:18: error[R0203]: `nn.softmax` has no attribute `axes`
+    3 |   nn.softmax(%x, axes=1)
+      |                  ^^^^ not known here
+  = help: did you mean `axis`?
+#[version = "0.0.5"]
+%0 = add(%x, 1f);
+5 passed
+relay> %0
+"""
+
+
+def test_a_terminal_has_prompts_messages_and_relay_text() -> None:
+    tokens = list(RelayConsoleLexer(stripnl=False).get_tokens(CONSOLE))
+    assert "".join(value for _, value in tokens) == CONSOLE
+    assert [value for kind, value in tokens if kind is Generic.Prompt] == ["$ ", "relay> "]
+    assert [value for kind, value in tokens if kind is Generic.Error] == [
+        "error[R0203]",
+        "                 ^^^^ not known here\n",
+    ]
+    assert [value for kind, value in tokens if kind is Name.Variable] == ["%x", "%0", "%x", "%0"]
+    assert [value for kind, value in tokens if kind is Comment.Preproc] == ['#[version = "0.0.5"]']
+    assert (Generic.Output, "5 passed\n") in tokens
