@@ -32,6 +32,7 @@ HEATS = 5
 #: Widths of letters, in pixels, at the sizes in which titles and rows are drawn.
 TITLE = 6.9
 ROW = 7.0
+PROSE = 5.9
 LINE = 15
 HEAD = 24
 
@@ -198,7 +199,7 @@ class _Sheets:
                 box.edges.append(Edge(at, operand.path, operand.inside, operand.change))
             else:
                 row = self.graph.nodes[source]
-                style = operand.change or row.change
+                style = operand.change or (row.change if row.kind == "const" else "")
                 box.rows.append(Row(_ending(SIGNS.get(style, "") + row.label + operand.path), row.shape, source, style))
         inside = any(i in self.changed for i in node.inner)
         box.change = box.change or ("changed" if any(r.style for r in box.rows) else "inside" if inside else "")
@@ -214,7 +215,7 @@ class _Sheets:
             box.rows.append(Row(time_text(box.seconds), f"{100 * box.seconds / self.whole:.1f} %", style="time"))
         node = self.graph.nodes[box.node]
         box.rows += [Row(cut(text, _MOST_NOTE), style="reason") for name, text in node.notes if name == REASON]
-        rows = max((ROW * (len(r.name) + len(r.shape) + 2) for r in box.rows), default=0)
+        rows = max((_letter(r) * (len(r.name) + len(r.shape) + 2) for r in box.rows), default=0)
         box.w = round(max(56.0, TITLE * len(box.title) + 20 + 16 * bool(box.inner), rows + 16))
         box.h = HEAD + (LINE * len(box.rows) + 4 if box.rows else 0)
         sheet.boxes.append(box)
@@ -293,7 +294,8 @@ class _Sheets:
                 source = operand.source
                 if source in own:
                     fits = not operand.path and self._as_weight(self.graph.nodes[id_], number, found[0].source, operand.inside)
-                    vector = self.graph.nodes[source].rank == 1 and source != params[0] and self.graph.nodes[id_].kind == "op"
+                    of_call = self.graph.nodes[id_].kind in ("op", "call")
+                    vector = self.graph.nodes[source].rank == 1 and source != params[0] and of_call
                     (weights if fits or vector else other).add(source)
         return weights - other
 
@@ -323,6 +325,11 @@ def edge_change(node: Node, number: int) -> str:
     if node.change == "removed" or number >= len(node.taken):
         return "removed"
     return "added" if node.change == "added" or number in node.fresh else ""
+
+
+def _letter(row: Row) -> float:
+    """The width of a row's letters: prose has narrower ones than names with digits."""
+    return PROSE if row.style == "reason" else ROW
 
 
 def time_text(seconds: float) -> str:

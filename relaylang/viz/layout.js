@@ -159,10 +159,11 @@ function layout() {
         if (net.fromBox) state.labels.push({ text: NODES[from.box.node].shape.replace(/^\(.*/, ""), x: x + net.x + 4, y: begin + 11, cls: "shape" });
         if (net.fromSide) begin = track;
         net.ends.forEach(([ex, user], i) => {
-          let end, change = sheet.changes[net.source] || "";
+          let end, under = 0, change = sheet.changes[net.source] || "";
           if (user >= 0) {
             const pill = plan.pills(user, net.source).find((p) => p[0] === ex), edges = mine[user].box.edges.filter((e) => e[0] === net.source);
             end = mine[user].y + pill[1];
+            under = pill[1] ? mine[user].y : 0;
             change = edges[0][3];
             state.labels.push({ text: (edges.find((e) => e[1]) || [])[1] || "", x: x + ex + 6, y: mine[user].y - 3, cls: "path" });
           } else if (net.toSide && i === net.ends.length - 1) {
@@ -170,7 +171,7 @@ function layout() {
             const leaves = plan.found[last].find((n) => n.source === net.source && n.fromSide);
             end = y + plan.tops[last] + plan.heights[last] + ABOVE + TRACK * leaves.track;
           } else end = y + plan.tops[r + 1] + plan.heights[r + 1];
-          state.lines.push({ from: from.key, to: user >= 0 ? mine[user].key : "", x0: x + net.x, y0: begin, track, x1: x + ex, y1: end, change });
+          state.lines.push({ from: from.key, to: user >= 0 ? mine[user].key : "", x0: x + net.x, y0: begin, track, x1: x + ex, y1: end, change, under });
         });
       }
     });

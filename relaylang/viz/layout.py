@@ -160,29 +160,49 @@ class _Placement:
         return total
 
     def place(self) -> None:
+        above, below = self._shares()
         for row in self.rows:
             self._settle(row, lambda item: (0.0, 1.0))
         for sweep in range(2 * _SWEEPS):
-            down = sweep % 2 == 0
-            for row in self.rows if down else reversed(self.rows):
-                self._settle(row, self._wish(self.up if down else self.down))
+            if sweep % 2 == 0:
+                for row in self.rows:
+                    self._settle(row, self._wish([(self.up, above)], below))
+            else:
+                for row in reversed(self.rows):
+                    self._settle(row, self._wish([(self.down, below)], above))
+        either = [min(a, b) for a, b in zip(above, below)]
         for row in self.rows:
-            self._settle(row, self._wish(self.up, self.down))
+            self._settle(row, self._wish([(self.up, above), (self.down, below)], either))
         self._straighten()
 
-    def _wish(self, *near: Sequence[Sequence[int]]) -> Callable[[int], tuple[float, float]]:
-        """Where an item would stand for its neighbours' sake, and how much that counts. Lanes want to be straight."""
+    def _shares(self) -> tuple[list[float], list[float]]:
+        """How much of the ranks above an item, and of those below, its longest ways pass: 1 for the main way."""
+        above, below = [0.0] * len(self.widths), [0.0] * len(self.widths)
+        for rows, near, share in ((self.rows, self.up, above), (self.rows[::-1], self.down, below)):
+            steps = [0] * len(self.widths)
+            for rank, row in enumerate(rows):
+                for item in row:
+                    steps[item] = max((steps[n] + 1 for n in near[item]), default=0)
+                    share[item] = (1 + steps[item]) / (1 + rank)
+        return above, below
+
+    def _wish(
+        self, sides: Sequence[tuple[Sequence[Sequence[int]], Sequence[float]]], weights: Sequence[float]
+    ) -> Callable[[int], tuple[float, float]]:
+        """Where an item would stand for its neighbours' sake, and how much that counts. Lanes want to be straight.
+
+        The neighbours of the main way count, not those at the end of short ways. Items with many others behind them count
+        more than those that can move freely: `weights` are the shares of the ranks behind them.
+        """
 
         def wish(item: int) -> tuple[float, float]:
-            # a box at the end of a way follows its neighbour, which does not follow it
-            found = [self.xs[n] for side in near for n in side[item] if side[n]]
-            found = found or [self.xs[n] for side in near for n in side[item]]
+            found = []
+            for near, share in sides:
+                most = max((share[n] for n in near[item]), default=0.0)
+                found += [self.xs[n] for n in near[item] if share[n] > most / 2]
             if not found:
                 return self.xs[item], 0.1
-            if item >= self.count:
-                return float(median(found)), 4.0
-            # a box at the end of a way makes room for the others
-            return float(median(found)), float(len(found)) if self.up[item] and self.down[item] else 0.05
+            return float(median(found)), 4.0 if item >= self.count else len(found) * weights[item] ** 3
 
         return wish
 
@@ -214,9 +234,22 @@ class _Placement:
     def _room(self, item: int) -> tuple[float, float]:
         """Between which places an item may stand, as its neighbours in the rank stand now."""
         row, i = self.at[item]
-        low = self.xs[row[i - 1]] + self._apart(row[i - 1], item) if i else float("-inf")
-        high = self.xs[row[i + 1]] - self._apart(item, row[i + 1]) if i + 1 < len(row) else float("inf")
+        before = i and not (i == 1 and self._at_end(row[0]))
+        behind = i + 1 < len(row) and not (i + 2 == len(row) and self._at_end(row[-1]))
+        low = self.xs[row[i - 1]] + self._apart(row[i - 1], item) if before else float("-inf")
+        high = self.xs[row[i + 1]] - self._apart(item, row[i + 1]) if behind else float("inf")
         return low, high
+
+    def _at_end(self, item: int) -> bool:
+        """Whether a box has edges at one side only. At the edge of its rank it makes room for the others."""
+        return not self.up[item] or not self.down[item]
+
+    def _push(self, row: list[int]) -> None:
+        """Move the ends of a rank outwards, where others came too near."""
+        for end, other in ((row[0], row[1]), (row[-1], row[-2])) if len(row) > 1 else ():
+            if self._at_end(end):
+                space = self._apart(end, other)
+                self.xs[end] = min(self.xs[end], self.xs[other] - space) if end == row[0] else max(self.xs[end], self.xs[other] + space)
 
     def _straighten(self) -> None:
         """Make straight lines of lanes, and of short ways from box to box, where there is room."""
@@ -238,6 +271,8 @@ class _Placement:
             for row in rows:
                 for item in row:
                     self._snap(item, near[item])
+        for row in self.rows:
+            self._push(row)
 
     def _snap(self, item: int, near: list[int]) -> None:
         if item < self.count and len(near) == 1:

@@ -1,8 +1,10 @@
 function path(l) {
-  const bend = Math.min(ROUND, Math.abs(l.x1 - l.x0) / 2, Math.abs(l.track - l.y0), Math.abs(l.y1 - l.track));
-  if (bend < 0.5) return `M${l.x0},${l.y0}V${l.track}H${l.x1}V${l.y1}`;
-  const to = l.x1 > l.x0 ? bend : -bend, down = l.y1 >= l.track ? bend : -bend, drop = l.track >= l.y0 ? bend : -bend;
-  return `M${l.x0},${l.y0}V${l.track - drop}q0,${drop} ${to},${drop}H${l.x1 - to}q${to},0 ${to},${down}V${l.y1}`;
+  // a line into an unfolded box goes on under its head
+  const last = l.under ? `V${l.under}M${l.x1},${l.under + HEAD}V${l.y1}` : `V${l.y1}`, y1 = l.under || l.y1;
+  const bend = Math.min(ROUND, Math.abs(l.x1 - l.x0) / 2, Math.abs(l.track - l.y0), Math.abs(y1 - l.track));
+  if (bend < 0.5) return `M${l.x0},${l.y0}V${l.track}H${l.x1}${last}`;
+  const to = l.x1 > l.x0 ? bend : -bend, down = y1 >= l.track ? bend : -bend, drop = l.track >= l.y0 ? bend : -bend;
+  return `M${l.x0},${l.y0}V${l.track - drop}q0,${drop} ${to},${drop}H${l.x1 - to}q${to},0 ${to},${down}${last}`;
 }
 function drawnBox(it, found) {
   const { box, w, h } = it, inside = box.inner.length > 0;

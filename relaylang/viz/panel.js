@@ -1,4 +1,4 @@
-const MOST_LISTED = 40, SIGNED = new Set(["added", "removed", "changed"]), REASON = "stays because";
+const MOST_LISTED = 15, SIGNED = new Set(["added", "removed", "changed"]), REASON = "stays because";
 function add(tag, text, to, cls) {
   const e = document.createElement(tag);
   e.textContent = text;
@@ -69,8 +69,9 @@ function overview(panel) {
   list(`time: ${timeText(whole)}`, spent, (it) => `${timeText(it.n.seconds)}  ${(100 * it.n.seconds / whole).toFixed(1)} %`);
   for (const change of ["added", "removed", "changed"])
     list(change, all.filter((it) => it.b.change === change), (it) => it.n.notes.map((row) => row.join(" ")).join(", ") || it.n.shape);
-  const reasons = new Map();
+  const reasons = new Map(), calls = all.filter((it) => it.n.kind === "op" && !it.b.inner.length), gone = calls.filter((it) => it.b.target);
   for (const it of all) for (const [name, text] of it.n.notes) if (name === REASON) reasons.set(text, [...(reasons.get(text) || []), it]);
+  if (reasons.size) add("h2", `${gone.length} of ${calls.length} calls go to ${STEP.targets.join(", ")}`, panel);
   for (const [text, items] of [...reasons].sort((a, b) => b[1].length - a[1].length)) list(`${items.length} stay: ${text}`, items, (it) => it.n.shape);
 }
 function show() {

@@ -6,7 +6,9 @@ Attributes, shapes and weights may differ. The work grows linearly with the node
 
 from __future__ import annotations
 
-from relaylang.viz.boxes import operators_text
+from collections.abc import Sequence
+
+from relaylang.viz.boxes import inner_first, operators_text
 from relaylang.viz.graph import Graph, Group, Node
 
 #: The longest sequence of pieces that is looked for, and the fewest calls of a part that folds.
@@ -21,9 +23,10 @@ def fold_repeats(graph: Graph) -> Graph:
     last = _last_users(graph)
     # parameters that are no weights: where several nodes take one, it is a value that goes on between them
     data = {n.inputs[0] for n in graph.nodes if n.inputs and graph.nodes[n.inputs[0]].kind == "var"}
+    texts = _Texts(graph)
     for group, members in list(zip(graph.groups, graph.members())):
         pieces = _pieces([n for n in members if n.kind not in _LEAVES], last, data)
-        for begin, period, count in _runs(_texts(pieces)):
+        for begin, period, count in _runs([texts.number(p) for p in pieces]):
             starts = range(begin, begin + count * period, period)
             parts = [[n for piece in pieces[s : s + period] for n in piece] for s in starts]
             if sum(n.kind not in ("item", "tuple") for n in parts[0]) >= _FEWEST:
@@ -61,18 +64,24 @@ def _pieces(nodes: list[Node], last: list[float], data: set[int]) -> list[list[N
     return [p for p in pieces if p]
 
 
-def _texts(pieces: list[list[Node]]) -> list[int]:
-    """A number for each piece; pieces with the same operators and edges have the same number."""
-    numbers: dict[tuple[object, ...], int] = {}
-    found = []
-    for piece in pieces:
-        rows = []
-        place = {n.id: i for i, n in enumerate(piece)}
-        for node in piece:
-            way = [place.get(i, -1) for i in node.inputs]
-            rows.append((node.kind, node.label, node.change, node.target, tuple(node.inner), *way))
-        found.append(numbers.setdefault(tuple(rows), len(numbers)))
-    return found
+class _Texts:
+    """Numbers for sequences of nodes. Those with the same operators and edges, also inside, have the same number."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.numbers: dict[tuple[object, ...], int] = {}
+        self.inner: dict[int, object] = {g.id: g.label for g in graph.groups}
+        members = graph.members()
+        for group in inner_first(graph, members):
+            made = graph.groups[group]
+            self.inner[group] = (made.kind, made.target, self.number([n for n in members[group] if n.kind not in _LEAVES]))
+
+    def number(self, nodes: Sequence[Node]) -> int:
+        place = {n.id: i for i, n in enumerate(nodes)}
+        rows = [
+            (n.kind, n.label, n.change, n.target, *(self.inner[i] for i in n.inner), *(place.get(i, -1) for i in n.inputs))
+            for n in nodes
+        ]
+        return self.numbers.setdefault(tuple(rows), len(self.numbers))
 
 
 def _runs(texts: list[int]) -> list[tuple[int, int, int]]:

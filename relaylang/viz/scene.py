@@ -36,12 +36,16 @@ class Placed:
 
 @dataclass
 class Line:
-    """A part of an edge, from one box towards another: the lane's end where `end` is "". `change` is the edge's."""
+    """A part of an edge, from one box towards another: the lane's end where `end` is "". `change` is the edge's.
+
+    `under` is the upper edge of an unfolded box, under whose head the line goes on to a pill; 0 for none.
+    """
 
     start: str
     end: str
     points: list[tuple[float, float]]
     change: str = ""
+    under: float = 0.0
 
 
 @dataclass
@@ -213,8 +217,9 @@ def _lines(
                     change = lanes[net.source]
                     if net.to_side and i == len(net.ends) - 1:
                         end = _side_end(plan, found, net.source, top)
+                under = corners[user][1] if user >= 0 and boxes[user].open and end > corners[user][1] else 0.0
                 points = [(left + net.x, begin), (left + net.x, track), (left + x, track), (left + x, end)]
-                scene.lines.append(Line(start, goal, points, change))
+                scene.lines.append(Line(start, goal, points, change, under))
 
 
 def lane_changes(sheet: Sheet) -> list[str]:

@@ -27,8 +27,8 @@ COLOURS = {
     "data": ("#4f7a85", "#3d616a"), "control": ("#5b6470", "#474e58"), "call": ("#56657a", "#434f61"),
     "other": ("#6b6b6b", "#525252"), "var": ("#e3efe6", "#27402f"),
     "added": ("#1e8e3e", "#34a853"), "removed": ("#d93025", "#f28b82"), "changed": ("#e8a100", "#fdd663"),
-    "target0": ("#12a4a4", "#26c6c6"), "target1": ("#c2418f", "#e06ab4"), "target2": ("#7cb342", "#9ccc65"),
-    "target3": ("#5e5ce6", "#8e8cf0"), "same": ("#9aa0a8", "#4d5158"),
+    "target0": ("#0d8787", "#0f8b8b"), "target1": ("#b13a82", "#a83a7c"), "target2": ("#557f26", "#5d8a2b"),
+    "target3": ("#5351cf", "#5f5dd0"), "same": ("#9aa0a8", "#4d5158"),
     "heat1": ("#fff6d6", "#3a3320"), "heat2": ("#ffe6a1", "#57441c"), "heat3": ("#ffcb73", "#7a5215"),
     "heat4": ("#ff9f56", "#a2560f"), "heat5": ("#f9633f", "#c4401c"),
 }  # fmt: skip
@@ -129,22 +129,27 @@ def _label(label: Label) -> str:
 def _line(line: Line) -> str:
     x, y = line.points[-1]
     change = f" {line.change}".rstrip()
-    parts = [f'<path class="line{change}" d="{rounded(line.points)}"/>']
+    parts = [f'<path class="line{change}" d="{rounded(line.points, line.under)}"/>']
     if line.end:
         parts.append(f'<path class="tip{change}" d="M{x:.1f},{y:.1f}l-3.5,-7h7z"/>')
     return "".join(parts)
 
 
-def rounded(points: Sequence[tuple[float, float]]) -> str:
-    """The path through four points of which the middle two have one height, with round corners."""
+def rounded(points: Sequence[tuple[float, float]], under: float = 0.0) -> str:
+    """The path through four points of which the middle two have one height, with round corners.
+
+    `under` is the upper edge of a box's head that hides a part of the end; 0 for none.
+    """
     (x0, y0), (_, track), (x1, _), (_, y1) = points
+    last = f"V{under:.1f}M{x1:.1f},{under + HEAD:.1f}V{y1:.1f}" if under else f"V{y1:.1f}"
+    y1 = under or y1
     bend = min(_ROUND, abs(x1 - x0) / 2, abs(track - y0), abs(y1 - track))
     if bend < 0.5:
-        return f"M{x0:.1f},{y0:.1f}V{track:.1f}H{x1:.1f}V{y1:.1f}"
+        return f"M{x0:.1f},{y0:.1f}V{track:.1f}H{x1:.1f}{last}"
     to = bend if x1 > x0 else -bend
     down = bend if y1 >= track else -bend
     drop = bend if track >= y0 else -bend
     return (
         f"M{x0:.1f},{y0:.1f}V{track - drop:.1f}q0,{drop:.1f} {to:.1f},{drop:.1f}"
-        f"H{x1 - to:.1f}q{to:.1f},0 {to:.1f},{down:.1f}V{y1:.1f}"
+        f"H{x1 - to:.1f}q{to:.1f},0 {to:.1f},{down:.1f}{last}"
     )
