@@ -2,16 +2,19 @@
 
 The ranks are the longest ways from the inputs. An edge that spans ranks passes each of them in a lane between the boxes.
 An edge over many ranks runs at the drawing's side. Between two ranks lies a channel without boxes; all horizontal parts
-of edges lie in channels. Therefore no edge crosses a box. The method is Sugiyama's, with least squares for the places.
+of edges lie in channels. Therefore no edge crosses a box. The method is Sugiyama's. Boxes of a main way and lanes stand
+in straight columns.
 
 Work grows linearly with boxes and edges: a value has one lane, however many users it has.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import pairwise
 from statistics import median
 
 #: The space between two boxes of a rank, and around a lane.
@@ -19,9 +22,7 @@ GAP = 26.0
 LANE_GAP = 12.0
 #: A longer edge runs at the drawing's side.
 _LONGEST = 16
-_SWEEPS = 5
-#: A box this near to the line of the one above it goes there.
-_SNAP = 48.0
+_SWEEPS = 10
 
 
 @dataclass
@@ -125,7 +126,7 @@ class _Placement:
             number(row)
         best = [list(row) for row in self.rows]
         fewest = self.crossings()
-        for sweep in range(2 * _SWEEPS):
+        for sweep in range(_SWEEPS):
             if not fewest:
                 break
             near = self.up if sweep % 2 == 0 else self.down
@@ -160,125 +161,104 @@ class _Placement:
         return total
 
     def place(self) -> None:
-        above, below = self._shares()
+        """Give the items of a column one place: near their neighbours above and below, and apart from those beside them."""
+        self.columns = self._columns()
+        column = self.column = [0] * len(self.widths)
+        for number, items in enumerate(self.columns):
+            for item in items:
+                column[item] = number
+        #: the neighbours in the rank, at the left and at the right, with the least distances
+        self.left: list[tuple[int, float] | None] = [None] * len(self.widths)
+        self.right: list[tuple[int, float] | None] = [None] * len(self.widths)
         for row in self.rows:
-            self._settle(row, lambda item: (0.0, 1.0))
-        for sweep in range(2 * _SWEEPS):
-            if sweep % 2 == 0:
-                for row in self.rows:
-                    self._settle(row, self._wish([(self.up, above)], below))
-            else:
-                for row in reversed(self.rows):
-                    self._settle(row, self._wish([(self.down, below)], above))
-        either = [min(a, b) for a, b in zip(above, below)]
-        for row in self.rows:
-            self._settle(row, self._wish([(self.up, above), (self.down, below)], either))
-        self._straighten()
+            for a, b in pairwise(row):
+                apart = (self.widths[a] + self.widths[b]) / 2 + (LANE_GAP if max(a, b) >= self.count else GAP)
+                self.left[b], self.right[a] = (a, apart), (b, apart)
+        order = self._from_left()
+        self._begin(order)
+        for sweep in range(_SWEEPS):
+            for number in order if sweep % 2 else reversed(order):
+                self._move(self.columns[number])
 
-    def _shares(self) -> tuple[list[float], list[float]]:
-        """How much of the ranks above an item, and of those below, its longest ways pass: 1 for the main way."""
-        above, below = [0.0] * len(self.widths), [0.0] * len(self.widths)
-        for rows, near, share in ((self.rows, self.up, above), (self.rows[::-1], self.down, below)):
-            steps = [0] * len(self.widths)
-            for rank, row in enumerate(rows):
-                for item in row:
-                    steps[item] = max((steps[n] + 1 for n in near[item]), default=0)
-                    share[item] = (1 + steps[item]) / (1 + rank)
-        return above, below
+    def _columns(self) -> list[list[int]]:
+        """The items from top to bottom that stand in one line: lanes, and boxes on the longest ways.
 
-    def _wish(
-        self, sides: Sequence[tuple[Sequence[Sequence[int]], Sequence[float]]], weights: Sequence[float]
-    ) -> Callable[[int], tuple[float, float]]:
-        """Where an item would stand for its neighbours' sake, and how much that counts. Lanes want to be straight.
-
-        The neighbours of the main way count, not those at the end of short ways. Items with many others behind them count
-        more than those that can move freely: `weights` are the shares of the ranks behind them.
+        The lines of two columns do not cross. Therefore one of them is left of the other wherever both have an item.
         """
+        above, below = self._steps()
+        up = [min(near, key=lambda n: (n >= self.count, -above[n]), default=-1) for near in self.up]
+        down = [min(near, key=lambda n: (n >= self.count, -below[n]), default=-1) for near in self.down]
+        follows = [-1] * len(self.widths)
+        led: set[int] = set()
+        for upper, lower in pairwise(self.rows):
+            places = {item: place for place, item in enumerate(lower)}
+            wanted = []
+            for place, item in enumerate(upper):
+                inner = [n for n in self.down[item] if item >= self.count <= n]
+                for n in inner or [down[item]] if down[item] >= 0 else []:
+                    if inner or up[n] == item:
+                        wanted.append((not inner, -above[item] - below[n], place, places[n], item, n))
+            taken: list[tuple[int, int]] = []
+            for _, _, place, end, item, n in sorted(wanted):
+                at = bisect_left(taken, (place, end))
+                if (at == 0 or taken[at - 1][1] < end) and (at == len(taken) or taken[at][1] > end):
+                    taken.insert(at, (place, end))
+                    follows[item] = n
+                    led.add(n)
+        columns = []
+        for item in range(len(self.widths)):
+            if item not in led:
+                columns.append([item])
+                while follows[columns[-1][-1]] >= 0:
+                    columns[-1].append(follows[columns[-1][-1]])
+        return columns
 
-        def wish(item: int) -> tuple[float, float]:
-            found = []
-            for near, share in sides:
-                most = max((share[n] for n in near[item]), default=0.0)
-                found += [self.xs[n] for n in near[item] if share[n] > most / 2]
-            if not found:
-                return self.xs[item], 0.1
-            return float(median(found)), 4.0 if item >= self.count else len(found) * weights[item] ** 3
-
-        return wish
-
-    def _apart(self, left: int, right: int) -> float:
-        gap = LANE_GAP if left >= self.count or right >= self.count else GAP
-        return (self.widths[left] + self.widths[right]) / 2 + gap
-
-    def _settle(self, row: list[int], wish: Callable[[int], tuple[float, float]]) -> None:
-        """Place a rank's items in order and apart, as near to their wishes as may be, by least squares."""
-        offset = 0.0
-        blocks: list[list[float]] = []  # sum of wishes, weight, first item's offset, number of items
-        offsets: list[float] = []
-        for number, item in enumerate(row):
-            if number:
-                offset += self._apart(row[number - 1], item)
-            offsets.append(offset)
-            want, weight = wish(item)
-            block = [(want - offset) * weight, weight, 1.0]
-            while blocks and blocks[-1][0] * block[1] > block[0] * blocks[-1][1]:
-                last = blocks.pop()
-                block = [last[0] + block[0], last[1] + block[1], last[2] + block[2]]
-            blocks.append(block)
-        number = 0
-        for total, weight, many in blocks:
-            for _ in range(int(many)):
-                self.xs[row[number]] = total / weight + offsets[number]
-                number += 1
-
-    def _room(self, item: int) -> tuple[float, float]:
-        """Between which places an item may stand, as its neighbours in the rank stand now."""
-        row, i = self.at[item]
-        before = i and not (i == 1 and self._at_end(row[0]))
-        behind = i + 1 < len(row) and not (i + 2 == len(row) and self._at_end(row[-1]))
-        low = self.xs[row[i - 1]] + self._apart(row[i - 1], item) if before else float("-inf")
-        high = self.xs[row[i + 1]] - self._apart(item, row[i + 1]) if behind else float("inf")
-        return low, high
-
-    def _at_end(self, item: int) -> bool:
-        """Whether a box has edges at one side only. At the edge of its rank it makes room for the others."""
-        return not self.up[item] or not self.down[item]
-
-    def _push(self, row: list[int]) -> None:
-        """Move the ends of a rank outwards, where others came too near."""
-        for end, other in ((row[0], row[1]), (row[-1], row[-2])) if len(row) > 1 else ():
-            if self._at_end(end):
-                space = self._apart(end, other)
-                self.xs[end] = min(self.xs[end], self.xs[other] - space) if end == row[0] else max(self.xs[end], self.xs[other] + space)
-
-    def _straighten(self) -> None:
-        """Make straight lines of lanes, and of short ways from box to box, where there is room."""
-        self.at = {item: (row, i) for row in self.rows for i, item in enumerate(row)}
-        for box, parts in self.parts.items():
-            ends = [self.xs[box], *(self.xs[d] for d in self.down[parts[-1]])]
-            first = 0
-            low, high = float("-inf"), float("inf")
-            for number, part in enumerate([*parts, -1]):
-                least, most = self._room(part) if part >= 0 else (float("inf"), float("-inf"))
-                if max(low, least) <= min(high, most):
-                    low, high = max(low, least), min(high, most)
-                    continue
-                wish = next((x for x in ends if low <= x <= high), median(self.xs[p] for p in parts[first:number] or parts))
-                for moved in parts[first:number]:
-                    self.xs[moved] = min(max(wish, low), high)
-                first, low, high = number, least, most
-        for rows, near in ((reversed(self.rows), self.down), (self.rows, self.up)):
+    def _steps(self) -> tuple[list[int], list[int]]:
+        """The lengths of the longest ways from above to each item, and from it downwards."""
+        above, below = [0] * len(self.widths), [0] * len(self.widths)
+        for rows, near, steps in ((self.rows, self.up, above), (self.rows[::-1], self.down, below)):
             for row in rows:
                 for item in row:
-                    self._snap(item, near[item])
-        for row in self.rows:
-            self._push(row)
+                    steps[item] = max((steps[n] + 1 for n in near[item]), default=0)
+        return above, below
 
-    def _snap(self, item: int, near: list[int]) -> None:
-        if item < self.count and len(near) == 1:
-            x = self.xs[near[0]]
-            low, high = self._room(item)
-            if abs(x - self.xs[item]) < _SNAP and low <= x <= high:
+    def _from_left(self) -> list[int]:
+        """The columns, each behind those at its left."""
+        waits = [sum(self.left[i] is not None for i in items) for items in self.columns]
+        order = [number for number, count in enumerate(waits) if not count]
+        for number in order:
+            for item in self.columns[number]:
+                beside = self.right[item]
+                if beside is not None:
+                    other = self.column[beside[0]]
+                    waits[other] -= 1
+                    if not waits[other]:
+                        order.append(other)
+        return order
+
+    def _begin(self, order: Sequence[int]) -> None:
+        """Place each column in the middle between its leftmost and its rightmost place."""
+        least, most = [0.0] * len(self.columns), [0.0] * len(self.columns)
+        for number in order:
+            beside = [found for i in self.columns[number] if (found := self.left[i]) is not None]
+            least[number] = max((least[self.column[i]] + apart for i, apart in beside), default=0.0)
+        width = max(least, default=0.0)
+        for number in reversed(order):
+            beside = [found for i in self.columns[number] if (found := self.right[i]) is not None]
+            most[number] = min((most[self.column[i]] - apart for i, apart in beside), default=width)
+        for number, items in enumerate(self.columns):
+            for item in items:
+                self.xs[item] = (least[number] + most[number]) / 2
+
+    def _move(self, items: Sequence[int]) -> None:
+        """Move a column towards its neighbours above and below, as far as there is room."""
+        number = self.column[items[0]]
+        near = [self.xs[n] for i in items for n in (*self.up[i], *self.down[i]) if self.column[n] != number]
+        if near:
+            low = max((self.xs[at[0]] + at[1] for i in items if (at := self.left[i]) is not None), default=float("-inf"))
+            high = min((self.xs[at[0]] - at[1] for i in items if (at := self.right[i]) is not None), default=float("inf"))
+            x = min(max(float(median(near)), low), high)
+            for item in items:
                 self.xs[item] = x
 
     def result(self) -> Layout:

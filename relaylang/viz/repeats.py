@@ -24,12 +24,12 @@ def fold_repeats(graph: Graph) -> Graph:
     # parameters that are no weights: where several nodes take one, it is a value that goes on between them
     data = {n.inputs[0] for n in graph.nodes if n.inputs and graph.nodes[n.inputs[0]].kind == "var"}
     texts = _Texts(graph)
-    for group, members in list(zip(graph.groups, graph.members())):
+    for group, members in list(zip(graph.groups, texts.members)):
         pieces = _pieces([n for n in members if n.kind not in _LEAVES], last, data)
         for begin, period, count in _runs([texts.number(p) for p in pieces]):
             starts = range(begin, begin + count * period, period)
             parts = [[n for piece in pieces[s : s + period] for n in piece] for s in starts]
-            if sum(n.kind not in ("item", "tuple") for n in parts[0]) >= _FEWEST:
+            if sum(texts.calls(n) for n in parts[0]) >= _FEWEST:
                 _fold(graph, group, parts, keys)
     _sort(graph, keys)
     return graph
@@ -70,10 +70,16 @@ class _Texts:
     def __init__(self, graph: Graph) -> None:
         self.numbers: dict[tuple[object, ...], int] = {}
         self.inner: dict[int, object] = {g.id: g.label for g in graph.groups}
-        members = graph.members()
-        for group in inner_first(graph, members):
+        self.members = graph.members()
+        for group in inner_first(graph, self.members):
             made = graph.groups[group]
-            self.inner[group] = (made.kind, made.target, self.number([n for n in members[group] if n.kind not in _LEAVES]))
+            inside = [n for n in self.members[group] if n.kind not in _LEAVES]
+            self.inner[group] = (made.kind, made.target, self.number(inside))
+
+    def calls(self, node: Node) -> int:
+        """The number of calls for which a node stands: those inside a called function, else itself."""
+        inside = [n for n in self.members[node.inner[0]] if n.kind in ("op", "call")] if node.kind == "call" and node.inner else []
+        return len(inside) or node.kind not in ("item", "tuple")
 
     def number(self, nodes: Sequence[Node]) -> int:
         place = {n.id: i for i, n in enumerate(nodes)}

@@ -38,7 +38,7 @@ class Placed:
 class Line:
     """A part of an edge, from one box towards another: the lane's end where `end` is "". `change` is the edge's.
 
-    `under` is the upper edge of an unfolded box, under whose head the line goes on to a pill; 0 for none.
+    `under` is the upper edge of an unfolded box, 0 for none. The line goes on under the box's head to a pill.
     """
 
     start: str

@@ -160,3 +160,20 @@ def test_boxes_that_double_stay_folded() -> None:
     mod = checked(text)
     only = IRModule({v: f for v, f in mod.functions.items()}, {}, mod.attrs)
     assert len(scene_of(Plans(graph_of(only), expand=True)).boxes) < 100_000
+
+
+def test_main_ways_are_straight() -> None:
+    """Blocks with a skip connection each stand in one column, the skips beside it."""
+    scene = scene_of(Plans(graph_of(checked(blocks(6)))))
+    assert_geometry(scene)
+    assert len({p.x + p.w / 2 for p in scene.boxes}) == 1
+    across = [line for line in scene.lines if line.points[0][0] != line.points[-1][0]]
+    assert len(across) == 2 * 6
+
+
+def test_repeats_of_fused_functions_fold() -> None:
+    """Functions with equal insides count as equal, whichever parameters they take."""
+    graph = fold_repeats(graph_of(fused(blocks(5))))
+    titles = [p.box.title for p in scene_of(Plans(graph)).boxes]
+    assert titles == ["%x", "4 × (nn.dense + nn.relu + add)", "nn.dense + nn.relu + add + tanh"]
+    assert_geometry(scene_of(Plans(graph, expand=True)))
