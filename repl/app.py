@@ -47,7 +47,7 @@ class RelayCompleter(Completer):
         if len(document.text) > _LONGEST_SHOWN:
             return
         try:
-            found = list(suggestions(document.text_before_cursor, self._session))
+            found = suggestions(document.text_before_cursor, self._session, document.text_after_cursor[:1])
         except Exception:
             return
         for s in found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from relaylang.backends.registry import BACKENDS
 from relaylang.diagnostics.pages import PAGES
@@ -15,25 +16,32 @@ from relaylang.passes.describe import summary
 from relaylang.repl.commands import COMMANDS
 from relaylang.repl.completion import Names, Offer, Suggestion, complete, ranked
 from relaylang.repl.completion.offers import ADDED
+from relaylang.repl.tools import list_end
 
 
 def suggestions(text: str, names: Names, after: str = "") -> list[Suggestion]:
     """The completions between `text` and `after`, the best first."""
     line = text.lstrip()
-    return _command(line, names, after) if line.startswith(":") else complete(text, names, after)
+    if line.startswith("?") and line[1:2] not in ("%", "@"):
+        return ranked(chain(_operators(), _commands()), line[1:].lstrip())
+    return _command(line, names, after) if line.startswith(":") else complete(line.removeprefix("?"), names, after)
 
 
 def _command(text: str, names: Names, after: str) -> list[Suggestion]:
     name, space, argument = text.partition(" ")
     if not space:
-        return ranked((Offer(command, "command", what.help) for command, what in COMMANDS.items()), name)
+        return ranked(_commands(), name)
     known = COMMANDS.get(name)
     kind = known.takes if known is not None else "expression"
     if kind == "file":
         return list(_files(argument.lstrip()))
-    if kind in _LISTS and not (kind == "passes" and " " in argument.strip()):
+    if kind in _LISTS and not (kind == "passes" and list_end(argument) < len(argument)):
         return ranked(_LISTS[kind](), re.split(r"[\s,]+", argument)[-1] if kind == "passes" else argument.lstrip())
     return complete(argument, names, after)
+
+
+def _commands() -> Iterator[Offer]:
+    yield from (Offer(name, "command", what.help) for name, what in COMMANDS.items())
 
 
 def _operators() -> Iterator[Offer]:

@@ -71,7 +71,7 @@ def run_passes(session: Session, argument: str) -> str:
         rows = [(name, summary(made)) for name, made in PASSES.items()]
         width = max(len(n) for n, _ in rows)
         return "\n".join(f"{n:<{width}}  {says}".rstrip() for n, says in rows)
-    at = _list_end(argument)
+    at = list_end(argument)
     passes = parse_passes(argument[:at].strip())
     module, name = _module_of(session, argument[at:].strip())
     result = Sequential([InferType(), *passes, InferType()])(module)
@@ -80,7 +80,7 @@ def run_passes(session: Session, argument: str) -> str:
     return astext(_only(result, name)).rstrip("\n")
 
 
-def _list_end(text: str) -> int:
+def list_end(text: str) -> int:
     """Where the list of passes ends: at the first blank that is in no bracket and next to no comma."""
     depth = 0
     for i, c in enumerate(text):

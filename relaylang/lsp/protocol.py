@@ -1,8 +1,7 @@
-"""The server's texts and settings, and offsets as the protocol's ranges."""
+"""The server's texts, and offsets as the protocol's ranges."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -12,30 +11,9 @@ from pygls.lsp.server import LanguageServer
 
 from relaylang.diagnostics.source import Span
 from relaylang.lsp.analysis import Analysis
+from relaylang.lsp.settings import Settings
 from relaylang.lsp.texts import unit_of
 from relaylang.syntax.tokeniser import Token
-
-
-@dataclass
-class Settings:
-    """An editor's wishes. `types` and `defaults` are hints: inferred types, and attributes that a call leaves out."""
-
-    types: bool = True
-    defaults: bool = False
-    lenses: bool = True
-
-    def take(self, given: Any) -> None:
-        """Take settings as an editor sends them: `{"hints": {"types": true, "defaults": false}, "lenses": true}`.
-
-        Values of other kinds and unknown names change nothing.
-        """
-        table = given if isinstance(given, dict) else {}
-        table = table.get("relay", table)
-        hints = table.get("hints") if isinstance(table, dict) else None
-        for place, name in ((hints, "types"), (hints, "defaults"), (table, "lenses")):
-            value = place.get(name) if isinstance(place, dict) else None
-            if isinstance(value, bool):
-                setattr(self, name, value)
 
 
 class RelayServer(LanguageServer):
@@ -94,4 +72,4 @@ def span_range(analysis: Analysis, span: Span) -> lsp.Range:
     return range_at(analysis, start, max(end, start + 1))
 
 
-__all__ = ["RelayServer", "Settings", "range_at", "span_range", "token_range"]
+__all__ = ["RelayServer", "range_at", "span_range", "token_range"]

@@ -159,7 +159,7 @@ class _Place:
             end = text.find("]", shape_end) + 1
             if shape_end and end and "\n" not in text[code[i].start : end]:
                 yield text[code[i + 2].start : shape_end], text[code[i].start : end]
-        for ty in self.names.variables().values():
+        for ty in reversed(self.names.variables().values()):
             if isinstance(ty, TensorType) and ty.shape:
                 says = type_text(ty)
                 yield says[len("Tensor[") : says.index(")") + 1], says
@@ -197,7 +197,7 @@ class _Place:
         if level:
             yield from map(_constructor, self._of(self._field(level)))
         else:
-            names = [[t.text for t in pattern if t.kind == "name"] for pattern in clauses]
+            names = [[t.text for t in pattern if t.kind == "name" and t.text != "_"] for pattern in clauses]
             covered = {one[0] for one in names if len(one) == 1}
             known = self._of(argument_type(cursor.code[slice(*matched)], self._variables()))
             siblings = [data for data in self.names.definitions().values() for c in data.constructors if c.name_hint in covered]

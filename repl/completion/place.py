@@ -68,7 +68,7 @@ class Cursor:
     @property
     def defines(self) -> bool:
         """Whether a new name is written here."""
-        if self.back() in _DEFINES or (self.back() == "[" and self.code[-2].kind == "global"):
+        if self.back() in _DEFINES or (self.back() == "[" and self.back(2).startswith("@")):
             return True
         return self._in_parameters() or (self.word.startswith("%") and self.clause() is not None)
 

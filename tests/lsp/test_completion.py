@@ -204,3 +204,11 @@ def test_a_request_reads_the_tokens_of_one_definition(monkeypatch: pytest.Monkey
     text = f"{many}\ndef @g(%n: int32) {{ add(%n, |"
     assert offers(text, Analysis(many, "net.relay"))[0] == "%n"
     assert read == [len("def @g(%n: int32) { add(%n, ")]
+
+
+def test_every_place_has_an_answer() -> None:
+    clauses = 'Leaf(%n) => nn.dense(%x, %w, out_dtype="int8"), Fork(_, _) => if (%c) { %y } else { %y }'
+    text = TEXT.replace("|", f"match (%t) {{ {clauses} }}")
+    for at in range(len(text)):
+        for letters in ("", "%", "nn."):
+            assert all(s.text for s in completion(text[:at] + letters, at + len(letters), KNOWN))

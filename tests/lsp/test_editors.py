@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from relaylang.lsp.settings import Settings
 from relaylang.ops import OPS
 from tests.shared import ROOT
 
@@ -86,7 +87,9 @@ def test_the_extension_goes_together() -> None:
     assert (FOLDER / package["main"]).exists()
     assert (FOLDER / contributes["grammars"][0]["path"]).exists()
     assert (FOLDER / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
-    assert contributes["configuration"]["properties"]["relay.command"]["default"] == ["relay", "lsp"]
+    ours = {f"relay.hints.{name}": getattr(Settings(), name) for name in ("types", "defaults")} | {"relay.lenses": Settings().lenses}
+    settings = {name: value["default"] for name, value in contributes["configuration"]["properties"].items()}
+    assert settings == {**ours, "relay.command": ["relay", "lsp"]}
     node = shutil.which("node")
     if node:
         assert subprocess.run([node, "--check", str(FOLDER / "extension.js")], capture_output=True).returncode == 0

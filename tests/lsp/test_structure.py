@@ -8,10 +8,7 @@ import pytest
 
 from relaylang.lsp import structure
 from relaylang.lsp.analysis import Analysis
-
-pytest.importorskip("pygls", reason="relay lsp needs pygls: pip install 'relaylang[lsp]'")
-
-from relaylang.lsp.protocol import Settings
+from relaylang.lsp.settings import Settings
 
 TEXT = """\
 import "prelude.rly"
