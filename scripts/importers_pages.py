@@ -65,8 +65,9 @@ mod, params = relay.frontend.from_tflite(open("net.tflite", "rb").read())
 
 - Programs keep the layout NHWC. `--layout NCHW` converts convolutions and pools.
 - Quantised convolutions and dense layers become `qnn` operators, with a scale for each channel where the file has them.
-  So do sums, products, means and activations, to the same integers or the next ones. Other quantised layers compute
-  with real numbers between `qnn.dequantize` and `qnn.quantize`.
+  So do sums, products, means and activations, to the same integers or the next ones. Convolutions of int16 add up in
+  64 bits, and give the same integers. Other quantised layers compute with real numbers between `qnn.dequantize` and
+  `qnn.quantize`.
 - Weights of float16 become float32; sparse weights become dense.
 - Layers with real operands and int8 weights round the operands as TFLite does, each element of the batch by itself.
 - `IF` becomes `if`, and `WHILE` a recursive function. A loop of up to 32 known turns is written out. Graphs that are called

@@ -53,6 +53,25 @@ def unscaled(output_zp: int = 0) -> Rescale:
     return Rescale((IDENTITY[0],), (IDENTITY[1],), output_zp)
 
 
+def shifted(multipliers: np.ndarray, shifts: np.ndarray, bounds: np.ndarray) -> Rescale:
+    """`(v * multiplier + 2^(shift - 1)) >> shift` of int64 numbers as TOSA rescales those of int48, by 15 bits.
+
+    `bounds` is the largest |v|, one for each channel. The accelerator's sums have 40 bits.
+    """
+    if np.any(multipliers < 0) or np.any(multipliers >= 1 << 15):
+        raise Unsupported("a multiplier of int64 sums is negative, or has more than 15 bits")
+    if np.any(shifts < MIN_SHIFT) or np.any(shifts > MAX_SHIFT):
+        raise Unsupported(f"a shift of int64 sums is not one of {MIN_SHIFT} to {MAX_SHIFT} bits")
+    if np.any(bounds >= 1 << 39):
+        raise Unsupported("its sums may leave the range of 40 bits")
+    if np.any((bounds * multipliers >> shifts) + 1 >= 1 << 31):
+        raise Unsupported("the rescaled value may leave the range of int32")
+    pairs = list(zip(multipliers.tolist(), shifts.tolist()))
+    if len(set(pairs)) == 1:
+        pairs = pairs[:1]
+    return Rescale(tuple([m for m, _ in pairs]), tuple([s for _, s in pairs]), 0, -1 if len(pairs) > 1 else None)
+
+
 def averaging(numbers: int) -> Rescale:
     """The rescale of a sum by 1 / `numbers` in TOSA's AVG_POOL2D."""
     shift = (numbers - 1).bit_length()

@@ -177,6 +177,10 @@ def test_tvms_name(name: str) -> None:
 
 REQUANTIZE = f"qnn.requantize({conv()}, 0.5f, 0, 1f, 3, out_dtype=\"int8\""
 HALVES = "%w: Tensor[(1, 3, 8, 8), int16]"
+#: Sums of int64 as TensorFlow Lite rescales them.
+SHIFTED = "right_shift(add(multiply({sums}, {{factor}}i64), {{half}}i64), 22i64)".format(
+    sums=conv(out_dtype='"int64"').replace("%x", "%w")
+)
 REFUSED = {
     "weight": (conv("%w"), "weight is not a constant; give it with the parameters", "%w: Tensor[(4, 3, 3, 3), int8]"),
     "zero point": (f"{conv(zero_points='%w, 0')}", "zero point is not a constant", "%w: int32"),
@@ -245,6 +249,13 @@ REFUSED = {
     "sums of 64 bits": (
         conv(out_dtype='"int64"').replace("%x", "%w"), "sums of int64 are taken only in front of a requantize", HALVES
     ),
+    "sums times long numbers": (
+        f"cast({SHIFTED.format(factor=40000, half=2097152)}, dtype=\"int16\")", "negative, or has more than 15 bits", HALVES
+    ),
+    "sums that round down": (
+        f"cast({SHIFTED.format(factor=3, half=0)}, dtype=\"int16\")", "does not round halves up", HALVES
+    ),
+    "sums without a cast": (SHIFTED.format(factor=3, half=2097152), "taken only in front of a cast", HALVES),
     "sums that wrap": (
         'qnn.dense(%w, ones(shape=[2, 32768], dtype="int8"), 0, 0, 0.1f, 0.1f, units=2, out_dtype="int32")',
         "its sums may leave the range of 30 bits",

@@ -109,6 +109,9 @@ class Builder:
             value = call("nn.bias_add", value, bias, axis=axis)
         elif kind == "add":
             value = call("add", value, bias.reshape(bias_shape))
+        if bias.dtype == np.int64 and self.pick(0, 1):
+            self.value = self.shifted(value, bias_shape, terms)
+            return
         if self.pick(0, 0, 1):
             value = call("nn.relu", value)
         dtype = self.pick(*self.dtypes)
@@ -121,6 +124,15 @@ class Builder:
         else:
             value = self.requantized(value, "int32", self.zero_point, top, axis, channels)
             self.value = call("cast", call("clip", value, a_min=float(low), a_max=float(high)), dtype=dtype)
+
+    def shifted(self, value: Expr, shape: list[int], terms: int) -> Expr:
+        """Sums of int64 times numbers of 15 bits, one or those of `shape`, shifted to the right, as int16."""
+        self.zero_point = 0
+        given = self.pick(shape, [1] * len(shape))
+        shift = np.full(given, 21 + int(np.log2(terms)) // 2) + self.rng.integers(-1, 2, given)
+        value = call("multiply", value, self.rng.integers(1 << 14, 1 << 15, given))
+        value = call("right_shift", call("add", value, np.int64(1) << shift - 1), shift)
+        return call("cast", call("clip", value, a_min=-32768.0, a_max=32767.0), dtype="int16")
 
     # ---- layers
 

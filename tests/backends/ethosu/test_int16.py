@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from relaylang.backends import ethosu
+from relaylang.backends.ethosu import vela
+from relaylang.frontends.tflite import import_tflite
+from relaylang.interpreter import evaluate
+from tests.backends.ethosu.spotter import SHAPE, spotter
 from tests.backends.ethosu.test_layers import ACCELERATORS, assert_exact
+from tests.frontends.tflite.runtime import outputs
+from tests.shared import few
+
+pytest.importorskip("tflite", reason="needs relaylang[tflite]")
 
 X = "%x: Tensor[(1, 8, 5, 6), int16]"
 TWO = "%x: Tensor[(2, 8, 5, 6), int16]"
@@ -51,3 +61,18 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_layer(name: str, accelerator: str) -> None:
     assert_exact(*PROGRAMS[name], accelerator)
+
+
+@pytest.mark.parametrize("accelerator", few(vela.ACCELERATORS, *ACCELERATORS))
+def test_a_network_of_tensorflow_lite(accelerator: str) -> None:
+    """Imported, compiled as one region, and executed: the interpreter's integers, next to those of LiteRT."""
+    data = spotter()
+    x = np.random.default_rng(2).integers(-32768, 32768, SHAPE).astype("int16")
+    mod = import_tflite(data, file="spotter.tflite").module
+    wanted = evaluate(mod, x)
+    assert np.abs(wanted.astype(int) - outputs(data, [[x]])[0][0]).max() <= 1
+    artifact = ethosu.compile(mod, {"accelerator": accelerator})
+    assert artifact.details["operations"]["host"] == 0 and len(artifact.regions) == 1, artifact.report()
+    for executor in ("tosa", "ethosu-sim"):
+        artifact.executor = executor
+        np.testing.assert_array_equal(artifact.run(x), wanted)

@@ -13,10 +13,11 @@ from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir.structural import structural_equal
 
 
-def outputs(data: bytes, calls: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
-    """The outputs of each call by TFLite's own kernels, without the delegate that approximates."""
+def outputs(data: bytes, calls: Sequence[Sequence[np.ndarray]], reference: bool = False) -> list[list[np.ndarray]]:
+    """The outputs of each call by TFLite's own kernels, without the delegate that approximates; or by reference kernels."""
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert computes the expected values")
-    kernels = litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    kinds = litert.OpResolverType
+    kernels = kinds.BUILTIN_REF if reference else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     made = litert.Interpreter(model_content=data, experimental_op_resolver_type=kernels, num_threads=1)
     made.allocate_tensors()
     found = []

@@ -125,7 +125,7 @@ def test_convolutions_of_16_bits() -> None:
     bias = const(rng.integers(-90000, 90000, 4).astype("int64"), scale=[s * 0.001 for s in w.scale], zero=[0] * 4)
     given, out = stored(x.shape, "int16", 0.001, 0), stored((1, 5, 6, 4), "int16", 0.0015, 0)
     mod = compare(
-        layer("CONV_2D", "Conv2DOptions", [given], out, w, bias, FusedActivationFunction=1, **CONV), [x], apart=1
+        layer("CONV_2D", "Conv2DOptions", [given], out, w, bias, FusedActivationFunction=1, **CONV), [x]
     )
     assert "qnn.conv2d" in mod.astext(show_meta_data=False)
 
@@ -138,19 +138,34 @@ def test_depthwise_convolutions_of_16_bits() -> None:
     compare(
         layer("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", [given], out, w, bias, DepthMultiplier=2, **CONV),
         [x],
-        apart=1,
     )
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_transposed_convolutions_of_16_bits(biased: bool) -> None:
+    x = rng.integers(-32768, 32768, (1, 5, 6, 3)).astype("int16")
+    w = weights((4, 3, 3, 3), 4)
+    scales = [s * 0.001 for s in w.scale]
+    tensors = {
+        "s": const(np.array([1, 10, 12, 4], np.int32)), "w": w, "x": stored(x.shape, "int16", 0.001, 0),
+        "y": stored((1, 10, 12, 4), "int16", 0.0015, 0),
+    }  # fmt: skip
+    if biased:
+        tensors["b"] = const(rng.integers(-90000, 90000, 4), scale=scales, zero=[0] * 4)
+    options = {"Padding": 0, "StrideW": 2, "StrideH": 2}
+    inputs = ["s", "w", "x", *(["b"] if biased else [])]
+    compare(file(tensors, [Op("TRANSPOSE_CONV", inputs, ["y"], "TransposeConvOptions", options, version=3)], ["x"], ["y"]), [x])
 
 
 @pytest.mark.parametrize("depth", [8, 3000])
 def test_dense_layers_of_16_bits(depth: int) -> None:
-    """Sums of many products need more than 32 bits: these are computed with real numbers."""
+    """Sums of many products need more than 32 bits: these are multiplied by 15 bits, not by 31."""
     x = rng.integers(-32768, 32768, (3, depth)).astype("int16")
     w = const(rng.integers(-127, 128, (5, depth)).astype("int8"), scale=[0.004], zero=[0])
     bias = const(rng.integers(-90000, 90000, 5).astype("int64"), scale=[0.004 * 0.001], zero=[0])
     given, out = stored(x.shape, "int16", 0.001, 0), stored((3, 5), "int16", 0.0004 * depth, 0)
-    mod = compare(layer("FULLY_CONNECTED", "FullyConnectedOptions", [given], out, w, bias), [x], apart=1)
-    assert ("qnn.dense" in mod.astext(show_meta_data=False)) == (depth == 8)
+    mod = compare(layer("FULLY_CONNECTED", "FullyConnectedOptions", [given], out, w, bias), [x], apart=int(depth > 8))
+    assert "qnn.dense" in mod.astext(show_meta_data=False)
 
 
 @pytest.mark.parametrize("name", ["ADD", "MUL"])

@@ -263,8 +263,8 @@ class Writer:
         return x.dtype == "int32" and (multiplier.data.tolist(), shift.data.tolist()) == ([IDENTITY[0]], [IDENTITY[1]])
 
     def rescale(self, x: Tensor, rescale: Rescale, dtype: str, input_zp: int = 0) -> Tensor:
-        """To a Relay type `dtype`; `input_zp` is that of the stored numbers. int48 numbers must fit 31 bits."""
-        if x.dtype == "int48":
+        """To a Relay type `dtype`; `input_zp` is that of the stored numbers. int48 ones fit 31 bits, or multipliers 15."""
+        if x.dtype == "int48" and max(rescale.multipliers) >= 1 << 15:
             x, rescale = self._narrow(x, rescale)
         return self.graph.rescale(
             self.apart(x, len(rescale.shifts) > 1),

@@ -26,12 +26,12 @@ def finish(state: State, memory: Memory, values: np.ndarray) -> None:
     forced = None if state.is_u85 else _RANGES[clip]
     table = table_of(state, ofm.dtype, forced is not None)
     values = values + ofm.zero_point
-    if not state.is_u85:
-        values = _limited(state, ofm, values, forced)
-    elif table is None:
-        values = _limited_on_u85(state, values, clip, int(np.iinfo(ofm.dtype).min), int(np.iinfo(ofm.dtype).max))
-    elif not table[0].point:
-        values = _limited_on_u85(state, values, clip, table[0].low, table[0].high)
+    if table is None or not table[0].point:  # others limit their numbers themselves
+        if not state.is_u85:
+            values = _limited(state, ofm, values, forced)
+        else:
+            ends = (np.iinfo(ofm.dtype).min, np.iinfo(ofm.dtype).max) if table is None else (table[0].low, table[0].high)
+            values = _limited_on_u85(state, values, clip, *map(int, ends))
     if table is not None:
         values = looked_up(state, memory, values, *table)
     ofm.write(memory, _ordered(state, values))

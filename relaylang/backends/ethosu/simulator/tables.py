@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from relaylang.backends.ethosu.simulator.curves import curve
 from relaylang.backends.ethosu.simulator.memory import INTERNAL, Memory
 from relaylang.backends.ethosu.simulator.state import State
 
@@ -22,6 +23,8 @@ class Table(NamedTuple):
     #: Bits of the result behind the point, and the number that it gets. Values are wider than the output's limits.
     point: int = 0
     offset: int = 0
+    #: The largest number of a function inside of the accelerator, which reads no table.
+    most: int = 0
 
     @property
     def size(self) -> int:
@@ -41,8 +44,8 @@ _U85 = {
     8: _LINEAR, 9: _LINEAR._replace(found=_INTS),
     10: Table(1 - (1 << 16), (1 << 16) - 1, _WORDS, 8, 8), 11: Table(1 - (1 << 17), (1 << 17) - 1, _WORDS, 9, 10, 1 << 24),
 }  # fmt: skip
-#: `activation_function` of the U55 and U65: no function, and the first of eight tables.
-_NONE, _FIRST = 0, 16
+#: `activation_function` of the U55 and U65: no function, functions inside, and the first of eight tables.
+_NONE, _INSIDE, _FIRST = 0, {3: _U85[10]._replace(most=32767), 4: _U85[11]._replace(most=32766)}, 16
 
 
 def table_of(state: State, dtype: np.dtype, is_narrow: bool) -> tuple[Table, int] | None:
@@ -56,6 +59,8 @@ def table_of(state: State, dtype: np.dtype, is_narrow: bool) -> tuple[Table, int
     if state.is_u85:
         kind = _U85.get(function)
         at = kind.size * state.field("ACTIVATION", "table") if kind else 0
+    elif function in _INSIDE:
+        return _INSIDE[function], 0
     else:
         is_signed = dtype.kind == "i"
         if dtype.itemsize == 2 and not is_narrow:
@@ -72,6 +77,8 @@ def table_of(state: State, dtype: np.dtype, is_narrow: bool) -> tuple[Table, int
 
 def looked_up(state: State, memory: Memory, values: np.ndarray, kind: Table, at: int) -> np.ndarray:
     """The entries of a table for some numbers."""
+    if kind.most:
+        return _rounded(curve(values, kind.fraction, kind.most), values, kind)
     if kind.point:
         values = np.clip(values, kind.low, kind.high)
     if values.size and not (kind.low <= values.min() and values.max() <= kind.high):
@@ -82,9 +89,12 @@ def looked_up(state: State, memory: Memory, values: np.ndarray, kind: Table, at:
         return content.view(kind.found).astype(np.int64)[place]
     pairs = content.view("<i2").reshape(_PAIRS, 2).astype(np.int64)
     base, slope = pairs[place >> kind.fraction].transpose(3, 0, 1, 2)
-    found = (base << kind.fraction) + slope * (place & ((1 << kind.fraction) - 1)) + kind.offset
-    if kind.found == _INTS:
-        return found
+    found = (base << kind.fraction) + slope * (place & ((1 << kind.fraction) - 1))
+    return found if kind.found == _INTS else _rounded(found, values, kind)
+
+
+def _rounded(found: np.ndarray, values: np.ndarray, kind: Table) -> np.ndarray:
+    """Numbers between entries as int16. Those of symmetric functions round halves away from the middle."""
     point = kind.point or kind.fraction
     half = (1 << point - 1) - (values < 0 if kind.point else 0)
-    return np.clip((found + half) >> point, -(1 << 15), (1 << 15) - 1)
+    return np.clip((found + kind.offset + half) >> point, -(1 << 15), (1 << 15) - 1)

@@ -10,7 +10,7 @@ import numpy as np
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.tflite.hybrid import Matrix, is_hybrid, matrix, product, rounded, scaled
-from relaylang.frontends.tflite.integers import added, is_whole, requantized
+from relaylang.frontends.tflite.integers import added, is_whole, requantized, shifted
 from relaylang.frontends.tflite.node import Node
 from relaylang.frontends.tflite.windows import window
 from relaylang.ir import Expr
@@ -35,7 +35,7 @@ def _float_weights(n: Node, index: int, order: tuple[int, ...]) -> Expr:
 def _with_bias(n: Node, made: Expr, index: int, axis: int = -1) -> Any:
     if not n.has(index):
         return made
-    bias = n.b.cast(n.x(index), n.b.dtype(made)) if n.q(0) is not None and n.b.dtype(made) == "int32" else n.real(index)
+    bias = n.real(index) if n.b.dtype(made).startswith("float") else n.b.cast(n.x(index), n.b.dtype(made))
     return n.b.op("nn.bias_add", made, bias, axis=axis)
 
 
@@ -52,22 +52,29 @@ def _requantized(n: Node, made: Expr, axis: int, data: int = 0) -> Any:
     left, right = n.q(data), n.q(1)
     if n.q_out() is None or left is None or right is None:
         raise Unsupported("its operands are quantised, and its result is not")
-    return n.held(requantized(n, made, left.scales.astype(np.float64) * right.scales, axis=axis))
+    scale = left.scales.astype(np.float64) * right.scales
+    wide = n.b.dtype(made) == "int64" and not (n.operator.name == "FULLY_CONNECTED" and _fits(n))
+    return n.held(shifted(n, made, scale) if wide else requantized(n, made, scale, axis=axis))
 
 
 def _integers(n: Node) -> bool:
-    """Whether the layer adds up whole numbers of 32 bits. TFLite adds those of int16 up in 64 bits."""
-    if n.q(0) is None or n.q(1) is None:
+    """Whether the layer adds up whole numbers."""
+    return n.q(0) is not None and n.q(1) is not None
+
+
+def _fits(n: Node) -> bool:
+    """Whether int32 holds all sums of a dense layer of int16. TensorFlow Lite multiplies these by 31 bits."""
+    weights, bias = n.b.value(n.x(1)), n.b.value(n.x(2)) if n.has(2) else np.zeros(1, np.int64)
+    if weights is None or bias is None:
         return False
-    if n.b.dtype(n.x(0)) != "int16":
-        return True
-    weights, tensor = n.b.value(n.x(1)), n.ins[1]
-    if weights is None or tensor is None:
-        return False
-    depthwise = n.operator.name == "DEPTHWISE_CONV_2D"
-    largest = np.abs(weights.astype(np.int64)).sum(tuple(range(weights.ndim))[:-1] if depthwise else tuple(range(1, weights.ndim)))
-    bias = n.b.value(n.x(2)) if n.has(2) else np.zeros(1, np.int64)
-    return bias is not None and bool((largest * (1 << 15) + np.abs(bias) < 1 << 31).all())
+    return bool((np.abs(weights.astype(np.int64)).sum(1) * (1 << 15) + np.abs(bias) < 1 << 31).all())
+
+
+def _sums(n: Node, data: int, bias: int) -> str:
+    """The type of a layer's sums. TensorFlow Lite adds products of int16 up as the bias is stored; without one it differs."""
+    given = n.b.dtype(n.x(bias)) if n.has(bias) else "int32" if n.operator.name == "FULLY_CONNECTED" else "int64"
+    wide = n.b.dtype(n.x(data)) == "int16" and given != "int32"
+    return "int64" if wide else "int32"
 
 
 def conv_2d(n: Node) -> Any:
@@ -97,7 +104,7 @@ def _hybrid_conv(n: Node, weights: Expr, attrs: dict[str, Any]) -> Any:
 
 
 def _integer_conv(n: Node, weights: Expr, attrs: dict[str, Any]) -> Any:
-    made = n.b.op("qnn.conv2d", n.x(0), weights, *_products(n, 0, 1), out_dtype="int32", **attrs)
+    made = n.b.op("qnn.conv2d", n.x(0), weights, *_products(n, 0, 1), out_dtype=_sums(n, 0, 2), **attrs)
     return _requantized(n, _with_bias(n, made, 2), 3)
 
 
@@ -129,16 +136,17 @@ def transpose_conv(n: Node) -> Any:
     b = n.b
     wanted = n.ints(0, "the shape of the result")
     shape = b.static_shape(n.x(1), "the weights")
-    if n.q(1) is not None and n.q(2) is not None and b.dtype(n.x(2)) != "int16":
-        weights = _weights(n, 1, (3, 0, 1, 2))
-        made = transposed(n, n.x(2), weights, shape, wanted[1:3], _strides(n), quantised=_products(n, 2, 1))
+    if n.q(1) is not None and n.q(2) is not None:
+        weights = _weights(n, 1, (1, 2, 3, 0))
+        operands, sums = _products(n, 2, 1), _sums(n, 2, 3)
+        made = transposed(n, n.x(2), weights, shape, wanted[1:3], _strides(n), quantised=operands, sums=sums)
         made = b.op("nn.bias_add", made, n.x(3), axis=3) if n.has(3) else made
         return _requantized(n, made, 3, data=2)
     right = n.q(1)
     if n.q(2) is None and right is not None and is_hybrid(n, 1):
         whole, scale = rounded(b, n.x(2), asymmetric=True)
         plain = [b.const(0, "int32"), b.const(0, "int32"), b.const(1.0, "float32"), b.const(1.0, "float32")]
-        weights = _weights(n, 1, (3, 0, 1, 2))
+        weights = _weights(n, 1, (1, 2, 3, 0))
         sums = transposed(n, whole, weights, shape, wanted[1:3], _strides(n), quantised=plain)
         made = scaled(b, sums, scale, right.scales)
         return n.result(b.op("nn.bias_add", made, n.real(3), axis=3) if n.has(3) else made)
@@ -154,12 +162,12 @@ def _strides(n: Node) -> tuple[int, int]:
 
 def transposed(
     n: Node, x: Expr, weights: Expr, shape: tuple[int, ...], size: Any, strides: tuple[int, int], same_pad: bool | None = None,
-    quantised: Sequence[Expr] = (),
+    quantised: Sequence[Expr] = (), sums: str = "int32",
 ) -> Any:  # fmt: skip
-    """A transposed convolution of NHWC data with IOHW-like weights (I, O, H, W given as I, O, H, W after a transposition).
+    """A transposed convolution of NHWC data.
 
-    `weights` are (I, O, H, W); `shape` is OHWI; `size` is the result's height and width. `quantised` are
-    zero points and scales for a product of integers.
+    `weights` are (I, O, H, W); `shape` is OHWI; `size` is the result's height and width. `quantised` are zero points and
+    scales for a product of integers, whose type is `sums`; its `weights` are (H, W, I, O).
     """
     b = n.b
     pad = n.options.get("padding", 0) == 0 if same_pad is None else same_pad
@@ -172,12 +180,12 @@ def transposed(
         begin.append(total // 2 if pad else 0)
         end.append(total - begin[-1])
         extra.append(max(out - full, 0))
+    attrs = {"strides": strides, "padding": [*begin, *end], "output_padding": extra, "channels": shape[0], "kernel_size": shape[1:3]}
+    if quantised:
+        layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+        return b.op("qnn.conv2d_transpose", x, weights, *quantised, **attrs, **layouts, out_dtype=sums)
     planes = b.transpose(x, (0, 3, 1, 2))
-    made = b.op(
-        "qnn.conv2d_transpose" if quantised else "nn.conv2d_transpose", planes, weights, *quantised, strides=strides,
-        padding=[*begin, *end], output_padding=extra, channels=shape[0], kernel_size=shape[1:3], data_layout="NCHW",
-        kernel_layout="IOHW", out_dtype="int32" if quantised else "",
-    )  # fmt: skip
+    made = b.op("nn.conv2d_transpose", planes, weights, **attrs, data_layout="NCHW", kernel_layout="IOHW", out_dtype="")
     return b.transpose(made, (0, 2, 3, 1))
 
 
@@ -191,7 +199,7 @@ def fully_connected(n: Node) -> Any:
     integers = _integers(n)
     data = b.reshape(n.x(0) if integers else n.real(0), [-1, depth])
     if integers:
-        made = b.op("qnn.dense", data, n.x(1), *_products(n, 0, 1), units=units, out_dtype="int32")
+        made = b.op("qnn.dense", data, n.x(1), *_products(n, 0, 1), units=units, out_dtype=_sums(n, 0, 2))
         made = _requantized(n, _with_bias(n, made, 2), 1)
     else:
         by = matrix(n, [1]) if is_hybrid(n, 1) else Matrix(n.real(1))
@@ -239,8 +247,10 @@ def max_pool(n: Node) -> Any:
 def average_pool(n: Node) -> Any:
     """A window over the whole picture is a sum. (qnn.avg_pool2d rounds towards 0, which would make each mean smaller.)"""
     b, attrs = n.b, _pool_attrs(n)
-    if is_whole(n, 0) and attrs["pool_size"] == b.shape(n.x(0))[1:3] and not any(attrs["padding"]):
-        return n.held(added(n, (1, 2), True, mean=True))
+    if attrs["pool_size"] == b.shape(n.x(0))[1:3] and not any(attrs["padding"]):
+        made = added(n, (1, 2), True, mean=True)
+        if made is not None:
+            return n.held(made)
     return n.result(b.op("nn.avg_pool2d", n.real(0), count_include_pad=False, **attrs))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported, nn
 from relaylang.frontends.tflite import integers
-from relaylang.frontends.tflite.integers import is_whole, requantized
+from relaylang.frontends.tflite.integers import STORED, is_whole, requantized
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
@@ -59,7 +59,7 @@ def square(n: Node) -> Any:
 def relu(n: Node, low: float | None = 0.0, high: float | None = None) -> Any:
     """Integers get the result's scale, and are held to the bounds as they are stored there."""
     q, p = n.q(0), n.q_out()
-    if is_whole(n, 0) and q is not None and p is not None:
+    if is_whole(n, 0, dtypes=STORED) and q is not None and p is not None:
         info, scale, zero = np.iinfo(n.out_dtype()), float(p.scales[0]), int(p.zero_points[0])
         ends = [info.min if low is None else zero + round(low / scale), info.max if high is None else zero + round(high / scale)]
         made = n.x(0) if n.same_scales() else requantized(n, n.x(0), q.scales, int(q.zero_points[0]))

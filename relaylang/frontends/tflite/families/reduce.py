@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Rule
-from relaylang.frontends.tflite.integers import added, is_whole
+from relaylang.frontends.tflite.integers import added
 from relaylang.frontends.tflite.node import Node
 
 
@@ -19,8 +19,9 @@ def reduce_(op: str) -> Callable[[Node], Any]:
         axes, keep = tuple(n.ints(1, "the axes")), bool(n.options.get("keep_dims"))
         if op in ("max", "min") and n.q(0) is not None and n.same_scales():
             return n.b.op(op, n.x(0), axis=axes, keepdims=keep)
-        if op in ("sum", "mean") and is_whole(n, 0):
-            return added(n, axes, keep, op == "mean")
+        made = added(n, axes, keep, op == "mean") if op in ("sum", "mean") else None
+        if made is not None:
+            return made
         return n.result(n.b.op(op, n.real(0), axis=axes, keepdims=keep), activation=False)
 
     return convert

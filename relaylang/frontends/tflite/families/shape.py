@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.nn import broadcast_to
-from relaylang.frontends.tflite.integers import is_whole
+from relaylang.frontends.tflite.integers import STORED, is_whole
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
@@ -54,7 +54,7 @@ def concatenation(n: Node) -> Any:
     if all(n.same_scales(i) for i in range(count)):
         made = n.refined(b.concat([n.x(i) for i in range(count)], axis))
         return n.activated(made) if n.q_out() is None else made
-    if is_whole(n, *range(count)):
+    if is_whole(n, *range(count), dtypes=STORED):
         found, out = [n.pair(q) for i in range(count) if (q := n.q(i)) is not None], n.q_out()
         assert out is not None
         pairs = [b.tuple([p[k] for p in found]) for k in (0, 1)]

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
-from relaylang.partition.fixed_point import Unsupported
+from relaylang.partition.fixed_point import Unsupported, shifted
 from relaylang.partition.targets.ethos_u.movement import read_pad
 from relaylang.partition.targets.ethos_u.parts import (
+    RANGES,
     Output,
+    clamp_of,
     constant,
     feature_type,
     in_range,
+    narrow,
     op_name,
     scalar,
     spread_of,
@@ -195,7 +198,8 @@ def _sum_layer(
     if max(weight.shape) > _MAX_EXTENT:
         raise Unsupported(f"more than {_MAX_EXTENT} channels")
     behind = [c for c in calls if op_name(c) == "qnn.requantize"][:1]
-    if not behind and sums_dtype != "int32":
+    is_shifted = bool(calls) and op_name(calls[0]) == "multiply"
+    if not behind and not is_shifted and sums_dtype != "int32":
         raise Unsupported(f"sums of {sums_dtype} are taken only in front of a requantize")
     if behind:
         bias = bias - _channel_values(behind[0].args[2], channels, "its input zero point")
@@ -205,11 +209,42 @@ def _sum_layer(
             if constant(behind[0].args[1], "its input scale").size > 1:
                 raise Unsupported(f"scales along axis {axis}; the accelerator has one for each output channel")
     bounds = sums * spread_of(dtype, input_zp) + np.abs(bias)
-    check_sums(int(bounds.max(initial=0)), dtype)
-    out = tail(calls, bounds)
+    if is_shifted:
+        out = _shifted_out(calls, bounds, channel_axis)
+    else:
+        check_sums(int(bounds.max(initial=0)), dtype)
+        out = tail(calls, bounds)
     return Conv(
         weight=weight, bias=bias, input_zp=input_zp, weight_zp=weight_zp, out=out, **geometry
     )
+
+
+def _shifted_out(calls: Sequence[Call], bounds: np.ndarray, channel_axis: int) -> Output:
+    """multiply, add and right_shift of int64 sums by constants, then limits and a cast."""
+    product, _, shift = calls[:3]
+    rank = len(tensor_of(product, "its result").shape)
+    factor, half, bits = (_along_channels(call, bounds.size, channel_axis, rank) for call in calls[:3])
+    if tensor_of(shift, "its result").dtype != "int64":
+        raise Unsupported("sums of int32 are taken only in front of a requantize")
+    rescale = shifted(factor, bits, bounds)
+    if not np.array_equal(half, 1 << bits - 1):
+        raise Unsupported("the shift to the right behind its sums does not round halves up")
+    low, high, dtype = narrow(calls[3:], *RANGES["int32"], "int32")
+    if tensor_of(calls[-1], "its result").dtype != dtype:
+        raise Unsupported("sums of int64 are taken only in front of a cast")
+    return Output(dtype, rescale, clamp_of(low, high, dtype))
+
+
+def _along_channels(call: Call, channels: int, channel_axis: int, rank: int) -> np.ndarray:
+    """The constant operand of a call, one int64 number for each channel."""
+    constants = [a.data for a in call.args if isinstance(a, Constant)]
+    if not constants:
+        raise Unsupported("the bias is not a constant; give it with the parameters")
+    value = constants[0]
+    shape = (1,) * (rank - value.ndim) + value.shape
+    if any(extent != 1 and axis != channel_axis for axis, extent in enumerate(shape)):
+        raise Unsupported(f"an added constant of shape {value.shape} is no bias of the channels")
+    return np.broadcast_to(value.astype(np.int64).reshape(-1), (channels,))
 
 
 def check_sums(bound: int, dtype: str) -> None:
@@ -236,14 +271,7 @@ def _bias(calls: list[Call], channels: int, channel_axis: int, rank: int) -> np.
         if call.attrs.axis % rank != channel_axis:
             raise Unsupported(f"a bias along axis {call.attrs.axis}")
         return value.astype(np.int64).reshape(-1)
-    constants = [a.data for a in call.args if isinstance(a, Constant)]
-    if not constants:
-        raise Unsupported("the bias is not a constant; give it with the parameters")
-    value = constants[0]
-    shape = (1,) * (rank - value.ndim) + value.shape
-    if any(extent != 1 and axis != channel_axis for axis, extent in enumerate(shape)):
-        raise Unsupported(f"an added constant of shape {value.shape} is no bias of the channels")
-    return np.broadcast_to(value.astype(np.int64).reshape(-1), (channels,))
+    return _along_channels(call, channels, channel_axis, rank)
 
 
 def _channel_values(expr: Expr, channels: int, what: str) -> np.ndarray:

@@ -119,8 +119,11 @@ def _summed(pattern: DFPattern) -> DFPattern:
 
 
 def _requantized(pattern: DFPattern) -> DFPattern:
-    """The pattern with a bias, then requantized, then limited."""
-    return _requantize(_summed(pattern).optional(lambda p: is_op("nn.relu")(p)))
+    """The pattern with a bias, then requantized, or shifted as TensorFlow Lite does with int64 sums, then limited."""
+    summed = _summed(pattern)
+    product = is_op("multiply")(summed, is_constant())
+    shifted = is_op("right_shift")(is_op("add")(product, is_constant()), is_constant())
+    return _requantize(summed.optional(lambda p: is_op("nn.relu")(p))) | _clips(shifted)
 
 
 def _conv(data: DFPattern) -> DFPattern:

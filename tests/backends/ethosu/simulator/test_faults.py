@@ -69,7 +69,7 @@ def run(region: RegionCode) -> Any:
         ("SET_SCALE_LENGTH", 0, 16, "has a table of scales of 16 bytes for 4 channels"),
         ("SET_WEIGHT_LENGTH", 0, 16, "weight stream"),
         ("SET_OFM_DEPTH_M1", 0, 0xFFFF, "a weight stream of 768 values, and needs"),
-        ("SET_ACTIVATION", 0, 3, "the activation function 3, which the simulator does not know"),
+        ("SET_ACTIVATION", 0, 5, "the activation function 5, which the simulator does not know"),
         ("SET_KERNEL_HEIGHT_M1", 0, 0xFFFF, "kernel|bytes|elements|values"),
         ("SET_IFM_PAD_TOP", 0, 0xFFFF, "a padding of 65535 rows or columns"),
     ],
