@@ -6,7 +6,8 @@ import sys
 from typing import Any
 
 from pygments import highlight
-from pygments.formatters import HtmlFormatter, Terminal256Formatter
+from pygments.formatters import HtmlFormatter, Terminal256Formatter, TerminalFormatter
+from pygments.token import Comment, Keyword, Name, Number, String, Token
 
 from relaylang.diagnostics.html import BOX
 from relaylang.ir import Expr, IRModule
@@ -33,17 +34,48 @@ def highlighted(shown: str) -> str:
 
 
 _STYLE = "default"
+#: Colours of the terminal's own sixteen, by kind: those that are readable on light and dark ones.
+_COLOURS = {
+    Token: "",
+    Comment: "brightblack",
+    Comment.Preproc: "magenta",
+    Keyword: "*brightblue*",
+    Keyword.Type: "cyan",
+    Name.Attribute: "brightblack",
+    Name.Builtin: "brightblue",
+    Name.Class: "cyan",
+    Name.Function: "*brightblue*",
+    Name.Variable: "yellow",
+    Number: "magenta",
+    String: "green",
+    String.Escape: "*green*",
+}
+
+
+def coloured(shown: str) -> str:
+    """Relay text with a terminal's colours. A very long text stays plain."""
+    if len(shown) > _CHARACTERS:
+        return shown
+    lexer = RelayLexer(stripnl=False, ensurenl=False)
+    scheme = {kind: (colour, colour) for kind, colour in _COLOURS.items()}  # Pygments wants one for each background
+    made: str = highlight(shown, lexer, TerminalFormatter(colorscheme=scheme))
+    return made
 
 
 def show(node: IRModule | Expr, style: str | None = None) -> None:
-    """Show a program: highlighted in a notebook and in a terminal, plain text elsewhere."""
+    """Show a program: highlighted in a notebook and in a terminal, plain text elsewhere.
+
+    `style` is one of Pygments' for terminals of 256 colours; without one, the terminal's own colours show the text.
+    """
     display = _display()
     if display is not None:
         display(_Html(as_html(node)))
-    elif sys.stdout.isatty():
-        print(highlight(text(node), RelayLexer(), Terminal256Formatter(style=style or _STYLE)), end="")
-    else:
+    elif not sys.stdout.isatty():
         print(text(node).rstrip("\n"))
+    elif style is not None:
+        print(highlight(text(node), RelayLexer(), Terminal256Formatter(style=style)), end="")
+    else:
+        print(coloured(text(node).rstrip("\n")))
 
 
 class _Html:
@@ -63,4 +95,4 @@ def _display() -> Any:
     return sys.modules["IPython.display"].display if "IPython.display" in sys.modules else None
 
 
-__all__ = ["as_html", "highlighted", "show"]
+__all__ = ["as_html", "coloured", "highlighted", "show"]

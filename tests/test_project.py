@@ -62,6 +62,7 @@ LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
     ("cli.check", "relaylang.cli.linting"): "few calls ask for lints, which take a tenth of relay check",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
+    ("cli.common", "relaylang.repl.notebook"): "few calls write a program to a terminal",
     ("cli.models", "relaylang.frontends.formats"): "most calls read text, not a network",
     ("cli.program", "relaylang.runtime.params"): "few texts leave their constants out",
     ("cli.reporting", "relaylang.diagnostics.export"): "most calls print text",

@@ -43,6 +43,15 @@ def write_text(path: str | None, text: str) -> None:
         write_bytes(path, text.encode("utf-8"))
 
 
+def write_program(path: str | None, text: str) -> None:
+    """Write Relay text as `write_text` does, on a terminal with colours."""
+    if path in (None, "-") and use_color(sys.stdout):
+        from relaylang.repl.notebook import coloured  # most calls write no program to a terminal
+
+        text = coloured(text)
+    write_text(path, text)
+
+
 def write_bytes(path: str, data: bytes) -> None:
     """Write a file, whole or not at all; `-` is the standard output."""
     if path == "-":

@@ -13,7 +13,7 @@ import argparse
 import difflib
 import sys
 
-from relaylang.cli.common import exit_status, files_below, report, write_text
+from relaylang.cli.common import exit_status, files_below, report, use_color, write_program, write_text
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
@@ -71,12 +71,13 @@ def one_file(path: str, args: argparse.Namespace) -> bool:
     differs = made != old
     if args.diff:
         if differs:
-            sys.stdout.writelines(unified(old, made, source.name))
+            lines = unified(old, made, source.name)
+            sys.stdout.writelines(map(_painted, lines) if use_color(sys.stdout) else lines)
     elif args.check or args.write:
         if differs:
             print(source.name)
     else:
-        write_text(None, made)
+        write_program(None, made)
     if args.write and differs:
         write_text(path, made)
     return differs
@@ -94,3 +95,10 @@ def formatted(text: str, name: str) -> str:
 def unified(old: str, new: str, name: str) -> list[str]:
     lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, f"{name} (formatted)")
     return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
+
+
+def _painted(line: str) -> str:
+    """A line of a diff in a terminal's colours."""
+    code = "1" if line.startswith(("---", "+++")) else {"-": "31", "+": "32", "@": "36"}.get(line[0])
+    end = "\n" * line.endswith("\n")
+    return f"\x1b[{code}m{line.removesuffix(end)}\x1b[0m{end}" if code else line

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from relaylang.cli.common import check_outputs, report, write_text
+from relaylang.cli.common import check_outputs, report, write_program
 from relaylang.cli.models import add_import_options, import_options, imported
 from relaylang.cli.progress import Stages
 from relaylang.diagnostics import RelayError, error
@@ -67,5 +67,5 @@ def run(args: argparse.Namespace) -> int:
             text = astext(made.module, show_types=not args.no_types, show_spans=args.spans, meta=meta)
             if args.constants is not None:
                 save_params(args.constants, {**constants_of(meta or {}), **made.params})
-            write_text(args.output, text if text.endswith("\n") else text + "\n")
+            write_program(args.output, text if text.endswith("\n") else text + "\n")
     return 0

@@ -20,6 +20,7 @@ from relaylang.cli.common import (
     exit_status,
     report,
     verified,
+    write_program,
     write_text,
 )
 from relaylang.cli.inputs import entry_function, split_inputs
@@ -111,7 +112,7 @@ def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -
         write_text(args.viz, drawn.page(os.path.basename(program.name)))
     if not args.no_types:
         check_types(mod)
-    write_text(args.output, printed(mod, args))
+    write_program(args.output, printed(mod, args))
     return 0
 
 

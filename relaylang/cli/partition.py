@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
-from relaylang.cli.common import add_print_options, check_writable, report, write_text
+from relaylang.cli.common import add_print_options, check_writable, report, write_program, write_text
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import printed
@@ -66,5 +66,5 @@ def run(args: argparse.Namespace) -> int:
         text = {"table": table_text, "json": json_text}[args.report_format or "table"]
         write_text(args.output, text(explain(ready, done, args.accelerator), args.accelerator) + "\n")
     else:
-        write_text(args.output, printed(done, args))
+        write_program(args.output, printed(done, args))
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relaylang.cli.common import add_print_options, check_writable, report, write_text
+from relaylang.cli.common import add_print_options, check_writable, report, write_program
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.ir import Expr, IRModule
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_types:
         check(program)
     report(program.notes)
-    write_text(args.output, printed(program.node, args))
+    write_program(args.output, printed(program.node, args))
     return 0
 
 
