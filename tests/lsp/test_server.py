@@ -272,6 +272,7 @@ def test_symbols_of_all_open_files(server: Client) -> None:
     assert (fork["name"], fork["containerName"]) == ("Fork", "Tree")
     assert len(server.request("workspace/symbol", {"query": ""})) == 6
     server.notify("textDocument/didClose", {"textDocument": {"uri": "file:///tmp/other.relay"}})
+    assert server.diagnostics() == []
     assert len(server.request("workspace/symbol", {"query": "sum"})) == 1
 
 
