@@ -193,6 +193,17 @@ REFUSED = {
     "float requantize": (REQUANTIZE + ", compute_dtype=\"float32\")", "compute_dtype is float32", ""),
     "several operands": ("add(%x, %w)", "computes with several tensors", "%w: Tensor[(1, 3, 8, 8), int8]"),
     "dilated pool": ("nn.max_pool2d(%x, pool_size=[2, 2], dilation=[2, 2])", "a dilated pool", ""),
+    "average with its padding": (
+        'qnn.quantize(nn.avg_pool2d(qnn.dequantize(%x, 1f, 0), pool_size=[2, 2], padding=[1, 1], count_include_pad=True), 1f, 0, '
+        'out_dtype="int8")',
+        "an average of real numbers that counts the padding",
+        "",
+    ),
+    "averages of images with padding": (
+        'qnn.quantize(nn.avg_pool2d(qnn.dequantize(%w, 1f, 0), pool_size=[2, 2], padding=[1, 1]), 1f, 0, out_dtype="int8")',
+        "padding around several images",
+        "%w: Tensor[(2, 3, 8, 8), int8]",
+    ),
     "clip": (
         f"cast(clip(qnn.requantize({conv()}, 0.4f, 0, 1f, 0, out_dtype=\"int32\"), a_min=0.5f, a_max=3f), dtype=\"int8\")",
         "whole numbers",

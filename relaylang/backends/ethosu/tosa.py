@@ -322,17 +322,22 @@ class Graph:
             (3, "uint32", _NAN_PROPAGATE),
         )
 
-    def avg_pool2d(self, x: Tensor, kernel: tuple[int, int], input_zp: int, output_zp: int) -> Tensor:
-        """Rounded averages of int8 numbers in NHWC, without padding, at stride 1."""
+    def avg_pool2d(
+        self, x: Tensor, kernel: tuple[int, int], input_zp: int, output_zp: int, *, stride: tuple[int, int] = (1, 1),
+        pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ) -> Tensor:  # fmt: skip
+        """Averages of int8 numbers in NHWC, halves away from zero; `pad` (top, bottom, left, right) does not count."""
         n, h, w, c = x.shape
+        oh = exact_output(h, kernel[0], pad[0] + pad[1], stride[0], 1)
+        ow = exact_output(w, kernel[1], pad[2] + pad[3], stride[1], 1)
         return self._emit(
             "AVG_POOL2D",
             (x, self._zero_point(input_zp, x.dtype), self._zero_point(output_zp, x.dtype)),
-            (n, h - kernel[0] + 1, w - kernel[1] + 1, c),
+            (n, oh, ow, c),
             x.dtype,
             (0, "int32s", kernel),
-            (1, "int32s", (1, 1)),
-            (2, "int32s", (0, 0, 0, 0)),
+            (1, "int32s", stride),
+            (2, "int32s", pad),
             (3, "uint32", DTYPES["int32"]),
         )
 

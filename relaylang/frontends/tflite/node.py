@@ -72,6 +72,18 @@ class Node:
         q = self.q(index)
         return self.x(index) if q is None else self.dequantized(self.x(index), q)
 
+    def numbers(self, index: int) -> Any:
+        """The stored numbers of an operand, as real ones."""
+        return self.b.op("qnn.dequantize", self.x(index), *self._plain(), out_dtype="float32")
+
+    def stored(self, numbers: Expr, index: int = 0) -> Any:
+        """Real numbers in the type of a result, halves rounded away from zero."""
+        return self.b.op("qnn.quantize", numbers, *self._plain(), out_dtype=self.out_dtype(index))
+
+    def _plain(self) -> tuple[Expr, Expr]:
+        """The scale 1 and the zero point 0."""
+        return self.b.const(np.float32(1)), self.b.const(np.int32(0))
+
     def q(self, index: int) -> Quantization | None:
         """An operand's scales; None for one that is not quantised."""
         tensor = self.ins[index]

@@ -43,6 +43,11 @@ def whole(name: str) -> str:
     return f'fixed_point_multiply(cast(%{name}, dtype="int32"), multiplier=2147483647, shift=0)'
 
 
+def averaged(quantised: str, attrs: str, dtype: str = "int8") -> str:
+    """An average of real numbers, between quantised ones."""
+    return f'qnn.quantize(nn.avg_pool2d(qnn.dequantize(%x, {quantised}), {attrs}), {quantised}, out_dtype="{dtype}")'
+
+
 PROGRAMS = {
     "difference": ("qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, -12)", XY),
     "sum of a large operand": ("qnn.add(%x, %y, 0.09f, 3, 0.02f, 1, 0.05f, -12)", XY),
@@ -104,6 +109,12 @@ PROGRAMS = {
     "mixed rows": (resized("qnn.dequantize(%x, 2f, -9)", [40, 6], "asymmetric", "NCHW", '2f, -9, out_dtype="int8"'), X),
     "cut means of pixels": (resized("%x", [10, 12], "half_pixel", "NCHW"), X),
     "cut means of unsigned pixels": ('nn.upsampling(%x, scale_h=4f, scale_w=2f, method="bilinear")', U),
+    "rounded average of windows": (averaged("1f, 0", "pool_size=[3, 3], padding=[1, 1, 1, 1]"), X),
+    "rounded average of uneven windows": (
+        averaged("0.25f, 7", 'pool_size=[2, 3], strides=[2, 3], padding=[0, 1, 1, 1], ceil_mode=True, layout="NHWC"', "uint8"),
+        "%x: Tensor[(1, 21, 22, 7), uint8]",
+    ),
+    "rounded average of several images": (averaged("1f, 3", "pool_size=[2, 2], strides=[1, 2]"), "%x: Tensor[(3, 8, 5, 6), int8]"),
     "upward shifts": ("clip(left_shift(%x, %n), a_min=-9f, a_max=2000000000f)", SHIFTED),
     "downward shifts": ("right_shift(%x, %n)", SHIFTED),
     "downward shift of all": ("right_shift(%x, 7)", "%x: Tensor[(5, 6), int32]"),

@@ -32,7 +32,7 @@ OPERATORS: dict[str, str | tuple[str, str]] = {
     "ABS": real("abs({})"),
     "ADD": "sum with an operand at its scale",
     "ARG_MAX": "place of the largest",
-    "AVERAGE_POOL_2D": ('cast(nn.avg_pool2d(cast(%x, dtype="int32"), pool_size=[2, 3]), dtype="int8")', X),
+    "AVERAGE_POOL_2D": "rounded average of windows",
     "BATCH_MATMUL": "product of matrices",
     "CONCATENATION": (
         MOVED + "qnn.concatenate((%0, %y), (0.1f, 0.2f), (3, 4), 0.2f, 5, axis=1)", f"{X}, %y: Tensor[(1, 2, 5, 6), int8]"
@@ -113,7 +113,7 @@ OPERATORS: dict[str, str | tuple[str, str]] = {
     "CAST": ('(cast(%x, dtype="int16"), cast(%y, dtype="bool"))', f"{BITS}, %y: Tensor[(5, 6), int8]"),
     "DIV": ("divide(%x, %m)", "%x: Tensor[(8, 5, 6), int32], %m: Tensor[(5, 6), int32]"),
     **{name: (f"{name.lower()}(%x, %y)", PAIR) for name in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")},
-    "GATHER": ("take(%x, %i, axis=1)", XI),
+    "GATHER": ("(take(%x, %i, axis=1), take(%x, reshape(%i, newshape=[1, 3]), axis=1, batch_dims=1))", XI),
     **{name: (f"{name.lower()}(%x, %y)", BOTH) for name in ("LOGICAL_AND", "LOGICAL_OR")},
     "LOGICAL_NOT": ("logical_not(%x)", BITS),
     "REDUCE_ALL": ("all(%x, axis=[2, 3])", BITS),

@@ -6,7 +6,7 @@ import numpy as np
 from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Sides, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.partition.fixed_point import unscaled
-from relaylang.partition.targets.ethos_u.pools import AvgPool, Pool
+from relaylang.partition.targets.ethos_u.pools import AvgPool, Pool, RoundedPool
 
 
 def pool(w: Writer, layer: Pool, at: Composite) -> Value:
@@ -18,6 +18,15 @@ def pool(w: Writer, layer: Pool, at: Composite) -> Value:
     if max(layer.stride) > 3:  # Vela splits the pool, and has a rescale that it joins write all parts to one place
         out = w.held(out)
     return Value(at.source.dtype, {perm: out})
+
+
+def rounded(w: Writer, layer: RoundedPool, at: Composite) -> Value:
+    window, offset = layer.window, at.source.offset
+    perm = CHANNELS_LAST[window.layout]
+    x, pad = w.padded(w.fit(w.in_order(at.source, perm), window.pad), window.pad, layer.input_zp - offset)
+    zero_points = layer.input_zp - offset, layer.output_zp - offset
+    out = w.graph.avg_pool2d(x, window.kernel, *zero_points, stride=window.stride, pad=pad)
+    return Value(layer.dtype, {perm: out})
 
 
 def average(w: Writer, layer: AvgPool, at: Composite) -> Value:
@@ -59,4 +68,4 @@ def averaged(w: Writer, x: Tensor, pad: Sides, layer: AvgPool, source: Value) ->
     return w.finish(average, layer.out, layer.out_input_zp - source.offset)
 
 
-WRITERS: dict[type, Write] = {Pool: pool, AvgPool: average}
+WRITERS: dict[type, Write] = {Pool: pool, AvgPool: average, RoundedPool: rounded}

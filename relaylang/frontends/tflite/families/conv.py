@@ -251,6 +251,9 @@ def average_pool(n: Node) -> Any:
         made = added(n, (1, 2), True, mean=True)
         if made is not None:
             return n.held(made)
+    if is_whole(n, 0) and n.same_scales():
+        # TensorFlow Lite averages the stored numbers, and rounds halves away from zero.
+        return n.held(n.stored(b.op("nn.avg_pool2d", n.numbers(0), count_include_pad=False, **attrs)))
     return n.result(b.op("nn.avg_pool2d", n.real(0), count_include_pad=False, **attrs))
 
 

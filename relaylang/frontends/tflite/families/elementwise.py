@@ -140,10 +140,13 @@ def dequantize(n: Node) -> Any:
 
 def select(n: Node) -> Any:
     """A condition of one axis chooses rows."""
-    b, cond, x, y = n.b, n.x(0), n.real(1), n.real(2)
+    b, cond = n.b, n.x(0)
+    alike = n.same_scales(1) and n.same_scales(2)
+    x, y = (n.x(i) if alike else n.real(i) for i in (1, 2))
     if b.rank(cond) == 1 and b.rank(x) > 1 and n.operator.name == "SELECT":
         cond = b.unsqueeze(cond, range(1, b.rank(x)))
-    return n.result(b.op("where", cond, x, y), activation=False)
+    made = b.op("where", cond, x, y)
+    return made if alike else n.result(made, activation=False)
 
 
 def same(op: str) -> Callable[[Node], Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.tflite.node import Node
 
@@ -27,17 +25,13 @@ def resize(method: str) -> Callable[[Node], Any]:
                 raise Unsupported("it has both align_corners and half_pixel_centers")
         # TensorFlow Lite mixes the stored numbers, and rounds halves away from zero.
         mixed = n.same_scales() and n.q(0) is not None and not nearest
-        plain = b.const(np.float32(1)), b.const(np.int32(0))
-        if mixed:
-            x = b.op("qnn.dequantize", n.x(0), *plain, out_dtype="float32")
-        else:
-            x = n.x(0) if nearest and n.same_scales() else n.real(0)
+        x = n.numbers(0) if mixed else n.x(0) if nearest and n.same_scales() else n.real(0)
         made = b.op(
             "image.resize2d", x, size=n.ints(1, "the size"), roi=[0.0] * 4, layout="NHWC", method=method,
             coordinate_transformation_mode=mode, rounding_method=rounding,
         )  # fmt: skip
         if mixed:
-            return b.op("qnn.quantize", made, *plain, out_dtype=n.out_dtype())
+            return n.stored(made)
         return made if x is n.x(0) else n.result(made, activation=False)
 
     return convert

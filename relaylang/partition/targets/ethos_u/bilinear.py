@@ -9,19 +9,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from relaylang.ir import Call, Expr
 from relaylang.partition.fixed_point import IDENTITY, Rescale, Unsupported
 from relaylang.partition.targets.ethos_u.parts import (
     BYTES,
     RANGES,
     Output,
+    check_exact,
     feature_type,
     in_range,
     op_name,
     scalar,
-    scales,
     spread_of,
     tensor_of,
 )
@@ -29,8 +27,6 @@ from relaylang.partition.targets.ethos_u.picks import Nearest, checked_layout, r
 from relaylang.partition.targets.ethos_u.windows import nchw
 
 _FACTORS = (1, 2, 4, 8)
-#: Whole numbers that float32 holds.
-_EXACT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ def read_resize(calls: Sequence[Call]) -> Nearest | Bilinear:
     if len(calls) > 1:
         input_zp = _zero_point(calls[0].args[2], source.dtype)
         output_zp = _zero_point(calls[-1].args[2], dtype)
-        _check_scales(calls, spread_of(source.dtype, input_zp) * numbers)
+        check_exact(calls[0].args[1], calls[-1].args[1], spread_of(source.dtype, input_zp) * numbers)
     rescale = Rescale((IDENTITY[0],), (IDENTITY[1] + int(math.log2(numbers)),), output_zp)
     signed = RANGES[source.dtype][0] < input_zp
     return Bilinear(layout, down, across, input_zp, signed, len(calls) == 1, Output(dtype, rescale, None))
@@ -109,20 +105,3 @@ def _neighbours(mode: str, old: int, new: int) -> Neighbours:
     if mode in ("asymmetric", "align_corners"):
         return Neighbours(factor, (1,) * factor, 0, new)
     raise Unsupported(f"coordinate_transformation_mode {mode}")
-
-
-def _check_scales(calls: Sequence[Call], most: int) -> None:
-    """Both scales are one, and float32 holds it times all whole numbers up to `most`."""
-    given, wanted = scales(calls[0].args[1], "its input scale"), scales(calls[-1].args[1], "its output scale")
-    if given.size != 1 or wanted.size != 1 or given.flat[0] != wanted.flat[0]:
-        raise Unsupported("its input and output scales differ")
-    scale = np.float32(given.flat[0])
-    if not np.isfinite(scale) or scale <= 0:
-        raise Unsupported("its scale is not a positive finite number")
-    odd = float(scale).as_integer_ratio()[0]
-    while odd % 2 == 0:
-        odd //= 2
-    if most * odd > _EXACT:
-        raise Unsupported(
-            f"with the scale {scale:g} float32 rounds its means, and moves halves; scales of few bits, such as 1 or 0.25, do not"
-        )

@@ -19,6 +19,8 @@ RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)
 #: The types of numbers of 8 bits, and of all feature maps.
 BYTES = ("int8", "uint8")
 FEATURES = (*BYTES, "int16")
+#: Whole numbers that float32 holds.
+_EXACT = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,25 @@ def scales(expr: Expr, what: str) -> np.ndarray:
     if value.ndim > 1:
         raise Unsupported(f"{what} has {value.ndim} axes")
     return value.astype(np.float32)
+
+
+def check_exact(given: Expr, wanted: Expr, most: int) -> None:
+    """Two scales are one, of so few bits that float32 holds it times all whole numbers up to `most`.
+
+    Then means of real numbers, quantised again, are those of the whole numbers. Their halves are exact.
+    """
+    before, behind = scales(given, "its input scale"), scales(wanted, "its output scale")
+    if before.size != 1 or behind.size != 1 or before.flat[0] != behind.flat[0]:
+        raise Unsupported("its input and output scales differ")
+    scale = np.float32(before.flat[0])
+    if not np.isfinite(scale) or scale <= 0:
+        raise Unsupported("its scale is not a positive finite number")
+    odd = float(scale).as_integer_ratio()[0]
+    odd //= odd & -odd
+    if most * odd > _EXACT:
+        raise Unsupported(
+            f"with the scale {scale:g} float32 rounds its means, and moves halves; scales of few bits, such as 1 or 0.25, do not"
+        )
 
 
 def in_range(zero_point: int, dtype: str, what: str) -> int:

@@ -16,9 +16,13 @@ _MOVED = (*FEATURES, "int32")
 
 @dataclass(frozen=True)
 class Gather:
-    """The entries along `axis` at computed places; those beyond the ends are at the ends."""
+    """The entries along `axis` at computed places; those beyond the ends are at the ends.
+
+    With `batches`, each index along the axes in front has places of its own.
+    """
 
     axis: int
+    batches: bool
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,16 @@ def read_gather(calls: Sequence[Call]) -> Gather:
     source = feature_type(call.args[0], dtypes=_MOVED)
     feature_type(call.args[1], "its tensor of indices", ("int32",))
     result = feature_type(call, "its result", _MOVED)
-    if call.attrs.axis is None or call.attrs.batch_dims:
+    if call.attrs.axis is None:
         raise Unsupported("it takes from several axes at once")
+    axis, batches = int(call.attrs.axis) % max(len(source.shape), 1), int(call.attrs.batch_dims)
+    if batches not in (0, axis):
+        raise Unsupported(f"{batches} axes of batches in front of axis {axis}")
     if call.attrs.mode == "wrap":
         raise Unsupported("indices that start again at the end")
     if not 1 <= len(source.shape) <= 4 or not 1 <= len(result.shape) <= 4:
         raise Unsupported(f"an input of {len(source.shape)} axes, a result of {len(result.shape)}; 1 to 4 are taken")
-    return Gather(int(call.attrs.axis) % len(source.shape))
+    return Gather(axis, batches > 0)
 
 
 def read_scatter(calls: Sequence[Call]) -> Scatter | Replaced:

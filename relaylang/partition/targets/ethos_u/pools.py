@@ -20,11 +20,14 @@ import numpy as np
 from relaylang.ir import Call, TensorType
 from relaylang.partition.fixed_point import Rescale, Unsupported, multiplier_and_shift
 from relaylang.partition.targets.ethos_u.parts import (
+    BYTES,
     RANGES,
     Output,
+    check_exact,
     clamp_of,
     constant,
     feature_type,
+    in_range,
     narrow,
     op_name,
     scalar,
@@ -69,6 +72,19 @@ class AvgPool:
         return Rescale((multiplier,), (shift,), 0)
 
 
+@dataclass(frozen=True)
+class RoundedPool:
+    """Averages over what lies on the image, less a zero point and plus another. Halves are rounded away from zero.
+
+    The accelerator's own average does that: the multiplier of TOSA's is a little too large.
+    """
+
+    window: Pool
+    input_zp: int
+    output_zp: int
+    dtype: str
+
+
 def read_max_pool(calls: Sequence[Call]) -> Pool:
     """nn.max_pool2d of a feature map."""
     (call,) = calls
@@ -81,9 +97,14 @@ def read_max_pool(calls: Sequence[Call]) -> Pool:
     return pool
 
 
-def read_avg_pool(calls: Sequence[Call]) -> AvgPool:
-    """cast(int32) nn.avg_pool2d, then cast or qnn.requantize, then limits; or qnn.avg_pool2d, then limits."""
+def read_avg_pool(calls: Sequence[Call]) -> AvgPool | RoundedPool:
+    """cast(int32) nn.avg_pool2d, then cast or qnn.requantize, then limits; or qnn.avg_pool2d, then limits.
+
+    Or nn.avg_pool2d between qnn.dequantize and qnn.quantize.
+    """
     calls = list(calls)
+    if op_name(calls[0]) == "qnn.dequantize":
+        return _read_real_pool(*calls)
     if op_name(calls[0]) == "qnn.avg_pool2d":
         return _read_qnn_avg_pool(calls)
     if op_name(calls[0]) != "cast":
@@ -115,6 +136,31 @@ def average_of(window: Pool, source: TensorType, rest: Sequence[Call]) -> AvgPoo
     return AvgPool(window, source.dtype != "uint8", out, input_zp)
 
 
+def _read_real_pool(first: Call, pool: Call, last: Call) -> RoundedPool:
+    source = feature_type(first.args[0], dtypes=BYTES)
+    if feature_type(last, "its result", BYTES).dtype != source.dtype:
+        raise Unsupported("its input and its result are of two types")
+    window = _window(pool)
+    _check_window(window)
+    if any(p > 0 for p in window.pad):
+        if pool.attrs.count_include_pad:
+            raise Unsupported("an average of real numbers that counts the padding")
+        if source.shape[0] != 1 or any(p >= k for p, k in zip(window.pad, (*window.kernel, *window.kernel))):
+            raise Unsupported("padding around several images, or as wide as the window")
+    input_zp, output_zp = (
+        in_range(scalar(call.args[2], "a zero point"), source.dtype, "a zero point") for call in (first, last)
+    )
+    numbers = window.kernel[0] * window.kernel[1]
+    check_exact(first.args[1], last.args[1], spread_of(source.dtype, input_zp) * numbers)
+    return RoundedPool(window, input_zp, output_zp, source.dtype)
+
+
+def _check_window(window: Pool) -> None:
+    kh, kw = window.kernel
+    if kh * kw > 4096 or kh > 64:
+        raise Unsupported(f"a window of {kh} x {kw}; at most 64 rows and 4096 numbers")
+
+
 def _read_qnn_avg_pool(calls: list[Call]) -> AvgPool:
     pool, *rest = calls
     source = feature_type(pool.args[0])
@@ -131,9 +177,7 @@ def _read_qnn_avg_pool(calls: list[Call]) -> AvgPool:
 
 def _average_window(call: Call) -> Pool:
     window = _window(call)
-    kh, kw = window.kernel
-    if kh * kw > 4096 or kh > 64:
-        raise Unsupported(f"a window of {kh} x {kw}; at most 64 rows and 4096 numbers")
+    _check_window(window)
     if op_name(call) == "nn.global_avg_pool2d":
         return window
     given = padding4(call.attrs.padding)

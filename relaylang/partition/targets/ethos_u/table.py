@@ -202,7 +202,10 @@ def _rows() -> list[tuple[str, DFPattern]]:
     def resized(p: DFPattern) -> DFPattern:
         return is_op("image.resize2d")(p) | is_op("nn.upsampling")(p)
 
-    averaged = is_op("nn.avg_pool2d")(widened) | is_op("nn.global_avg_pool2d")(widened)
+    def average(p: DFPattern) -> DFPattern:
+        return is_op("nn.avg_pool2d")(p) | is_op("nn.global_avg_pool2d")(p)
+
+    averaged = average(widened)
     return [
         ("depthwise_conv2d", _requantized(_depthwise(_padded()))),
         ("depthwise_conv2d", _requantized(_depthwise(wildcard()))),
@@ -229,9 +232,10 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("concat", is_op("concatenate")(is_tuple(None)) | is_op("stack")(is_tuple(None))),
         ("maxpool2d", is_op("nn.max_pool2d")(wildcard())),
         ("avgpool2d", _requantize(averaged)),
+        ("avgpool2d", _real(average)),
         ("avgpool2d", is_op("cast")(averaged.optional(limits))),
         ("avgpool2d", _clips(is_op("qnn.avg_pool2d")(*_any(5)), cast=False)),
-        ("avgpool2d", is_op("nn.avg_pool2d")(wildcard()) | is_op("nn.global_avg_pool2d")(wildcard())),
+        ("avgpool2d", average(wildcard())),
         ("sum", _requantize(is_op("sum")(widened))),
         ("sum", is_op("sum")(widened)),
         ("mean", _requantize(is_op("mean")(widened))),
