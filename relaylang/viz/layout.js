@@ -103,7 +103,7 @@ function planOf(group, prefix) {
     if (parts[user]) for (const e of box.edges) if (e[0] === source) for (const p of parts[user].list) {
       const pill = SHEETS[p.group].at.get(e[2]);
       if (pill !== undefined) out.push([left + p.x + p.plan.place.xs[pill],
-        p.y + p.plan.tops[0] + (p.plan.heights[0] - p.plan.sizes[pill][1]) / 2]);
+        p.y + p.plan.tops[0] + p.plan.heights[0] - p.plan.sizes[pill][1]]);
     }
     return out.length ? out : [[place.xs[user], 0]];
   };
@@ -141,7 +141,7 @@ function layout() {
     const { plan, x, y, prefix } = stack.pop(), { sheet } = plan;
     const mine = sheet.boxes.map((box, i) => {
       const [w, h] = plan.sizes[i], r = sheet.ranks[i];
-      const it = { key: prefix + sheet.group + "." + box.node, box, w, h, x: x + plan.place.xs[i] - w / 2, y: y + plan.tops[r] + (plan.heights[r] - h) / 2,
+      const it = { key: prefix + sheet.group + "." + box.node, box, w, h, x: x + plan.place.xs[i] - w / 2, y: y + plan.tops[r] + plan.heights[r] - h,
         open: !!plan.parts[i], result: i === sheet.result, from: [], to: [] };
       state.boxes.push(it); state.byKey.set(it.key, it);
       if (it.open) for (const p of plan.parts[i].list) {
@@ -155,9 +155,8 @@ function layout() {
       const upper = y + plan.tops[r] + plan.heights[r];
       for (const net of nets) {
         const from = mine[net.source], track = upper + ABOVE + TRACK * net.track;
-        let begin = net.fromBox ? from.y + from.h : upper;
+        const begin = net.fromSide ? track : upper;
         if (net.fromBox) state.labels.push({ text: NODES[from.box.node].shape.replace(/^\(.*/, ""), x: x + net.x + 4, y: begin + 11, cls: "shape" });
-        if (net.fromSide) begin = track;
         net.ends.forEach(([ex, user], i) => {
           let end, under = 0, change = sheet.changes[net.source] || "";
           if (user >= 0) {

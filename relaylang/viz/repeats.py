@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from relaylang.viz.boxes import inner_first, operators_text
 from relaylang.viz.graph import Graph, Group, Node
 
-#: The longest sequence of pieces that is looked for, and the fewest calls of a part that folds.
+#: The longest sequence of pieces that is looked for, and the fewest calls of a part that folds, in two boxes or more.
 _LONGEST = 32
 _FEWEST = 3
 _LEAVES = frozenset({"var", "const", "callee"})
@@ -29,7 +29,8 @@ def fold_repeats(graph: Graph) -> Graph:
         for begin, period, count in _runs([texts.number(p) for p in pieces]):
             starts = range(begin, begin + count * period, period)
             parts = [[n for piece in pieces[s : s + period] for n in piece] for s in starts]
-            if sum(texts.calls(n) for n in parts[0]) >= _FEWEST:
+            boxes = [n for n in parts[0] if n.kind not in ("item", "tuple")]
+            if len(boxes) > 1 and sum(texts.calls(n) for n in boxes) >= _FEWEST:
                 _fold(graph, group, parts, keys)
     _sort(graph, keys)
     return graph
@@ -79,7 +80,7 @@ class _Texts:
     def calls(self, node: Node) -> int:
         """The number of calls for which a node stands: those inside a called function, else itself."""
         inside = [n for n in self.members[node.inner[0]] if n.kind in ("op", "call")] if node.kind == "call" and node.inner else []
-        return len(inside) or node.kind not in ("item", "tuple")
+        return len(inside) or 1
 
     def number(self, nodes: Sequence[Node]) -> int:
         place = {n.id: i for i, n in enumerate(nodes)}

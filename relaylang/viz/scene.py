@@ -174,7 +174,7 @@ def _draw(scene: Scene, plans: Plans, root: int, x: float, y: float) -> None:
         for number, box in enumerate(plan.sheet.boxes):
             w, h = plan.sizes[number]
             rank = plan.layout.ranks[number]
-            at = left + plan.layout.xs[number] - w / 2, top + plan.tops[rank] + (plan.heights[rank] - h) / 2
+            at = left + plan.layout.xs[number] - w / 2, top + plan.tops[rank] + plan.heights[rank] - h
             corners.append(at)
             key = f"{prefix}{group}.{box.node}"
             placed = Placed(key, box, *at, w, h, box.open, number == plan.sheet.result)
@@ -197,13 +197,11 @@ def _lines(
         for net in nets:
             start = f"{prefix}{boxes[net.source].node}"
             track = upper + ABOVE + TRACK * net.track
-            begin = corners[net.source][1] + plan.sizes[net.source][1] if net.from_box else upper
+            begin = track if net.from_side else upper
             if net.from_box:
                 shape = plans.graph.nodes[boxes[net.source].node].shape
                 shape = "" if shape.startswith("(") else shape  # a tuple's users say what they take
                 scene.labels.append(Label(shape, left + net.x + 4, begin + 11, "shape"))
-            if net.from_side:
-                begin = track
             for i, (x, user) in enumerate(net.ends):
                 if user >= 0:
                     end = corners[user][1] + (0.0 if not boxes[user].open else _pill_top(plans, plan, user, x))
@@ -240,7 +238,7 @@ def _pill_top(plans: Plans, plan: Plan, user: int, x: float) -> float:
         for edge in box.edges:
             pill = plans.sheets[inner].at.get(edge.inside)
             if pill is not None and abs(corner + dx + inside.layout.xs[pill] - x) < 0.5:
-                return dy + inside.tops[0] + (inside.heights[0] - inside.sizes[pill][1]) / 2
+                return dy + inside.tops[0] + inside.heights[0] - inside.sizes[pill][1]
     return 0.0
 
 
