@@ -359,10 +359,13 @@ _MOST_FIELDS = 4
 _SHORT = (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"))
 
 
-def shape_text(ty: Type | None) -> str:
-    """A tensor's shape and element type in short, such as "1×3×224×224" (float32) or "4×4 i8", and a tuple's fields."""
-    if isinstance(ty, TupleType) and len(ty.fields) <= _MOST_FIELDS:
-        fields = [shape_text(f) if isinstance(f, TensorType) else "" for f in ty.fields]
+def shape_text(ty: Type | None, depth: int = 2) -> str:
+    """A tensor's shape and element type in short, such as "1×3×224×224" (float32) or "4×4 i8", and a tuple's fields.
+
+    Tuples in more than `depth` others have no text.
+    """
+    if isinstance(ty, TupleType) and depth and len(ty.fields) <= _MOST_FIELDS:
+        fields = [shape_text(f, depth - 1) for f in ty.fields]
         return f"({', '.join(fields)})" if all(fields) else ""
     if not isinstance(ty, TensorType):
         return ""

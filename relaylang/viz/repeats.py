@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from relaylang.viz.boxes import inner_first, operators_text
 from relaylang.viz.graph import Graph, Group, Node
 
-#: The longest sequence of pieces that is looked for, and the fewest calls of a part that folds, in two boxes or more.
+#: The most pieces of a part, and the fewest calls. A part has two boxes or more.
 _LONGEST = 32
 _FEWEST = 3
 _LEAVES = frozenset({"var", "const", "callee"})

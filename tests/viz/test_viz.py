@@ -14,6 +14,7 @@ import pytest
 import relaylang as relay
 from relaylang.ir import IRModule
 from relaylang.viz import as_dot, as_html, as_svg, as_text, fold_repeats, graph_of
+from relaylang.viz.graph import shape_text
 from tests.cli.command import one_diagnostic
 from tests.cli.command import relay as command
 from tests.growth import assert_linear, seconds
@@ -71,6 +72,17 @@ def test_lanes() -> None:
     plain = as_text(graph_of(checked(SKIP)), ascii_only=True)
     assert plain.isascii() and "+-o" in plain and "o-+" in plain
     assert max(map(len, as_text(graph_of(checked(SKIP)), width=20).splitlines())) == 20
+
+
+def test_types_in_short() -> None:
+    def tuples(depth: int) -> relay.Type:
+        ty: relay.Type = relay.TensorType((2, 3), "int8")
+        for _ in range(depth):
+            ty = relay.TupleType([ty, ty])
+        return ty
+
+    assert [shape_text(tuples(d)) for d in range(4)] == ["2×3 i8", "(2×3 i8, 2×3 i8)", "((2×3 i8, 2×3 i8), (2×3 i8, 2×3 i8))", ""]
+    assert shape_text(relay.TensorType((), "float32")) == "f32" and shape_text(None) == ""
 
 
 def test_what_is_fused_is_one_line_until_it_is_expanded() -> None:
