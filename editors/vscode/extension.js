@@ -11,6 +11,13 @@ async function start() {
     documentSelector: [{ language: "relay" }],
     initializationOptions: vscode.workspace.getConfiguration("relay"),
     synchronize: { configurationSection: "relay" },
+    middleware: {
+      // the log shows what the lenses' commands print
+      executeCommand: (name, given, next) => {
+        client.outputChannel.show(true);
+        return next(name, given);
+      },
+    },
   };
   client = new LanguageClient("relay", "Relay", { command, args }, options);
   try {

@@ -78,6 +78,8 @@ def _runner(server: RelayServer, command: str) -> Callable[[str, str], Awaitable
 
 async def execute(command: str, name: str, text: str, path: str) -> tuple[bool, str]:
     """Whether a command succeeded, and its output. A command that is given up ends."""
+    if command == "relay.compile" and not os.path.isfile(path):
+        return False, "save the text first: the library comes into its folder"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "relaylang", *arguments(command, name, path),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,

@@ -117,10 +117,10 @@ class _Place:
         return op, op.schema[call.attribute]
 
     def _values(self, op: Op, field: AttrField) -> Iterator[Offer]:
+        if self.cursor.back() != "=":
+            return  # inside a list
         default = f"default of {op.name}"
         known = offered(op, field)
-        if self.cursor.back() not in ("=", ""):
-            return
         for value in known:
             yield Offer(value_text(value), "value", default if value == field.default else field.name)
         if not known and field.default is not None:
@@ -192,21 +192,25 @@ class _Place:
     # -- clauses
 
     def _patterns(self, level: int, matched: tuple[int, int]) -> Iterator[Offer]:
-        cursor = self.cursor
-        clauses = cursor.clauses(level)
+        """The constructors of the matched type that no clause takes whole; inside a constructor, those of the field's type."""
         if level:
-            yield from map(_constructor, self._of(self._field(level)))
+            yield from map(_constructor, self._of(self._field()))
         else:
-            names = [[t.text for t in pattern if t.kind == "name" and t.text != "_"] for pattern in clauses]
+            patterns = self.cursor.clauses(level)
+            names = [[t.text for t in pattern if t.kind == "name" and t.text != "_"] for pattern in patterns]
             covered = {one[0] for one in names if len(one) == 1}
-            known = self._of(argument_type(cursor.code[slice(*matched)], self._variables()))
-            siblings = [data for data in self.names.definitions().values() for c in data.constructors if c.name_hint in covered]
-            known = known or [c for data in siblings[:1] for c in data.constructors]
-            known = known or [c for data in self.names.definitions().values() for c in data.constructors]
+            ty = argument_type(self.cursor.code[slice(*matched)], self._variables())
+            known = self._of(ty) or self._siblings(covered)
             yield from (_constructor(c) for c in known if c.name_hint not in covered)
         yield Offer("_", "keyword", "anything")
 
-    def _field(self, level: int) -> Type | None:
+    def _siblings(self, names: set[str]) -> list[Constructor]:
+        """The constructors of the type that has one of these names; all constructors where none has."""
+        types = [data.constructors for data in self.names.definitions().values()]
+        alike = [found for found in types if any(c.name_hint in names for c in found)]
+        return [c for found in alike[:1] or types for c in found]
+
+    def _field(self) -> Type | None:
         """The type of the field that a pattern in a constructor's brackets matches."""
         bracket = self.cursor.brackets[0]
         name = self.cursor.code[bracket.at - 1].text
@@ -231,10 +235,10 @@ class _Place:
         word_at = len(self.cursor.text) - len(self.cursor.word)
         here = sorted((s for s in bound if s.definition is not None and s.definition.start < word_at), key=lambda s: -s.begin)
         mentioned = {t.text for t in self.cursor.code[-_MOST_TOKENS:] if t.kind == "local"}
-        near = [s for s in here if self._begins(s.name)][:_MOST_VARIABLES]
-        near += [s for s in here if s.name in mentioned and s not in near]
-        known = self.names.types_of(self.cursor.text, near)
-        out = {s.name: known.get(s.name) or self._annotation(s) for s in near}
+        near = {s.name: s for s in [s for s in here if self._begins(s.name)][:_MOST_VARIABLES]}
+        near |= {s.name: s for s in here if s.name in mentioned and s.name not in near}
+        known = self.names.types_of(self.cursor.text, list(near.values()))
+        out = {name: known.get(name) or self._annotation(symbol) for name, symbol in near.items()}
         for name, ty in reversed(self.names.variables().items()):
             out.setdefault(spelled("%", name), ty)
         return out

@@ -80,6 +80,38 @@ def test_the_grammar_knows_the_language(script: ModuleType) -> None:
         assert kind(grammar, text).startswith(wanted)
 
 
+#: Runs the extension with a VS Code that notes what it is asked; prints the notes.
+ACTIVATE = """
+const Module = require("module"), told = { shown: [] };
+const vscode = {
+  workspace: { getConfiguration: () => ({ get: () => ["relay", "lsp"], lenses: true }) },
+  window: { showErrorMessage: (text) => told.shown.push(text) },
+  commands: { registerCommand: (name) => ((told.command = name), {}) },
+};
+class LanguageClient {
+  constructor(id, name, server, options) { Object.assign(told, { server, options }); }
+  outputChannel = { show: () => told.shown.push("the log") };
+  start() { return Promise.resolve(); }
+}
+const load = Module._load;
+Module._load = (name, ...rest) =>
+  name === "vscode" ? vscode : name.startsWith("vscode-languageclient") ? { LanguageClient } : load(name, ...rest);
+require(process.argv[1]).activate({ subscriptions: [] }).then(() => {
+  told.result = told.options.middleware.executeCommand("relay.run", [1], (name, given) => [name, given]);
+  console.log(JSON.stringify(told));
+});
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_extension_starts_the_server_and_runs_lenses() -> None:
+    ran = subprocess.run(["node", "-e", ACTIVATE, str(FOLDER / "extension.js")], capture_output=True, text=True, check=True)
+    told = json.loads(ran.stdout)
+    assert told["server"] == {"command": "relay", "args": ["lsp"]} and told["command"] == "relay.restart"
+    assert told["options"]["initializationOptions"] == {"lenses": True}
+    assert told["result"] == ["relay.run", [1]] and told["shown"] == ["the log"]
+
+
 def test_the_extension_goes_together() -> None:
     package = json.loads((FOLDER / "package.json").read_text())
     json.loads((FOLDER / "language-configuration.json").read_text())

@@ -368,12 +368,14 @@ def test_lenses_run_time_and_compile(tmp_path: Path, server: Client) -> None:
     assert execute(found[3]) == "3 : int32"
     assert {lens["command"]["command"] for lens in found} == set(server.capabilities["executeCommandProvider"]["commands"])
     assert "error[R0" in execute({"command": {"command": "relay.run", "arguments": [uri, "@none"]}})
+    assert execute(found[2]).startswith("save the text first")
 
 
 @pytest.mark.sweep
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_lenses_that_need_a_compiler(tmp_path: Path, server: Client) -> None:
     uri = (tmp_path / "net.relay").as_uri()
+    (tmp_path / "net.relay").write_text("an earlier text")
     server.open("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }\n", uri)
     for command, wanted in (("relay.time", "mean"), ("relay.compile", str(tmp_path / "net.so"))):
         assert wanted in server.request("workspace/executeCommand", {"command": command, "arguments": [uri, "@main"]})
