@@ -12,8 +12,9 @@ from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction, Hos
 from relaylang.backends.ethosu.emit import emit_region
 from relaylang.backends.ethosu.flatbuffer import serialize
 from relaylang.backends.ethosu.report import estimate, text_report
+from relaylang.backends.ethosu.simulator.jobs import early_reads
 from relaylang.backends.ethosu.simulator.transfers import has_room_for_tables
-from relaylang.backends.ethosu.stream import read_stream
+from relaylang.backends.ethosu.stream import read_stream, with_params
 from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.tosa import Operator
 from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_model, settings
@@ -254,14 +255,18 @@ def _compile_region(func: Function, name: str, how: Settings) -> tuple[bytes, Co
     if any(tensor.shape[:1] == (2,) for tensor in graph.tensors.values()) or any(map(_has_large_steps, graph.operators)):
         how = replace(how, without=_UNSAFE_FOR_PARTS)
     compiled = compile_model(tosa, how)
-    if not has_room_for_tables(read_stream(compiled.command_stream, "the command stream")):
+    stream = read_stream(compiled.command_stream, "the command stream")
+    if not has_room_for_tables(stream):
         raise CompileError("a table would lie behind the accelerator's memory for tables")
-    return tosa, compiled
+    # Behind a transposition, Vela takes the places of blocks for those before it.
+    return tosa, replace(compiled, command_stream=with_params(compiled.command_stream, early_reads(stream)))
 
 
 def _has_large_steps(operator: Operator) -> bool:
     """Whether an operator is a convolution with a stride above 3."""
-    return operator.op == "CONV2D" and any(max(value) > 3 for slot, _, value in operator.attributes if slot == 1)
+    return operator.op == "CONV2D" and any(
+        isinstance(value, tuple) and max(value) > 3 for slot, _, value in operator.attributes if slot == 1
+    )
 
 
 def _refusal(region: Region, how: Settings) -> str | None:

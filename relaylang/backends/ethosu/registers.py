@@ -74,11 +74,12 @@ _FIELDS: Fields = {
     "DMA0_DST_REGION": _DMA_FIELDS,
 }  # fmt: skip
 _U55_FIELDS = _FIELDS | {
-    "IFM_PRECISION": _IFM_FIELDS | {"scale_mode": (8, 2)},
+    "IFM_PRECISION": _IFM_FIELDS | {"scale_mode": (8, 2), "round_mode": (14, 2)},
     "IFM2_PRECISION": _IFM_FIELDS,
     "OFM_PRECISION": _OFM_FIELDS | {"round_mode": (14, 2)},
     "IFM2_BROADCAST": {"axes": (0, 3), "operand_order": (6, 1), "scalar": (7, 1)},
     "ACTIVATION": {"activation_function": (0, 8), "activation_clip_range": (12, 3)},
+    "ACC_FORMAT": {"acc_format": (0, 2)},
     "OFM_SCALE": {"shift": (0, 6)},
     "OPA_SCALE": {"shift": (0, 6)},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from relaylang.backends.ethosu.registers import COMMANDS, PRODUCTS
@@ -96,3 +97,11 @@ def read_stream(content: bytes, source: str) -> Stream:
         commands.append(Command(4 * at, name, word >> 16, words[at + 1] if wide else None))
         at += 2 if wide else 1
     return Stream(product, 1 << (config & 15), (config >> 8) & 0xFF, tuple(commands))
+
+
+def with_params(content: bytes, params: Mapping[int, int]) -> bytes:
+    """A driver's file with other 16 bits in the commands at some bytes."""
+    changed = bytearray(content)
+    for at, param in params.items():
+        changed[at + 2 : at + 4] = struct.pack("<H", param)
+    return bytes(changed)

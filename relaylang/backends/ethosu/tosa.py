@@ -239,7 +239,9 @@ class Graph:
         for move in sorted(range(-128 - low, 128 - high), key=abs):
             moved = weight + np.int8(move)
             key = (moved.shape, sha256(moved.tobytes()).digest())
-            if np.array_equal(self._biases.setdefault(key, bias).data, bias.data):
+            other = self._biases.setdefault(key, bias)
+            assert other.data is not None and bias.data is not None
+            if np.array_equal(other.data, bias.data):
                 return self.constant(moved, "weight"), bias, input_zp, self._zero_point(weight_zp + move, weight.dtype.name)
         raise CompileError("two convolutions have equal weights and other biases")
 

@@ -221,13 +221,14 @@ class Writer:
         """A tensor that Vela does not join with a rescale behind it.
 
         Joined with one of scale 1 in front, saturation in between is lost. Joined with a pad or a concatenation, parts of
-        channels all get the scales of the first channels. Behind a reshape, parts of a concatenation go to wrong places.
+        channels all get the scales of the first channels. On the U55 and U65, parts go to wrong places, too.
         """
         maker = self._maker(x, "CLAMP")
         if x.dtype != "int8" or maker is None:
             return x
         is_one = maker.op == "RESCALE" and self._is_one(maker)
-        has_parts = maker.op == "RESHAPE" and getattr(self._maker(x, "CLAMP", "RESHAPE"), "op", "") == "CONCAT"
+        behind = self._maker(x, "CLAMP", "RESHAPE")
+        has_parts = not self.is_u85 and behind is not None and behind.op in ("CONCAT", "PAD")
         return self.held(x) if is_one or has_parts or (per_channel and maker.op in _MOVES) else x
 
     def table(self, x: Tensor, entries: np.ndarray) -> Tensor:

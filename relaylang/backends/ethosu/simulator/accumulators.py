@@ -10,8 +10,10 @@ from relaylang.backends.ethosu.simulator.state import State
 
 #: `acc_input`: where accumulators start.
 _RESET, _KEEP, _IFM2 = 0, 1, 2
-#: `acc_format`: accumulators of 48 bits.
+#: `acc_format`: wide accumulators, which the U85 gives biases of as many bits.
 _WIDE = 1
+#: The bits of accumulators.
+_BITS = {"ethos-u55": (32, 40), "ethos-u65": (32, 40), "ethos-u85": (32, 48)}
 #: `microblock`: its rows and columns.
 _MICROBLOCKS = ((1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (4, 4))
 #: The microblocks of each accelerator, by its MACs.
@@ -50,11 +52,34 @@ def accumulated(state: State, memory: Memory, sums: np.ndarray, join: np.ufunc =
         sums = join(sums, ifm2.read(memory, ofm_extents(state)) - ifm2.zero_point)
     elif source != _RESET:
         raise state.fault(f"has accumulators that start with {source}, which the simulator does not know")
+    if join is np.add:
+        _check_range(state, sums)
     memory.accumulators = sums
-    if state.field("ACC_FORMAT", "acc_output"):
+    if stay_inside(state):
         _check_block(state)
         return None
     return sums
+
+
+def _check_range(state: State, sums: np.ndarray) -> None:
+    """Sums that the accumulators hold. What larger ones become is not documented."""
+    kind = state.field("ACC_FORMAT", "acc_format")
+    if kind > _WIDE:
+        raise state.fault(f"has accumulators of the kind {kind}, which the simulator does not know")
+    bits = _BITS[state.stream.product][kind]
+    most = 1 << bits - 1
+    if sums.size and not (-most <= sums.min() and sums.max() < most):
+        raise state.fault(f"sums to {max(sums.max(), sums.min(), key=abs)}, which accumulators of {bits} bits cannot hold")
+
+
+def starts_with_ifm2(state: State) -> bool:
+    """Whether the accumulators start with a tensor."""
+    return state.field("ACC_FORMAT", "acc_input") == _IFM2
+
+
+def stay_inside(state: State) -> bool:
+    """Whether the accumulators do not go out."""
+    return bool(state.field("ACC_FORMAT", "acc_output"))
 
 
 def _check_block(state: State) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from relaylang.backends.ethosu.simulator.feature_maps import feature_map, ofm_extents
+from relaylang.backends.ethosu.simulator.feature_maps import Extents, feature_map, ofm_extents
 from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.output import finish
 from relaylang.backends.ethosu.simulator.scaling import Rounding, rounding, scaled, scaled_by
@@ -82,26 +82,40 @@ _OF_TWO: dict[str, Callable[[np.ndarray, np.ndarray, Rounding], np.ndarray]] = {
 
 def elementwise(state: State, memory: Memory) -> None:
     """`OP_ELEMENTWISE`."""
-    name = (_U85 if state.is_u85 else _U55).get(state.command.param)
-    if name is None:
-        raise state.fault(f"has the mode {state.command.param}, which the simulator does not know")
-    operands = [_operand(state, memory, "IFM")]
-    if name not in _UNARY:
-        operands.append(_operand(state, memory, "IFM2"))
+    name = _mode_of(state)
+    operands = [_operand(state, memory, operand) for operand in operand_names(state)]
     found = _on_u85(state, name, operands) if state.is_u85 else _on_u55(state, name, operands)
     finish(state, memory, np.broadcast_to(found, ofm_extents(state)))
 
 
+def _mode_of(state: State) -> str:
+    name = (_U85 if state.is_u85 else _U55).get(state.command.param)
+    if name is None:
+        raise state.fault(f"has the mode {state.command.param}, which the simulator does not know")
+    return name
+
+
+def operand_names(state: State) -> tuple[str, ...]:
+    """The operands of the command that is executed now: feature maps or numbers."""
+    return ("IFM",) if _mode_of(state) in _UNARY else ("IFM", "IFM2")
+
+
+def operand_extents(state: State, name: str) -> Extents | None:
+    """The extents of an operand, of which some are broadcast; None for a number."""
+    if state.field(f"{name}_BROADCAST", "scalar"):
+        return None
+    axes = state.field(f"{name}_BROADCAST", "axes")
+    height, width, channels = ofm_extents(state)
+    return 1 if axes & 1 else height, 1 if axes & 2 else width, 1 if axes & 4 else channels
+
+
 def _operand(state: State, memory: Memory, name: str) -> np.ndarray:
     """An operand without its zero point."""
-    broadcast = f"{name}_BROADCAST"
-    if state.field(broadcast, "scalar"):
+    extents = operand_extents(state, name)
+    if extents is None:
         is_signed = state.field(f"{name}_PRECISION", "activation_type")
         zero = state.signed(f"{name}_ZERO_POINT") if is_signed else state[f"{name}_ZERO_POINT"]
         return np.full((1, 1, 1), _scalar(state, bool(is_signed)) - zero, np.int64)
-    axes = state.field(broadcast, "axes")
-    height, width, channels = ofm_extents(state)
-    extents = (1 if axes & 1 else height, 1 if axes & 2 else width, 1 if axes & 4 else channels)
     fm = feature_map(state, name)
     return fm.read(memory, extents) - fm.zero_point
 
@@ -183,6 +197,7 @@ def _on_one_scale(state: State, operands: list[np.ndarray]) -> list[np.ndarray]:
         return [a * (first & 0xFFFF), b * (second & 0xFFFF)]
     if size not in _RAISED:
         raise state.fault(f"scales one operand of {8 * size} bits, which the accelerator cannot")
+    kind = rounding(state, "IFM_SCALE")
     if mode == _FIRST:
-        return [scaled(a, first, shift, Rounding.DOUBLE_SYMMETRIC), b << _RAISED[size]]
-    return [a << _RAISED[size], scaled(b, first, shift, Rounding.DOUBLE_SYMMETRIC)]
+        return [scaled(a, first, shift, kind), b << _RAISED[size]]
+    return [a << _RAISED[size], scaled(b, first, shift, kind)]

@@ -41,10 +41,10 @@ class FeatureMap(NamedTuple):
     zero_point: int
     is_chained: bool = False
 
-    def addresses(self, extents: Extents) -> np.ndarray:
-        """The byte addresses of all elements."""
-        height, width, channels = extents
-        y, x, c = np.arange(height)[:, None], np.arange(width)[None, :], np.arange(channels)
+    def addresses(self, extents: Extents, start: Extents = (0, 0, 0)) -> np.ndarray:
+        """The byte addresses of the elements in a box that begins at `start`."""
+        y, x, c = (first + np.arange(extent) for first, extent in zip(start, extents))
+        y, x = y[:, None], x[None, :]
         right, low0, low1 = x >= self.width0, y >= self.height0, y >= self.height1
         below = np.where(right, low1, low0)
         base = np.asarray(self.bases, np.int64)[right + 2 * below]

@@ -8,8 +8,9 @@ import numpy as np
 
 from relaylang.backends.ethosu.simulator.elementwise import elementwise
 from relaylang.backends.ethosu.simulator.feature_maps import is_chained
+from relaylang.backends.ethosu.simulator.jobs import Jobs
 from relaylang.backends.ethosu.simulator.macs import convolve
-from relaylang.backends.ethosu.simulator.memory import Memory
+from relaylang.backends.ethosu.simulator.memory import Memory, name_of
 from relaylang.backends.ethosu.simulator.pooling import pool
 from relaylang.backends.ethosu.simulator.resize import resize
 from relaylang.backends.ethosu.simulator.state import State
@@ -38,6 +39,7 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
     """
     state = State(stream)
     memory = Memory(state, regions, written, _TRANSFERS[stream.product])
+    jobs = Jobs()
     for command in stream.commands:
         state.command = command
         if command.name.startswith("SET_"):
@@ -46,6 +48,8 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
             return
         elif command.name in ("OP_DMA_WAIT", "OP_KERNEL_WAIT"):
             memory.wait("transfer" if command.name == "OP_DMA_WAIT" else "kernel", command.param & 15)
+            if not memory.under_way["kernel"]:
+                jobs.all_done()
         elif command.name == "OP_DMA_START":
             memory.begin("transfer")
             transfer(state, memory)
@@ -53,6 +57,13 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
         elif command.name in _OPERATIONS:
             memory.begin("kernel")
             _OPERATIONS[command.name](state, memory)
+            met = jobs.meeting(state)
+            if met is not None:
+                raise state.fault(
+                    f"may read byte {met[2]:#x} of {name_of(met[1])} before the operation in front has written it: at most "
+                    f"BLOCKDEP {met[0]} is right"
+                )
+            jobs.follow(state)
             memory.end(is_chained(state, "OFM"))
         elif command.name not in _IGNORED:
             raise state.fault("starts a unit that the simulator lacks")

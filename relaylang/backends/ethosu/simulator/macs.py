@@ -97,7 +97,7 @@ def convolve(state: State, memory: Memory) -> None:
     if depthwise and inputs != outputs:
         raise state.fault(f"has {inputs} input channels and {outputs} output channels")
     values, _ = window.read(state, memory, inputs)
-    if not depthwise and state.command.param & _WEIGHTS_IFM2:
+    if has_given_weights(state):
         weights = _second_operand(state, memory, window, outputs, inputs)
     else:
         weights = read_weights(state, memory, (outputs, *window.kernel, 1 if depthwise else inputs), depthwise)  # type: ignore[arg-type]
@@ -112,6 +112,11 @@ def convolve(state: State, memory: Memory) -> None:
     sums = accumulated(state, memory, total.astype(np.int64))
     if sums is not None:
         finish(state, memory, apply_scales(state, memory, sums))
+
+
+def has_given_weights(state: State) -> bool:
+    """Whether the weights of the command that is executed now are a tensor."""
+    return state.command.name == "OP_CONV" and bool(state.command.param & _WEIGHTS_IFM2)
 
 
 def _second_operand(state: State, memory: Memory, window: Window, outputs: int, inputs: int) -> np.ndarray:

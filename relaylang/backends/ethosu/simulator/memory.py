@@ -29,7 +29,7 @@ class Traffic:
     writes: list[tuple[int, np.ndarray]] = field(default_factory=list)
 
 
-def _meet(one: list[tuple[int, np.ndarray]], other: list[tuple[int, np.ndarray]]) -> tuple[int, int] | None:
+def meeting(one: list[tuple[int, np.ndarray]], other: list[tuple[int, np.ndarray]]) -> tuple[int, int] | None:
     """A byte that is in both: its region and address."""
     for region, addresses in one:
         for region2, addresses2 in other:
@@ -80,12 +80,12 @@ class Memory:
             others = others + self.under_way["transfer"]
         for other in others:
             for mine, theirs in ((done.reads, other.writes), (done.writes, other.writes), (done.writes, other.reads)):
-                met = _meet(mine, theirs)
+                met = meeting(mine, theirs)
                 if met is not None:
                     wait = "OP_DMA_WAIT" if other.what == "transfer" else "OP_KERNEL_WAIT"
                     what = "a DMA transfer" if other.what == "transfer" else "an operation"
                     raise self.state.fault(
-                        f"uses byte {met[1]:#x} of {_name(met[0])} while {what} on it is under way: {wait} is missing"
+                        f"uses byte {met[1]:#x} of {name_of(met[0])} while {what} on it is under way: {wait} is missing"
                     )
         self._is_chain = is_chain
         if is_chain:
@@ -127,7 +127,7 @@ class Memory:
             low, high = int(addresses.min()), int(addresses.max())
             if low < 0 or high >= len(store):
                 bad = high if high >= len(store) else low
-                raise self.state.fault(f"{what} byte {bad:#x} of {_name(region)}, which has {len(store):#x} bytes")
+                raise self.state.fault(f"{what} byte {bad:#x} of {name_of(region)}, which has {len(store):#x} bytes")
         return store
 
     def span(self, region: int, start: int, size: int) -> np.ndarray:
@@ -141,7 +141,7 @@ class Memory:
         written = self._written[region][addresses]
         if not written.all():
             first = int(addresses[~written].min())
-            raise self.state.fault(f"reads byte {first:#x} of {_name(region)}, to which nothing was written")
+            raise self.state.fault(f"reads byte {first:#x} of {name_of(region)}, to which nothing was written")
         self.traffic.reads.append((region, addresses.ravel()))
         return store[addresses]
 
@@ -161,5 +161,6 @@ class Memory:
         self._written[target[0]][target[1]] = written
 
 
-def _name(region: int) -> str:
+def name_of(region: int) -> str:
+    """What messages call a region."""
     return "the table memory" if region == INTERNAL else f"region {region}"

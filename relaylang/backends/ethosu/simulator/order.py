@@ -49,6 +49,16 @@ class Order(NamedTuple):
             yield top, left, min(height - top, tall), min(width - left, wide)
 
 
+    @property
+    def input_block(self) -> int:
+        """The input channels of a block."""
+        if self.kernel_first or (self.bits == 16 and not self.is_u85):
+            return 16
+        if not self.is_u85 or self.bits == 32 or (self.macs <= 256 and self.micro == 16 and not self.sparse):
+            return 32
+        return 128 if self.sparse and self.bits == 8 else 64
+
+
 @lru_cache(maxsize=64)
 def places(order: Order, core: int, is_fast: bool) -> np.ndarray:
     """The index into weights of each place in a core's stream; -1 where there is none.
@@ -74,7 +84,7 @@ def _u55_parts(order: Order, core: int) -> Iterator[np.ndarray]:
     outputs, _, _, all_inputs = o.extents
     count = len(range(core, outputs, o.cores))
     block = max(1, (o.block + o.cores - 1 - core) // o.cores)
-    across = 16 if o.kernel_first or o.bits == 16 else 32
+    across = o.input_block
     multiple = 4 if o.depthwise or o.bits == 8 else 2
     micro = 8
     output, inner = np.arange(o.micro), np.arange(1 if o.depthwise else micro)
@@ -115,15 +125,6 @@ def _together(o: Order) -> int:
     return 1
 
 
-def _input_block(o: Order) -> int:
-    """The input channels of a block on the U85."""
-    if o.kernel_first:
-        return 16
-    if o.macs <= 256 and o.micro == 16 and not o.sparse:
-        return 32
-    return 128 if o.sparse and o.bits == 8 else 64
-
-
 def _walk(order: Order, rows: int, columns: int) -> list[tuple[int, int]]:
     """Elements of a part of a kernel in the U85's order: by phase of strides, from both sides in turn."""
     vertical, horizontal = order.stride if order.kernel_first or order.depthwise else (1, 1)
@@ -152,7 +153,7 @@ def _u85_parts(order: Order, core: int) -> Iterator[np.ndarray]:
     """The U85. The first axes of each part are the microblocks of outputs, and the elements of the kernel with padding."""
     o = order
     outputs, _, _, inputs = o.extents
-    across = _input_block(o)
+    across = o.input_block
     step = 1 if o.depthwise else 16 if o.sparse else 8
     deep = 1 if o.depthwise else 8 if o.kernel_first and o.bits == 16 and not o.sparse else across
     starts = list(range(0, 1 if o.depthwise else inputs, across))

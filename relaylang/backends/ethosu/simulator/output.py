@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylang.backends.ethosu.simulator.feature_maps import FeatureMap, feature_map
+from relaylang.backends.ethosu.simulator.feature_maps import Extents, FeatureMap, feature_map
 from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.state import State
 from relaylang.backends.ethosu.simulator.tables import looked_up, table_of
@@ -63,12 +63,25 @@ def _limited_on_u85(state: State, values: np.ndarray, clip: int, low: int, high:
     return np.clip(values, max(least, low), min(most, high))
 
 
-def _ordered(state: State, values: np.ndarray) -> np.ndarray:
-    """Values in the order of the stored tensor: with one axis reversed, or with others in its place."""
-    reverse = state.field("OFM_PRECISION", "activation_reverse")
+def stored_extents(state: State, extents: Extents) -> Extents | None:
+    """The extents of the stored tensor, where its axes have another order or direction than those of the operation."""
+    order = _order_of(state)
+    if order == _ORDERS[0] and not state.field("OFM_PRECISION", "activation_reverse"):
+        return None
+    height, width, channels = (extents[axis] for axis in order)
+    return height, width, channels
+
+
+def _order_of(state: State) -> tuple[int, int, int]:
     transpose = state.field("OFM_PRECISION", "activation_transpose")
     if transpose not in _ORDERS:
         raise state.fault(f"has the unknown transposition {transpose}")
+    return _ORDERS[transpose]
+
+
+def _ordered(state: State, values: np.ndarray) -> np.ndarray:
+    """Values in the order of the stored tensor: with one axis reversed, or with others in its place."""
+    reverse = state.field("OFM_PRECISION", "activation_reverse")
     if reverse:
         values = np.flip(values, reverse - 1)
-    return values.transpose(_ORDERS[transpose])
+    return values.transpose(_order_of(state))

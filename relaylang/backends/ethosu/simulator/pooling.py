@@ -23,11 +23,7 @@ _BELOW_PLACE = 16
 
 def pool(state: State, memory: Memory) -> None:
     """`OP_POOL`."""
-    modes = _U85 if state.is_u85 else _U55
-    number = state.command.param & 7
-    if number >= len(modes):
-        raise state.fault(f"has the pooling mode {number}, which the simulator does not know")
-    mode = modes[number]
+    mode = mode_of(state)
     channels, outputs = state["IFM_DEPTH_M1"] + 1, state["OFM_DEPTH_M1"] + 1
     if mode == "NONE":
         _sum_out(state, memory, np.zeros(ofm_extents(state), np.int64))
@@ -47,6 +43,15 @@ def pool(state: State, memory: Memory) -> None:
             _average_out(state, memory, total, count)
         else:
             _sum_out(state, memory, total.sum(2, keepdims=True) if mode == "REDUCE_SUM" else total)
+
+
+def mode_of(state: State) -> str:
+    """The kind of pool of the command that is executed now."""
+    modes = _U85 if state.is_u85 else _U55
+    number = state.command.param & 7
+    if number >= len(modes):
+        raise state.fault(f"has the pooling mode {number}, which the simulator does not know")
+    return modes[number]
 
 
 def _extreme_out(state: State, memory: Memory, window: Window, values: np.ndarray, inside: np.ndarray, mode: str) -> None:

@@ -33,9 +33,9 @@ _U85 = tuple(Rounding)
 
 
 def rounding(state: State, name: str = "OFM_SCALE") -> Rounding:
-    """The rounding that a scale's register asks for. The U55 and U65 have that of the output in OFM_PRECISION."""
+    """The rounding of a scale. The U85 has it beside the scale, the U55 and U65 in the precision of IFM or OFM."""
     kinds = _U85 if state.is_u85 else _U55
-    mode = state.field(name if state.is_u85 else "OFM_PRECISION", "round_mode")
+    mode = state.field(name if state.is_u85 else f"{name[:3]}_PRECISION", "round_mode")
     if mode >= len(kinds):
         raise state.fault(f"has the unknown rounding {mode}")
     return kinds[mode]

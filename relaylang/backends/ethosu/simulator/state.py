@@ -33,6 +33,10 @@ class State:
             raise self.fault(f"needs {name}, which no command before it sets")
         return found
 
+    def place(self, name: str) -> int:
+        """The byte of the command that has set a register."""
+        return self._of(name).at
+
     def __getitem__(self, name: str) -> int:
         """A register of 16 bits, without sign."""
         return self._of(name).param

@@ -25,7 +25,9 @@ def content(state: State, memory: Memory, name: str, core: int) -> np.ndarray:
     return memory.read(region, memory.span(region, at, state.address(f"{name}{core or ''}_LENGTH")))
 
 
-def _order(state: State, extents: tuple[int, int, int, int], depthwise: bool) -> Order:
+def order_of(state: State, extents: tuple[int, int, int, int] = (1, 1, 1, 1), depthwise: bool = False) -> Order:
+    """The order of weights of these extents."""
+
     def kernel(field: str) -> int:
         return state.field("KERNEL_STRIDE", field)
 
@@ -36,16 +38,17 @@ def _order(state: State, extents: tuple[int, int, int, int], depthwise: bool) ->
     else:
         stride = (1, 1)
         micro = 4 if macs // cores == 32 else 8
+    is_sparse = state.command.name != "OP_POOL" and bool(state.field("WEIGHT_FORMAT", "weight_sparsity"))
     return Order(
         extents, state["OFM_BLK_DEPTH_M1"] + 1, micro, 8 << state.field("IFM_PRECISION", "activation_precision"),
         (kernel("dilation_y") + 1, kernel("dilation_x") + 1), stride, depthwise, bool(kernel("weight_order")),
-        bool(state.field("WEIGHT_FORMAT", "weight_sparsity")), macs, cores, state.is_u85,
+        is_sparse, macs, cores, state.is_u85,
     )  # fmt: skip
 
 
 def read_weights(state: State, memory: Memory, extents: tuple[int, int, int, int], depthwise: bool) -> np.ndarray:
     """The weights, of axes output, row, column, input, as float64. `extents` are theirs, the kernel without dilation."""
-    order = _order(state, extents, depthwise)
+    order = order_of(state, extents, depthwise)
     if math.prod(extents) > MOST:
         raise state.fault(f"has {' x '.join(map(str, extents))} weights")
     is_fast = bool(state.field("WEIGHT_FORMAT", "weight_format"))

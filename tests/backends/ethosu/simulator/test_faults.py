@@ -13,11 +13,13 @@ pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang import RelayError
 from relaylang.backends import ethosu
+from relaylang.backends.ethosu import driver
 from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.backends.ethosu.listing import listing
-from relaylang.backends.ethosu.stream import read_stream
+from relaylang.backends.ethosu.simulator.jobs import early_reads
+from relaylang.backends.ethosu.stream import read_stream, with_params
 from relaylang.ir import IRModule
-from relaylang.syntax import parse
+from relaylang.syntax import fromtext, parse
 from tests.backends.ethosu.networks import random_input, random_network
 from tests.shared import ROOT, few
 
@@ -72,6 +74,9 @@ def run(region: RegionCode) -> Any:
         ("SET_ACTIVATION", 0, 5, "the activation function 5, which the simulator does not know"),
         ("SET_KERNEL_HEIGHT_M1", 0, 0xFFFF, "kernel|bytes|elements|values"),
         ("SET_IFM_PAD_TOP", 0, 0xFFFF, "a padding of 65535 rows or columns"),
+        ("SET_BLOCKDEP", 6, 2, "may read byte 0x30 of region 1 before the operation in front has written it: at most BLOCKDEP 1"),
+        ("SET_BLOCKDEP", 1, 4, "the BLOCKDEP 4, and the accelerator holds back 3 blocks"),
+        ("SET_ACC_FORMAT", 0, 2, "accumulators of the kind 2, which the simulator does not know"),
     ],
 )
 def test_commands_that_go_wrong(region: RegionCode, name: str, nth: int, value: int, says: str) -> None:
@@ -90,6 +95,7 @@ def test_commands_that_go_wrong(region: RegionCode, name: str, nth: int, value: 
         ("SET_ACC_FORMAT", 0, 0x310, "keeps accumulators, and the operation before it left others"),
         ("SET_ACC_FORMAT", 0, 0x330, "accumulators that start with 3"),
         ("SET_WEIGHT_FORMAT", 0, 1, "a weight stream"),
+        ("SET_BLOCKDEP", 0, 1, "may read byte 0x0 of region 2 before the operation in front has written it: at most BLOCKDEP 0"),
         ("SET_SCALE_LENGTH", 0, 16, "has a table of scales of 16 bytes for 4 channels"),
         ("SET_OFM_DEPTH_M1", 0, 0xFFFF, "weights|values"),
         ("SET_ACTIVATION", 0, 3, "the activation function 3, which the simulator does not know"),
@@ -155,6 +161,30 @@ def test_a_missing_wait_is_found() -> None:
                     artifact.run(x=random_input(network, seed))
                 return
     pytest.fail("no network has a transfer")
+
+
+def test_blocks_that_are_held_back_too_little(region: RegionCode) -> None:
+    command = [c for c in read_stream(region.command_stream, "x").commands if c.name == "SET_BLOCKDEP"][6]
+    damaged = changed(region, "SET_BLOCKDEP", 6, 3).command_stream
+    found = early_reads(read_stream(damaged, "x"))
+    assert found == {command.at: 1}
+    assert early_reads(read_stream(with_params(damaged, found), "x")) == {}
+
+
+def test_blocks_behind_a_transposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vela takes their places for those before it, and would have the second operation read too early."""
+    mod = fromtext("def @main(%x: Tensor[(1, 57, 4, 1), int8]) { min(%x, axis=[1, 3], keepdims=True) }", "net.relay")
+    x = np.random.default_rng(0).integers(-128, 128, (1, 57, 4, 1)).astype("int8")
+
+    def simulated() -> Any:
+        artifact = ethosu.compile(mod, {"accelerator": "ethos-u65-512"})
+        artifact.executor = "ethosu-sim"
+        return artifact.run(x=x)
+
+    np.testing.assert_array_equal(simulated(), x.min((1, 3), keepdims=True))
+    monkeypatch.setattr(driver, "early_reads", lambda stream: {})
+    with pytest.raises(RelayError, match=r"R0616.*OP_POOL, may read byte 0x38 of region 2 before"):
+        simulated()
 
 
 @pytest.mark.parametrize("seed", few(range(20), 0))

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relaylang import RelayError
+from relaylang.backends.ethosu.simulator.accumulators import accumulated
 from relaylang.backends.ethosu.simulator.elementwise import _leading_zeros, _shifted_right
+from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.scaling import Rounding, scaled
+from relaylang.backends.ethosu.simulator.state import State
+from relaylang.backends.ethosu.stream import Command, Stream
 
 
 def exact(value: int, multiplier: int, shift: int, kind: Rounding, raised: int) -> int:
@@ -74,3 +79,16 @@ def test_shifts_and_leading_zeros() -> None:
     np.testing.assert_array_equal(
         _leading_zeros(np.asarray(numbers)), [32 - (n & 0xFFFFFFFF).bit_length() for n in numbers]
     )
+
+
+@pytest.mark.parametrize(("product", "kind", "bits"), [("ethos-u55", 0, 32), ("ethos-u65", 1, 40), ("ethos-u85", 1, 48)])
+def test_sums_that_accumulators_cannot_hold(product: str, kind: int, bits: int) -> None:
+    """What they become is not documented."""
+    state = State(Stream(product, 256, 24, ()))
+    state.set(Command(0, "SET_ACC_FORMAT", kind, None))
+    memory = Memory(state, {}, {}, 1)
+    sums = np.full((1, 1, 1), -1 << bits - 1, np.int64)
+    np.testing.assert_array_equal(accumulated(state, memory, sums), sums)
+    for wrong in (sums - 1, -sums):
+        with pytest.raises(RelayError, match=f"R0616.*accumulators of {bits} bits cannot hold"):
+            accumulated(state, memory, wrong)

@@ -175,6 +175,23 @@ def rounded_twice(values: np.ndarray, ratio: float, raised: int = 0) -> np.ndarr
     return np.sign(values) * ((once + (1 << -exponent >> 1)) >> -exponent)
 
 
+@pytest.mark.parametrize("seed", few(range(30), 0, 1))
+@pytest.mark.parametrize("name", ["ADD", "SUB"])
+def test_sums_of_every_pair_round_twice(name: str, seed: int) -> None:
+    """On the U55 and U65 one operand has a scale, for all scales as LiteRT's description has it."""
+    numbers = np.random.default_rng(seed)
+    scales = [float(np.float32(10 ** numbers.uniform(-3, 0.5))) for _ in range(3)]
+    zeros = numbers.integers(-128, 128, 3).tolist()
+    x, y = np.broadcast_arrays(all_of("int8").reshape(1, 256, 1, 1), all_of("int8").reshape(1, 1, 256, 1))
+    given = [stored(x.shape, "int8", scale, zero) for scale, zero in zip(scales[:2], zeros)]
+    data = layer(name, f"{name.title()}Options", given, stored(x.shape, "int8", scales[2], zeros[2]), **NONE)
+    found = load_network(compiled(data, "ethos-u55-128"), "net.tflite").run(np.array(x), np.array(y))
+    double = 2 * max(scales[:2])
+    first, second = (rounded_twice(v.astype(np.int64) - z, s / double, 20) for v, z, s in zip((x, y), zeros, scales))
+    wanted = rounded_twice(first + (second if name == "ADD" else -second), double / ((1 << 20) * scales[2])) + zeros[2]
+    np.testing.assert_array_equal(found, np.clip(wanted, -128, 127))
+
+
 @pytest.mark.parametrize("accelerator", few(U85, "ethos-u85-256"))
 @pytest.mark.parametrize(("dtype", "raised"), [("int8", 20), ("int16", 15)])
 def test_sums_of_the_u85_round_twice(dtype: str, raised: int, accelerator: str) -> None:

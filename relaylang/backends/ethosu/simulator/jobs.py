@@ -1,0 +1,149 @@
+"""The jobs of an operation, in order: blocks that it writes, and the parts of its inputs that these need.
+
+`BLOCKDEP` says how far an operation runs beside the one in front. Its job and one of the other may run at once where the
+sum of their numbers is less. The other's jobs are counted from the last. Such two must not meet, for the second may read
+first. The parts of inputs are those that Vela counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from relaylang.backends.ethosu.simulator.accumulators import starts_with_ifm2, stay_inside
+from relaylang.backends.ethosu.simulator.elementwise import operand_extents, operand_names
+from relaylang.backends.ethosu.simulator.feature_maps import Extents, FeatureMap, feature_map, is_chained, ofm_extents
+from relaylang.backends.ethosu.simulator.macs import Window, has_given_weights
+from relaylang.backends.ethosu.simulator.memory import meeting
+from relaylang.backends.ethosu.simulator.output import stored_extents
+from relaylang.backends.ethosu.simulator.pooling import mode_of
+from relaylang.backends.ethosu.simulator.state import State
+from relaylang.backends.ethosu.simulator.weights import order_of
+from relaylang.backends.ethosu.stream import Stream
+
+#: The most jobs that `BLOCKDEP` can hold back.
+_MOST = {"ethos-u55": 3, "ethos-u65": 3, "ethos-u85": 7}
+
+#: Commands that start operations.
+OPERATIONS = frozenset({"OP_CONV", "OP_DEPTHWISE", "OP_POOL", "OP_ELEMENTWISE", "OP_RESIZE"})
+#: The region and the addresses of bytes.
+Bytes = tuple[int, np.ndarray]
+
+
+class Jobs:
+    """The last jobs of the operation before, the very last one first."""
+
+    def __init__(self) -> None:
+        self._before: list[Bytes] = []
+
+    def all_done(self) -> None:
+        """No operation is under way."""
+        self._before = []
+
+    def meeting(self, state: State) -> tuple[int, int, int] | None:
+        """Where an operation may read too early: the largest `BLOCKDEP` that prevents it, and the byte, by region and address."""
+        most = _MOST[state.stream.product]
+        depth = state["BLOCKDEP"] if self._before else 0
+        if depth > most:
+            raise state.fault(f"has the BLOCKDEP {depth}, and the accelerator holds back {most} blocks")
+        jobs = list(islice(_reading(state), depth)) if depth else []
+        for total in range(depth):
+            for first, job in enumerate(jobs[: total + 1]):
+                met = meeting(job, self._before[total - first : total - first + 1])
+                if met is not None:
+                    return total, *met
+        return None
+
+    def follow(self, state: State) -> None:
+        """An operation begins: its jobs take the place of those before."""
+        if not is_chained(state, "OFM"):
+            self._before = [] if stay_inside(state) else list(_writing(state, _MOST[state.stream.product]))
+
+
+def _boxes(area: Extents, size: Extents, is_backward: bool = False) -> Iterator[tuple[Extents, Extents]]:
+    """The first places and extents of boxes of a size in an area: channels change fastest, then columns."""
+    counts = [-(-extent // step) for extent, step in zip(area, size)]
+    total = counts[0] * counts[1] * counts[2]
+    for number in reversed(range(total)) if is_backward else range(total):
+        rest, c = divmod(number, counts[2])
+        y, x = divmod(rest, counts[1])
+        start = (y * size[0], x * size[1], c * size[2])
+        yield start, tuple([min(step, extent - at) for step, extent, at in zip(size, area, start)])  # type: ignore[misc]
+
+
+def _block(state: State) -> Extents:
+    return state["OFM_BLK_HEIGHT_M1"] + 1, state["OFM_BLK_WIDTH_M1"] + 1, state["OFM_BLK_DEPTH_M1"] + 1
+
+
+def _part(fm: FeatureMap, start: Extents, extents: Extents) -> Bytes:
+    return fm.region, (fm.addresses(extents, start)[..., None] + np.arange(fm.dtype.itemsize)).ravel()
+
+
+def _writing(state: State, most: int) -> Iterator[Bytes]:
+    """The bytes of the last jobs, the very last first. With axes in another order, each may write all."""
+    ofm, extents = feature_map(state, "OFM"), ofm_extents(state)
+    stored = stored_extents(state, extents)
+    if stored is not None:
+        yield from [_part(ofm, (0, 0, 0), stored)] * most
+        return
+    for _, (start, size) in zip(range(most), _boxes(extents, _block(state), True)):
+        yield _part(ofm, start, size)
+
+
+def _reading(state: State) -> Iterator[list[Bytes]]:
+    """The bytes of inputs that each job reads."""
+    if state.command.name == "OP_ELEMENTWISE":
+        return _elementwise(state)
+    if state.command.name == "OP_RESIZE":
+        return iter(())
+    return _windows(state)
+
+
+def _elementwise(state: State) -> Iterator[list[Bytes]]:
+    found = [(name, operand_extents(state, name)) for name in operand_names(state) if not is_chained(state, name)]
+    operands = [(feature_map(state, name), extents) for name, extents in found if extents is not None]
+    for start, size in _boxes(ofm_extents(state), _block(state)):
+        parts = []
+        for fm, extents in operands:
+            at = tuple([0 if extent == 1 else place for extent, place in zip(extents, start)])
+            parts.append(_part(fm, at, tuple([min(*pair) for pair in zip(extents, size)])))  # type: ignore[arg-type]
+        yield parts
+
+
+def _windows(state: State) -> Iterator[list[Bytes]]:
+    window, block = Window(state), _block(state)
+    area = (*window.input, state["IFM_DEPTH_M1"] + 1)
+    height, width = ((n - 1) * stride + reach for n, stride, reach in zip(block, window.stride, window.reach))
+    sums_channels = state.command.name == "OP_CONV" or (state.command.name == "OP_POOL" and mode_of(state) == "REDUCE_SUM")
+    size = (height, width, order_of(state).input_block if sums_channels else block[2])
+    inputs: list[tuple[str, Extents]] = [("IFM", area)]  # type: ignore[list-item]
+    if state.command.name == "OP_POOL" and mode_of(state) == "NONE":
+        inputs = []
+    if has_given_weights(state):
+        inputs.append(("IFM2", (1, state["OFM_DEPTH_M1"] + 1, area[2])))
+    if starts_with_ifm2(state):
+        inputs.append(("IFM2", ofm_extents(state)))
+    inputs = [(name, extents) for name, extents in inputs if not is_chained(state, name)]
+    for jobs in zip(*[_boxes(extents, size) for _, extents in inputs]):
+        yield [_part(feature_map(state, name), *box) for (name, _), box in zip(inputs, jobs)]
+
+
+def early_reads(stream: Stream) -> dict[int, int]:
+    """The bytes of commands that set `BLOCKDEP` too high, and the largest right value of each. Raises `RelayError` (R0616)."""
+    state, jobs = State(stream), Jobs()
+    found: dict[int, int] = {}
+    for command in stream.commands:
+        state.command = command
+        if command.name.startswith("SET_"):
+            state.set(command)
+        elif command.name == "OP_KERNEL_WAIT" and not command.param & 15:
+            jobs.all_done()
+        elif command.name in OPERATIONS:
+            met = jobs.meeting(state)
+            if met is not None:
+                at = state.place("BLOCKDEP")
+                found[at] = min(met[0], found.get(at, met[0]))
+            jobs.follow(state)
+    return found
