@@ -277,8 +277,10 @@ class _Merged:
             group = self.groups[group].parent
         found = []
         for i in inputs:
-            while i >= 0 and self.nodes[i].group not in around:
-                i = self.owner.get(self.nodes[i].group, -1)
+            seen: set[int] = set()  # a recursive function stands inside itself
+            while i >= 0 and (group := self.nodes[i].group) not in around:
+                i = self.owner.get(group, -1) if group not in seen else -1
+                seen.add(group)
             if 0 <= i < node.id:
                 found.append(i)
         return found

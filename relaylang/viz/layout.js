@@ -14,7 +14,7 @@ function load(number) {
   folded.clear();
 }
 // the measures of relaylang/viz/scene.py and boxes.py
-const PAD = 14, LABEL = 18, ABOVE = 19, TRACK = 8, BELOW = 13, HEAD = 24, LINE = 15, ROUND = 5;
+const PAD = 14, LABEL = 18, LETTERS = 11, ABOVE = 19, TRACK = 8, BELOW = 13, HEAD = 24, LINE = 15, ROUND = 5;
 const DEEPEST = 60, MOST = 20000;
 const $ = (id) => document.getElementById(id);
 const el = (name, attrs, text) => {
@@ -142,7 +142,7 @@ function layout() {
     const mine = sheet.boxes.map((box, i) => {
       const [w, h] = plan.sizes[i], r = sheet.ranks[i];
       const it = { key: prefix + sheet.group + "." + box.node, box, w, h, x: x + plan.place.xs[i] - w / 2, y: y + plan.tops[r] + plan.heights[r] - h,
-        open: !!plan.parts[i], result: i === sheet.result, from: [], to: [] };
+        labelled: 0, open: !!plan.parts[i], result: i === sheet.result, from: [], to: [] };
       state.boxes.push(it); state.byKey.set(it.key, it);
       if (it.open) for (const p of plan.parts[i].list) {
         if (p.labelled) state.labels.push({ text: GROUPS[p.group].label, x: it.x + p.x, y: it.y + HEAD + LABEL - 5, cls: "part" });
@@ -164,7 +164,8 @@ function layout() {
             end = mine[user].y + pill[1];
             under = pill[1] ? mine[user].y : 0;
             change = edges[0][3];
-            state.labels.push({ text: (edges.find((e) => e[1]) || [])[1] || "", x: x + ex + 6, y: mine[user].y - 3, cls: "path" });
+            const text = [...new Set(edges.map((e) => e[1]).filter(Boolean))].join(", ");
+            if (text) state.labels.push({ text, x: x + ex + 6, y: mine[user].y + 8 - LETTERS * ++mine[user].labelled, cls: "path" });
           } else if (net.toSide && i === net.ends.length - 1) {
             const last = Math.max(...sheet.users[net.source].map((u) => sheet.ranks[u])) - 1;
             const leaves = plan.found[last].find((n) => n.source === net.source && n.fromSide);

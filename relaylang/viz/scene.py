@@ -11,6 +11,8 @@ from relaylang.viz.layout import Layout, channels, layout
 #: The space around the parts of an unfolded box, and the height of a part's label.
 PAD = 14.0
 LABEL = 18.0
+#: The height of a label at a line.
+LETTERS = 11.0
 #: The height of a channel: above its first track, between tracks, below the last one.
 ABOVE = 19.0
 TRACK = 8.0
@@ -191,6 +193,7 @@ def _lines(
 ) -> None:
     boxes = plan.sheet.boxes
     lanes = lane_changes(plan.sheet)
+    labelled = [0] * len(boxes)
     found = channels(plan.layout, lambda user, source: plans.ports(plan, user, source))
     for rank, nets in enumerate(found):
         upper = top + plan.tops[rank] + plan.heights[rank]
@@ -206,8 +209,10 @@ def _lines(
                 if user >= 0:
                     end = corners[user][1] + (0.0 if not boxes[user].open else _pill_top(plans, plan, user, x))
                     edges = [e for e in boxes[user].edges if e.source == net.source]
-                    text = next((e.label for e in edges if e.label), "")
-                    scene.labels.append(Label(text, left + x + 6, corners[user][1] - 3, "path"))
+                    text = ", ".join(dict.fromkeys(e.label for e in edges if e.label))
+                    if text:
+                        labelled[user] += 1
+                        scene.labels.append(Label(text, left + x + 6, corners[user][1] + 8 - LETTERS * labelled[user], "path"))
                     change = edges[0].change
                     goal = f"{prefix}{boxes[user].node}"
                 else:

@@ -121,6 +121,18 @@ def test_branches_clauses_and_functions() -> None:
     assert next(n for n in gone.nodes if n.label == "exp").notes == [("moved", "from @f")]
 
 
+def test_a_call_that_moves_into_a_recursive_function() -> None:
+    """The removed call's operand stands in a function that stands inside itself: the edge is left out."""
+    recursive = "def @a(%n: float32) -> float32 { if (less(%n, 0f)) { BODY } else { @a(subtract(%n, 1f)) } }"
+    before = recursive.replace("BODY", "%n") + "def @main(%x: float32) { tanh(cosh(%x)) }"
+    after = recursive.replace("BODY", "cosh(%n)") + "def @main(%x: float32) { %x }"
+    graph = between(before, after)
+    tanh = next(n for n in graph.nodes if n.label == "tanh")
+    assert (tanh.change, tanh.inputs) == ("removed", [])
+    assert ("moved", "from @main") in next(n for n in graph.nodes if n.label == "cosh").notes
+    assert_geometry(scene_of(Plans(graph, expand=True)))
+
+
 def test_fusion_moves_calls_without_a_change() -> None:
     before = relay.transform.SimplifyInference()(checked(CONVNET))
     graph = difference(graph_of(before), graph_of(fused(CONVNET)), same_text=True)

@@ -110,6 +110,17 @@ def test_values_of_lets_are_edges_and_weights_are_rows() -> None:
     assert {label.text for label in scene.labels} >= {"then", "else", "Cons(%h, %t)", "Nil", "2×3"}
 
 
+def test_each_projection_has_a_label() -> None:
+    text = """def @main(%x: Tensor[(2, 4), float32], %y: Tensor[(2, 4), float32]) {
+      let %a = split(%x, indices_or_sections=2, axis=1);
+      let %b = split(%y, indices_or_sections=2, axis=1);
+      add(multiply(%a.0, %a.1), maximum(%a.1, %b.0))
+    }"""
+    found = [(label.text, label.x, label.y) for label in scene_of(Plans(graph_of(checked(text)))).labels if label.kind == "path"]
+    assert sorted(text for text, _, _ in found) == [".0 2×2", ".0 2×2, .1 2×2", ".1 2×2"]
+    assert len({(x, y) for _, x, y in found}) == 3
+
+
 BLOCK = """
 %{b}0 = nn.dense(%{x}, %layer{i}_weight, units=8);
 %{b}1 = nn.relu(%{b}0);
