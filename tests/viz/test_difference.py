@@ -191,6 +191,12 @@ def test_the_verb_draws_differences(capsys: pytest.CaptureFixture[str], tmp_path
     assert '"name":"SimplifyExpr","says":"nothing changed"' in out.read_text()
 
 
+def test_a_difference_in_a_notebook() -> None:
+    picture = relay.viz(checked(OTHER), before=checked(SKIP))
+    assert changes(picture.graph) == {"added": 3, "removed": 1}
+    assert "3 added, 1 removed" in picture._repr_html_()
+
+
 @pytest.mark.sweep
 def test_large_differences_take_linear_time() -> None:
     def prepare(calls: int) -> Callable[[], None]:
