@@ -199,6 +199,12 @@ REFUSED = {
         "an average of real numbers that counts the padding",
         "",
     ),
+    "averages with padding in large steps": (
+        'qnn.quantize(nn.avg_pool2d(qnn.dequantize(%x, 1f, 0), pool_size=[2, 2], strides=[4, 1], padding=[1, 1]), 1f, 0, '
+        'out_dtype="int8")',
+        "padding, and steps of 4",
+        "",
+    ),
     "averages of images with padding": (
         'qnn.quantize(nn.avg_pool2d(qnn.dequantize(%w, 1f, 0), pool_size=[2, 2], padding=[1, 1]), 1f, 0, out_dtype="int8")',
         "padding around several images",

@@ -149,6 +149,46 @@ def upsampling(b: Region) -> None:
     b.value = call("nn.upsampling", b.value, scale_h=height, scale_w=width, layout=b.layout)
 
 
+def _real(b: Region, name: str, *operands: Any, scale: Any = None, **attrs: Any) -> None:
+    """A function of real numbers behind the value, and quantised again, by default at the same scale."""
+    scale = b.scale(0.2) if scale is None else scale
+    real = call("qnn.dequantize", b.value, scale, b.zero_point, out_dtype="float32", axis=-1)
+    b.zero_point = b.pick(b.zero_point, b.number(*RANGE[b.dtype]))
+    b.value = call("qnn.quantize", call(name, real, *operands, **attrs), scale, b.zero_point, out_dtype=b.dtype, axis=-1)
+
+
+def few_bits(b: Region) -> np.float32:
+    """A scale whose products float32 holds."""
+    return np.float32(b.pick(1, 1, 0.25, 0.75, 5 / 64))
+
+
+def mixed_pixels(b: Region) -> None:
+    """Means of neighbours, on stored or real numbers."""
+    mode = b.pick("half_pixel", "asymmetric", "align_corners")
+    factors = [b.pick(1, 2, 2, 4, 8) for _ in "HW"]
+    extents = [b.extent(axis) for axis in "HW"]
+    size = [(n - 1) * f + 1 if mode == "align_corners" else n * f for n, f in zip(extents, factors)]
+    attrs = {"size": size, "layout": b.layout, "method": "linear", "roi": [0.0] * 4, "coordinate_transformation_mode": mode}
+    if b.pick(0, 1):
+        b.value = call("image.resize2d", b.value, **attrs)
+    else:
+        _real(b, "image.resize2d", scale=few_bits(b), **attrs)
+
+
+def rounded_average(b: Region) -> None:
+    """Averages of what lies on the image."""
+    found = b.window()
+    if b.pick(0, 1) and b.shape[0] == 1:
+        found["padding"] = [b.number(0, size - 1) for _ in "ab" for size in found["pool_size"]]
+    _real(b, "nn.avg_pool2d", scale=few_bits(b), **found)
+
+
+def slopes(b: Region) -> None:
+    """A slope for each channel below zero."""
+    values = b.rng.uniform(-0.5, 1.5, b.extent("C")).astype("float32")
+    _real(b, "nn.prelu", np.round(values, b.pick(1, 9)), axis=b.layout.index("C"))
+
+
 def joined(b: Region) -> None:
     """Both ends of a path, which are added, multiplied or compared."""
     before, zero = b.value, b.zero_point
@@ -179,13 +219,33 @@ def sums(b: Region) -> None:
     b.value = call("sum", call("cast", b.value, dtype="int32"), axis=axes, keepdims=bool(b.pick(0, 1)), exclude=False)
 
 
+def shifts(b: Region) -> None:
+    """Sums of 32 bits, shifted."""
+    sums(b)
+    amounts = b.rng.integers(0, 32, b.pick((), b.shape[-1:])).astype("int32")
+    b.value = call(b.pick("left_shift", "right_shift"), b.value, np.asarray(amounts))
+
+
+def choices(b: Region) -> None:
+    """The value, or its limits where it lies beyond: the larger one of both, written as a choice."""
+    other = call("clip", b.value, a_min=float(RANGE[b.dtype][0] + 9), a_max=float(RANGE[b.dtype][1] - 50))
+    holds = call(b.pick("less", "greater_equal", "equal", "not_equal"), b.value, other)
+    b.value = b.pick(holds, call("where", holds, b.value, other), call(b.pick("all", "any"), holds, axis=[1], keepdims=True))
+
+
+def integer_softmax(b: Region) -> None:
+    if b.dtype == "uint8":
+        b.value = call("qnn.requantize", b.value, np.float32(1), b.zero_point, np.float32(1), 0, axis=1, out_dtype="int8")
+    b.value = call("qnn.softmax", b.value, b.scale(0.2), 0, b.scale(0.02), b.number(-128, 127), axis=b.number(1, 3))
+
+
 def softmax(b: Region) -> None:
     real = call("qnn.dequantize", b.value, b.scale(0.2), b.zero_point, out_dtype="float32", axis=-1)
     if b.pick(0, 1):
         real = call("multiply", real, np.float32(b.rng.random() + 0.1))
-    lowest = RANGE[b.dtype][0]
-    b.value = call("qnn.quantize", call("nn.softmax", real, axis=b.number(1, 3)), np.float32(1 / 256), lowest,
-                   out_dtype=b.dtype, axis=-1)  # fmt: skip
+    low, high = RANGE[b.dtype]
+    scale, zero = b.pick((np.float32(1 / 256), low), (b.scale(0.02), b.number(low, high)))
+    b.value = call("qnn.quantize", call("nn.softmax", real, axis=b.number(1, 3)), scale, zero, out_dtype=b.dtype, axis=-1)
 
 
 def parts(b: Region) -> None:
@@ -203,8 +263,12 @@ ROWS: Mapping[str, Row] = {
     "binary": Builder.binary, "function": Builder.function, "concatenate": Builder.concatenate, "requantize": Builder.requantize,
     "pad": Builder.pad, "slice": Builder.slice, "split": Builder.split, "move": Builder.move, "reduce": Builder.reduce,
     "reshape": reshape, "upsampling": upsampling, "clip": clip,
+    "mixed pixels": mixed_pixels, "rounded average": rounded_average, "slopes": slopes,
 }  # fmt: skip
-ENDS: Mapping[str, Row] = {"dense": Builder.dense, "places": places, "sums": sums, "softmax": softmax, "parts": parts}
+ENDS: Mapping[str, Row] = {
+    "dense": Builder.dense, "places": places, "sums": sums, "shifts": shifts, "choices": choices, "softmax": softmax,
+    "integer softmax": integer_softmax, "parts": parts,
+}  # fmt: skip
 #: The most elements of a value; a layer that makes more is left out.
 MOST = 20_000
 

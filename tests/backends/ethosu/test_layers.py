@@ -170,6 +170,7 @@ PROGRAMS = {
     "smallest": ("min(%x, axis=[1], keepdims=True)", X),
     "place of the largest": ("argmax(%x, axis=[1])", X),
     "first of several places": ("argmax(clip(%x, a_min=-1f, a_max=1f), axis=[3])", X),
+    "place of the smallest of limited numbers": ("argmin(clip(%x, a_min=3f, a_max=20f), axis=[2])", X),
     "place of the smallest": ("argmin(%x, axis=[2], keepdims=True)", U),
 }
 

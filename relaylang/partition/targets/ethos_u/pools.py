@@ -143,6 +143,8 @@ def _read_real_pool(first: Call, pool: Call, last: Call) -> RoundedPool:
     window = _window(pool)
     _check_window(window)
     if any(p > 0 for p in window.pad):
+        if max(window.stride) > 3:  # the compiler would give the U85 wrong windows
+            raise Unsupported(f"padding, and steps of {max(window.stride)}; at most 3 are taken")
         if pool.attrs.count_include_pad:
             raise Unsupported("an average of real numbers that counts the padding")
         if source.shape[0] != 1 or any(p >= k for p, k in zip(window.pad, (*window.kernel, *window.kernel))):
