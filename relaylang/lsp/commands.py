@@ -93,6 +93,7 @@ async def execute(command: str, name: str, text: str, path: str) -> tuple[bool, 
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+            await process.wait()
     shown = said.decode(errors="replace").rstrip()
     if not process.returncode and command == "relay.compile":
         shown = f"{output(name, path)}\n{shown}"
