@@ -1,32 +1,85 @@
 """Completion in an editor's text. A request follows a keystroke at once, so the text is not read again for it.
 
-Names come from the tokens between the definition's beginning and the cursor. Types come from the last read version.
+Names come from the tokens between the definition's beginning and the cursor. Types come from the last read version. Of a
+long definition, tokens are made of its head and of the statements near the cursor.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from relaylang.grammar import patterns
 from relaylang.ir import GlobalTypeVar, Type, TypeData
+from relaylang.ir.bulk import gc_paused
 from relaylang.lsp import standard
 from relaylang.lsp.analysis import Analysis
 from relaylang.repl.completion import Suggestion, complete
+from relaylang.syntax.literals import string
 from relaylang.syntax.symbols import Symbol
 
 _BEGINS = re.compile(r"^[ \t]*(?:def|type|data|extern)\b", re.M)
+#: The first statement of a body, in a line of its own.
+_BODY = re.compile(r"\{[ \t]*\n(?=([ \t]+)\S)")
+#: How many characters in front of the cursor are always read.
+_NEAR = 12_000
 
 
-class TextNames:
-    """The names of a text whose last read version is known. `begin` is where the definition around the cursor begins."""
+class Window(NamedTuple):
+    """The part of a definition that is read: its head and the statements near the cursor, from `near` on.
 
-    def __init__(self, text: str, begin: int, known: Analysis) -> None:
-        self._begin = begin
+    `earlier` has the variables of the statements between them: where each stands, and where its value begins.
+    """
+
+    text: str
+    begin: int
+    head: int
+    near: int
+    earlier: dict[str, tuple[int, int]]
+
+    def place(self, offset: int) -> int:
+        """The place of an offset in the whole text."""
+        return offset + (self.begin if offset < self.head else self.near - self.head)
+
+
+def window(text: str, offset: int) -> Window:
+    """The part of the definition in front of an offset that completion reads."""
+    begin = max((found.start() for found in _BEGINS.finditer(text, 0, offset)), default=0)
+    body = _BODY.search(text, begin, offset) if offset - begin > 2 * _NEAR else None
+    earlier: dict[str, tuple[int, int]] = {}
+    if body is not None:
+        statement = re.compile(rf"^{body[1]}(?:let[ \t]+)?({patterns()['LOCAL']})[ \t]*(?::|=(?![=>])[ \t]*(?=(\S)))", re.M)
+        near = begin
+        for found in statement.finditer(text, body.end(), offset - _NEAR):
+            near = found.start()
+            earlier[found[1]] = found.start(1), found.start(2)
+        if near > begin:
+            earlier.popitem()  # the first one of those that are read
+            return Window(text[begin : body.end()] + text[near:offset], begin, body.end() - begin, near, earlier)
+    return Window(text[begin:offset], begin, offset - begin, offset, earlier)
+
+
+class TextNames(Mapping[str, "Type | None"]):
+    """The names of a text whose last read version is known. As a mapping it has the variables in front of the window."""
+
+    def __init__(self, text: str, part: Window, known: Analysis) -> None:
+        self._part = part
         self._versions = [version for version in (known, known.before) if version is not None and version.reading is not None]
         self._library = standard.imported(text)
+        self._earlier = {string(name[1:]) if name[1] == '"' else name[1:]: name for name in part.earlier}
+
+    def __len__(self) -> int:
+        return len(self._earlier)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._earlier)
+
+    def __getitem__(self, name: str) -> Type | None:
+        return self._type(self._earlier[name], *self._part.earlier[self._earlier[name]])
 
     def variables(self) -> Mapping[str, Type | None]:
-        return {}
+        return self
 
     def functions(self) -> Mapping[str, Type | None]:
         out: dict[str, Type | None] = {}
@@ -52,23 +105,26 @@ class TextNames:
         return {symbol.name: self._type_of(symbol) for symbol in symbols}
 
     def _type_of(self, symbol: Symbol) -> Type | None:
-        """The type at the same offset of a version, else that of the same name."""
+        """The type at the same place of a version, else that of the same name."""
         assert symbol.definition is not None
-        start = self._begin + symbol.definition.start
-        value = self._begin + symbol.value_start if symbol.value_start >= 0 else -1
-        for version in self._versions:
-            if version.text.startswith(symbol.name, start):
-                ty = version.bound_type(start, value)
-                if ty is not None:
-                    return ty
+        value = self._part.place(symbol.value_start) if symbol.value_start >= 0 else -1
+        ty = self._type(symbol.name, self._part.place(symbol.definition.start), value)
+        if ty is not None:
+            return ty
         found = (version.known_type(symbol.kind, symbol.name) for version in self._versions if version.good)
+        return next((ty for ty in found if ty is not None), None)
+
+    def _type(self, name: str, start: int, value: int) -> Type | None:
+        """The type of the variable at a place, if a version has it there."""
+        found = (version.bound_type(start, value) for version in self._versions if version.text.startswith(name, start))
         return next((ty for ty in found if ty is not None), None)
 
 
 def completion(text: str, offset: int, known: Analysis) -> list[Suggestion]:
     """The completions at an offset of a text, the best first. `known` is the last version that was read."""
-    begin = max((found.start() for found in _BEGINS.finditer(text, 0, offset)), default=0)
-    return complete(text[begin:offset], TextNames(text, begin, known), text[offset : offset + 1])
+    part = window(text, offset)
+    with gc_paused():
+        return complete(part.text, TextNames(text, part, known), text[offset : offset + 1])
 
 
 __all__ = ["completion"]

