@@ -66,6 +66,7 @@ generated: setup
 	@$(BIN)/python scripts/make_stubs.py
 	@$(BIN)/python scripts/editors.py
 	@$(BIN)/python scripts/diagnostics_page.py
+	@$(BIN)/python scripts/mistakes_page.py
 	@$(BIN)/python scripts/importers_pages.py
 	@$(BIN)/python scripts/picture.py
 	@$(BIN)/python scripts/tvm_page.py

@@ -89,7 +89,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     markdown = _TABLE.sub(lambda found: _measured(found[1], found[2]), markdown)
     # the built pages stand alone, so that links out of docs/ become names
     markdown = re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", r"\1 (`\2`)", markdown)
-    markdown = markdown.replace("```console\n", "```relay-console\n")
+    markdown = markdown.replace("```console\n", "```relay-console\n").replace("```relay-wrong\n", "```relay\n")
     return _INDENTED.sub(lambda found: found[1] + _fenced(found[2]), markdown)
 
 

@@ -13,6 +13,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.layouts import usual
 from relaylang.ops.record import AttrField, Op
+from relaylang.ops.shapes import out_of_range
 
 #: TVM holds these numbers in 32 bits.
 _MOST = 2**31 - 1
@@ -221,7 +222,7 @@ def _no_axes(value: AnyValue, rank: int) -> str | None:
     axes = value if isinstance(value, (tuple, list)) else (value,)
     numbers = [a for a in axes if isinstance(a, int)]
     if any(not -rank <= a < rank for a in numbers):
-        return f"is out of range for a tensor of {rank} dimension{'s' * (rank != 1)}"
+        return out_of_range(rank)
     if len({a % rank for a in numbers if rank}) != len(numbers):
         return "names a dimension twice"
     return None

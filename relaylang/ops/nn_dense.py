@@ -55,7 +55,9 @@ def product_of(
         need_rank(right, 2, 1, ctx)
         inner, units = (right.shape[1], right.shape[0]) if transpose_b else right.shape
         if not same_dim(reduced, inner):
-            ctx.fail(f"sums over {inner} numbers, but the first argument `{left!r}` has {reduced} there", 1)
+            turned = transpose_b and same_dim(reduced, units)
+            notes = ["its shape is (units, inputs): this weight has its axes the other way round"] if turned else []
+            ctx.fail(f"sums over {inner} numbers, but the first argument `{left!r}` has {reduced} there", 1, notes)
         shape[-1] = units
     return TensorType(shape, attrs.out_dtype or left.dtype)
 

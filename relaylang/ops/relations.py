@@ -42,7 +42,8 @@ def to_bool(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
 def equal_dtypes(types: Sequence[Type], ctx: RelationContext) -> tuple[TensorType, TensorType]:
     left, right = tensor(types, 0, ctx), tensor(types, 1, ctx)
     if left.dtype != right.dtype:
-        ctx.fail(f"is of {right.dtype}, but the first argument is of {left.dtype}", 1)
+        notes = ["cast one of them to the element type of the other"]
+        ctx.fail(f"is of {right.dtype}, but the first argument is of {left.dtype}", 1, notes)
     return left, right
 
 

@@ -98,10 +98,16 @@ def dim_word(shape: Sequence[Dim], axis: int) -> str:
     return dim_text(shape[axis])
 
 
+def out_of_range(rank: int) -> str:
+    """The words about an axis that a tensor does not have."""
+    limits = f": its axes are {-rank} to {rank - 1}" if rank else ""
+    return f"is out of range for a tensor of {rank} dimension{'s' * (rank != 1)}{limits}"
+
+
 def norm_axis(axis: int, rank: int, ctx: RelationContext, name: str = "axis", arg: int | None = 0) -> int:
     """An axis counted from the front; an error where the tensor has no such axis."""
     if not -rank <= axis < rank:
-        ctx.fail(f"{name}={axis} is out of range for a tensor of {rank} dimension{'s' * (rank != 1)}", arg)
+        ctx.fail(f"{name}={axis} {out_of_range(rank)}", arg)
     return axis + rank if axis < 0 else axis
 
 

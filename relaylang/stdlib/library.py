@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, error
+from relaylang.diagnostics import Fix, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import GlobalTypeVar, GlobalVar, IRModule
 from relaylang.stdlib.tensor_array import DTYPES, dynamic_text
@@ -127,7 +127,9 @@ def import_from_std(mod: IRModule, path: str, place: Span | None = None) -> None
     """
     if path not in FILES:
         title = f"there is no library `{path}`"
-        raise RelayError(error("R0221", title, place, notes=(f"there are {', '.join(FILES)}",)))
+        near = did_you_mean(path.removesuffix(".rly"), FILES.values())
+        fix = Fix(place, f"{near}.rly", f"did you mean `{near}.rly`?") if near and place is not None else None
+        raise RelayError(error("R0221", title, place, notes=(f"there are {', '.join(FILES)}",), fix=fix))
     source = library(FILES[path])
     for name in [*source._types, *source._globals]:
         add(mod, name, source)

@@ -10,6 +10,8 @@ import numpy as np
 
 _NUMBER = re.compile(r"(-?)(inf|nan|[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?)(\w*)\Z")
 _SUFFIX = re.compile(r"(i(?=\Z)|[iu](?=[0-9]))(8|16|32|64|)|f(16|32|64|)|(bf16)")
+#: Element types that may hold an integer which another does not, the narrowest first.
+_WIDER = ("uint8", "int16", "uint16", "int32", "int64", "uint64")
 _ESCAPE = re.compile(r"(?:\\x[0-9a-fA-F]{2})+|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\[0-7]{1,3}|\\[\s\S]")
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.S)
 _MALFORMED = re.compile(
@@ -87,7 +89,9 @@ def scalar(text: str) -> tuple[np.ndarray, str]:
             dtype = "int32" if -(1 << 31) <= value < 1 << 31 else "int64"
         info = np.iinfo(dtype)
         if not info.min <= value <= info.max:
-            raise LiteralError(f"{value} does not fit {dtype}, which holds {info.min} to {info.max}")
+            wider = next((d for d in _WIDER if np.iinfo(d).min <= value <= np.iinfo(d).max), None)
+            hint = f"; {wider} holds it" if wider else ""
+            raise LiteralError(f"{value} does not fit {dtype}, which holds {info.min} to {info.max}{hint}")
         return _frozen(np.array(value, dtype)), dtype
     kind = numpy_dtype(dtype)
     number = float(sign + digits)

@@ -95,6 +95,7 @@ class Matches:
                 "R0303",
                 f"{name_of(constructor)} has {len(constructor.inputs)} fields, but the pattern {len(pattern.patterns)}",
                 span, also=[(constructor.span, "it is defined here")],
+                notes=["a pattern has one for each field: a variable, or `_` for a field that it does not use"],
             )  # fmt: skip
             self._misfits.add(id(match))
             return _poisoned(pattern)

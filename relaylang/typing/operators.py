@@ -72,6 +72,9 @@ class Context:
         raise RelationError(message, arg, notes)
 
 
+_WINDOW = "the window is greater than its input: take a smaller one, or greater `padding`"
+
+
 class Operators:
     """Types calls of operators. `types` has the types of the arguments, by the node's id."""
 
@@ -124,9 +127,10 @@ class Operators:
         """The type of an operator's call; an unknown that waits where the arguments are not known."""
         if len(args) != len(op.args) and not op.variadic:
             names = ", ".join(op.args) or "none"
+            missing = [f"missing: {', '.join(op.args[len(args):])}"] if len(args) < len(op.args) else []
             self._report.say(
                 "R0303", f"{name_of(op)} takes {len(op.args)} argument{'s' * (len(op.args) != 1)}, not {len(args)}",
-                call_span(node), notes=(f"its arguments are: {names}",), fix=surplus_arguments(node, op),
+                call_span(node), notes=(f"its arguments are: {names}", *missing), fix=surplus_arguments(node, op),
             )  # fmt: skip
             return POISON
         if op.attrs is not None and node.attrs is None and any(f.required for f in op.schema.values()):
@@ -240,7 +244,8 @@ class Operators:
             wrong = unsound(made)
             if wrong is not None:
                 said = f"{name_of(op)}: the result would be `{show(made)}`: {wrong}"
-                self._report.say("R0301", said, call_span(node))
+                notes = [_WINDOW] if "padding" in op.schema and "negative" in wrong else []
+                self._report.say("R0301", said, call_span(node), notes=notes)
                 return False
             self._sound.add(id(made))
         return True

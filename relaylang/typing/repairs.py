@@ -8,12 +8,28 @@ from collections.abc import Sequence
 from relaylang.diagnostics import Fix
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constant, Expr, PatternTuple, Tuple
-from relaylang.ir.types import TensorType, Type
+from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.typing.places import argument_span
 
 _NUMBER = r"(-?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)(?:f|f16|f32|f64|bf16|[iu](?:8|16|32|64))?"
+
+
+def repair(call: Call, types: Sequence[Type], arg: int) -> Fix | None:
+    """The repair of a call whose argument `arg` does not fit, if there is one."""
+    return literal_of_type(call, types) or first_field(call, types, arg)
+
+
+def first_field(call: Call, types: Sequence[Type], arg: int) -> Fix | None:
+    """`nn.relu(nn.batch_norm(...))` means the tensor in the tuple: `.0` takes it."""
+    ty, span = types[arg], argument_span(call, arg)
+    if not isinstance(ty, TupleType) or not ty.fields or not isinstance(ty.fields[0], TensorType):
+        return None
+    if span is None or span == call.span or isinstance(call.args[arg], Tuple):
+        return None
+    behind = Span(getattr(span.source, "plain", span.source), span.end, span.end)
+    return Fix(behind, ".0", "`.0` takes the first tensor of the tuple")
 
 
 def literal_of_type(call: Call, types: Sequence[Type]) -> Fix | None:

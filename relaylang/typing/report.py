@@ -12,7 +12,7 @@ from relaylang.ir.types import GlobalTypeVar, Type, TypeCall
 from relaylang.ops.record import Op, RelationError
 from relaylang.typing.places import argument_span, attribute_span, plain
 from relaylang.typing.program import Program
-from relaylang.typing.repairs import literal_of_type
+from relaylang.typing.repairs import repair
 from relaylang.typing.solver import Solver
 from relaylang.typing.texts import difference, name_of, show
 from relaylang.typing.written import call_span
@@ -162,9 +162,10 @@ class Report:
             for span, text in map(self.origin, sources)
             if span is not None and not (node.span is not None and _inside(span, node.span))
         ]
+        fix = repair(node, types, arg)
         self.say(
             "R0301", f"{name_of(op)}: {what}",
-            argument_span(node, arg), also=also, notes=problem.notes, fix=literal_of_type(node, types),
+            argument_span(node, arg), also=also, notes=problem.notes if fix is None else (), fix=fix,
         )  # fmt: skip
 
 

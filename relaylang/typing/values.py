@@ -17,6 +17,11 @@ _BOOL = scalar_type("bool")
 _UNIT = TupleType(())
 
 
+def _numbers(count: int) -> tuple[str, ...]:
+    """How the fields of a tuple are numbered."""
+    return (f"fields are numbered from `.0` to `.{count - 1}`",) if count > 1 else ()
+
+
 class Values:
     """Types branches, fields and references. `types` has the types of their operands, by the node's id."""
 
@@ -32,6 +37,7 @@ class Values:
             self._report.say(
                 "R0307", f"the condition of an `if` must be `bool`, not `{self._report.shown(cond)}`",
                 place(node.cond, node.span), also=self._report.origin_of_variable(node.cond),
+                notes=("a comparison gives one, such as `%x != 0`",),
             )  # fmt: skip
         return self.join(node, [node.true_branch, node.false_branch], "the branches of an `if`")
 
@@ -62,7 +68,7 @@ class Values:
             count = len(ty.fields)
             report.say(
                 "R0306", f"there is no field {node.index} in a tuple of {count} field{'s' * (count != 1)}", node.span,
-                notes=(f"its type is `{report.shown(ty)}`",), also=report.origin_of_variable(node.tuple_value),
+                notes=(f"its type is `{report.shown(ty)}`", *_numbers(count)), also=report.origin_of_variable(node.tuple_value),
             )  # fmt: skip
             return POISON
         if ty is POISON:
@@ -73,7 +79,7 @@ class Values:
             return waiting.result
         report.say(
             "R0306", f"a field can only be taken of a tuple, not of `{report.shown(ty)}`", node.span,
-            also=report.origin_of_variable(node.tuple_value),
+            also=report.origin_of_variable(node.tuple_value), notes=(f"leave out `.{node.index}`",),
         )  # fmt: skip
         return POISON
 

@@ -30,7 +30,7 @@ TYPED = "def @a(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { nn.softmax(%
 def test_other_functions_are_checked() -> None:
     text = BROKEN + "def @b(%x: Tensor[(2), float32]) { sum(%x, axis=9) }\ndef @c(%x: int32) { nn.relu(%x, %x) }"
     assert rest(text) == [
-        "2 R0301 `sum`: axis=9 is out of range for a tensor of 1 dimension",
+        "2 R0301 `sum`: axis=9 is out of range for a tensor of 1 dimension: its axes are -1 to 0",
         "3 R0303 `nn.relu` takes 1 argument, not 2",
     ]
 

@@ -17,6 +17,7 @@ from relaylang.syntax.actions.types import tensor_type
 from relaylang.syntax.literals import LiteralError, attribute_number, string
 from relaylang.syntax.metadata import DEEPEST_VALUE
 
+_ONCE = ("leave one of them out",)
 _WORDS = {"True": True, "False": False, "None": None}
 #: The pieces of the grammar's terminal ATTRS, whose values are wider than any fine terminal: `1x` and `relu` are errors.
 _PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|((?:- *)?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+|(\S)')
@@ -86,7 +87,7 @@ class AttributeActions:
             if before is not pair:
                 title = f"attribute `{shown(pair.name)}` is given twice"
                 also = [(self.name_place(before), "first here")]
-                self.reports.add(error("R0205", title, self.name_place(pair), "here again", also=also))
+                self.reports.add(error("R0205", title, self.name_place(pair), "here again", also=also, notes=_ONCE))
         return pairs, types
 
     def values(self, items: list[AnyValue]) -> dict[str, AnyValue]:

@@ -192,8 +192,11 @@ class TypeNames:
         scalars = ("int8", "int32", "int64", "uint8", "float16", "float32", "float64", "bool", "Tensor")
         near = OTHER_DTYPES.get(name.lower())
         known = (near,) if near else chain(self.variables, self.known, scalars)
-        notes = ["`type List[A] { Cons(A, List[A]), Nil, }` defines it"] if name == "List" else ()
+        notes = [_PRELUDE] if name in ("List", "Option", "Tree") else ()
         self.reports.unknown("R0207", "type", name, self.reports.place(at), known, "", notes, near)
+
+
+_PRELUDE = '`import "prelude.rly"` at the top of the text defines it'
 
 
 def constructors_in(tokens: list[str]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any as AnyValue
 
@@ -10,11 +11,12 @@ from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Expr, MetaRef, RawAttrs
 from relaylang.ir.types import Type
 from relaylang.ops import OPS
-from relaylang.ops.record import AttrError, Op, coerce
+from relaylang.ops.record import AttrError, AttrField, Op, coerce
 from relaylang.syntax.actions.attributes import WRONG, AttributeActions, Pair
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.attribute_strings import not_a_choice
+from relaylang.syntax.literals import attribute_number
 from relaylang.syntax.spellings import BY_NAME, OldOp, Spelling, Version, spelling_of, version_of
 
 #: Attribute objects by operator and text. They never change, so calls of the same text share one.
@@ -202,7 +204,8 @@ class OperatorCalls:
                     self._lost_attribute(op, pair, lost)
                 else:
                     title = f"attribute `{pair.name}` of `{op.name}` {e}"
-                    self.reports.add(error("R0109", title, self.attributes.value_place(pair)))
+                    place = self.attributes.value_place(pair)
+                    self.reports.add(error("R0109", title, place, fix=_unquoted(field, pair.value, place)))
         if op.attrs is None:
             return None
         if not wrong:
@@ -233,6 +236,17 @@ class OperatorCalls:
         notes = ["the text has no metadata section"] if meta.values is None else [f"the section has {known} of this kind"]
         title = f"attribute `{pair.name}` of `{op.name}`: the metadata section lacks the value `{shown(ref.name_hint)}`"
         self.reports.add(error("R0208", title, self.attributes.value_place(pair), notes=notes))
+
+
+def _unquoted(field: AttrField, value: AnyValue, place: Span) -> Fix | None:
+    """`axis="1"` means `axis=1`."""
+    if not isinstance(value, str) or not re.fullmatch(r"-?\d+(\.\d*)?", value):
+        return None
+    try:
+        coerce(field, attribute_number(value))
+    except ValueError:
+        return None
+    return Fix(place, value, f"write `{value}`")
 
 
 __all__ = ["OldCall", "OperatorCalls"]

@@ -64,7 +64,7 @@ class Reports:
     def twice(self, what: str, at: int, before: int) -> None:
         """Report a second definition."""
         also = [(self.place(before), "first here")]
-        self.add(error("R0205", f"{what} is defined twice", self.place(at), "here again", also=also))
+        self.add(error("R0205", f"{what} is defined twice", self.place(at), "here again", also=also, notes=["rename one of them"]))
 
     def unknown(
         self,

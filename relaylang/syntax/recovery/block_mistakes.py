@@ -65,6 +65,10 @@ def definition(h: Here) -> Answer:
         return said, None
     if h.t == "=>" and h.can("LBRACE") and h.nk in _NO_TYPE:
         return _body(h, "a function's body stands in `{ }`", h.after)
+    if h.k == "TENSOR" and h.n[:1] == "%" and h.p in ("(", ",") and h.can("PARAM"):
+        whole = h.r.place(h.i, h.after)
+        fix = Fix(whole, f"{h.n}: {h.t}", f"write `{h.n}: {h.t}`")
+        return error("R0101", "a parameter's type stands behind its name", whole, fix=fix), None
     if h.p == "->" and h.k in _NO_TYPE:
         return _body(h, "a function's body stands in `{ }`", h.i, dropped=1)
     if h.p == ")" and h.can("LBRACE", h.k) and h.can("ARROW") and h.k in EXPRESSION and not h.can("ARROW", h.k):
@@ -140,6 +144,9 @@ def words_of_others(h: Here) -> Answer:
         note = "metadata is referred to as `meta[relay.Constant][0]`"
         said = error("R0101", "not a reference to metadata", h.r.place(h.i, h.after), notes=[note])
         return said, Repair(behind.at, ("META",)) if behind is not None else None
+    if h.t == ";" and h.pk == "LOCAL" and h.can("EQ") and not h.can("SEMI"):
+        said = error("R0112", f"`let {h.p}` binds no value", h.place(), f"write `let {h.p} = value;`")
+        return said, None
     if h.pk != "NAME" or h.at is None:
         if h.k == "NAME" and h.t == "in" and h.can("SEMI"):
             place = h.place()

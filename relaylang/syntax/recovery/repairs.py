@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -156,6 +157,11 @@ def confused(r: Recovery, i: int, kind: str, other: str) -> Diagnostic:
     """A sign in place of another."""
     sign = SIGNS.get(other, "==" if other == "EQEQ" else ".")
     place = r.place(i)
+    before, behind = r.before, r.next(i)
+    if kind == "COMMA" and before is not None and re.fullmatch(r"\d+,\d+f?", (both := r.place(before, behind)).text):
+        number = both.text.replace(",", ".")
+        fix = Fix(both, number, f"write `{number}`")
+        return error("R0105", "a number has a point, not a comma", place, fix=fix)
     return error(
         "R0101", f"`{sign}` is wanted here, not {quoted(r.tokens[i])}", place, fix=Fix(place, sign, f"write `{sign}`")
     )

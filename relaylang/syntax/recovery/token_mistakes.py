@@ -15,6 +15,8 @@ _OPERATORS = {
     "|": "bitwise_or(a, b)", "^": "bitwise_xor(a, b)", "~": "bitwise_not(a)", "**": "power(a, b)", "<<": "left_shift(a, b)",
     ">>": "right_shift(a, b)", "%": "floor_mod(a, b)", "?": "if (c) { a } else { b }",
 }  # fmt: skip
+#: Words of other languages for them.
+_WORDS = {"and": "&&", "or": "||", "not": "!"}
 _OTHERS = (
     (re.compile(r"^\s*(?:from|import)\s+tvm|@I\.ir_module|@T\.prim_func|@R\.function|^@tvm\.script", re.M),
      "this is TVMScript (Python), not Relay text",
@@ -141,7 +143,10 @@ def header(h: Here) -> Answer:
 
 
 def operator(h: Here) -> Answer:
-    """Operators that Relay does not have, made of signs that it has."""
+    """Operators that Relay does not have, made of signs that it has, or words."""
+    word = h.t.rstrip("(")
+    if word in _WORDS and h.at is not None:
+        return error("R0113", f"Relay has no operator `{word}`", h.place(), f"write `{_OPERATORS[_WORDS[word]]}`"), None
     if h.t == "?" and h.can("STAR"):
         return error("R0113", "Relay has no operator `?`", h.place(), "write `if (c) { a } else { b }`"), None
     pair = h.p + h.t

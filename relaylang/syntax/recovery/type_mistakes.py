@@ -82,9 +82,19 @@ def _tensor_answer(h: Here, word: int, dropped: int = 0, brackets: int = 0) -> A
         written = f"Tensor[({dims}), {found[2]}]"
         fix = Fix(r.place(word, end), written, f"write `{written}`")
     span = r.place(word, end) if "\n" not in text else r.place(word)
-    title = "an extent cannot be negative" if re.search(r"[(\[,]\s*-[0-9]", text) else "not a tensor's type"
+    title = "not a tensor's type"
+    if re.search(_NEGATIVE, text):
+        title = "an extent cannot be negative"
+        fix = Fix(span, re.sub(_NEGATIVE, r"\1?", text), "write `?` for an extent that is not known")
+    elif fix is None and (shape := re.fullmatch(r"Tensor\s*\[\s*(\([^()]*\))\s*,?\s*\]", text)):
+        title = "a tensor's type has an element type behind its shape"
+        fix = Fix(span, f"Tensor[{shape[1]}, float32]", f"write `Tensor[{shape[1]}, float32]`, or another element type")
     said = error("R0107", title, span, notes=[_FORM], fix=fix)
     return said, Repair(max(r.next(end), h.i) if end > word or not dropped else h.i, ("TENSOR",), dropped)
+
+
+#: An extent below 0, behind the sign in front of it.
+_NEGATIVE = r"([(\[,]\s*)-[0-9]+"
 
 
 def argument_behind_attributes(h: Here) -> Answer:
