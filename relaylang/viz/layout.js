@@ -15,7 +15,7 @@ function load(number) {
 }
 // the measures of relaylang/viz/scene.py and boxes.py
 const PAD = 14, LABEL = 18, LETTERS = 11, ABOVE = 19, TRACK = 8, BELOW = 13, HEAD = 24, LINE = 15, ROUND = 5;
-const DEEPEST = 60, MOST = 20000;
+const READABLE = 0.2, DEEPEST = 60, MOST = 20000;
 const $ = (id) => document.getElementById(id);
 const el = (name, attrs, text) => {
   const e = document.createElementNS("http://www.w3.org/2000/svg", name);

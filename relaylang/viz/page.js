@@ -6,19 +6,19 @@ function path(l) {
   const to = l.x1 > l.x0 ? bend : -bend, down = y1 >= l.track ? bend : -bend, drop = l.track >= l.y0 ? bend : -bend;
   return `M${l.x0},${l.y0}V${l.track - drop}q0,${drop} ${to},${drop}H${l.x1 - to}q${to},0 ${to},${down}${last}`;
 }
-function drawnBox(it, found) {
+function drawnBox(it, found, letters) {
   const { box, w, h } = it, inside = box.inner.length > 0;
   const cls = [box.classes, it.open && "open", it.result && "result", box.target && "target" + (STEP.targets.indexOf(box.target) % 4),
-    state.chosen === it.key && "chosen", found.has(it.key) && "found"];
+    found.has(it.key) && "found"];
   const g = el("g", { class: cls.filter(Boolean).join(" "), transform: `translate(${it.x},${it.y})`, "data-key": it.key });
   g.append(el("rect", { class: "body", width: w, height: h, rx: box.pill ? HEAD / 2 : 5 }));
   if (!box.pill) {
     const rest = box.rows.length || it.open ? `V${HEAD}H0V5` : `V${h - 5}a5,5 0 0 1 -5,5H5a5,5 0 0 1 -5,-5V5`;
     g.append(el("path", { class: "head", d: `M0,5a5,5 0 0 1 5,-5H${w - 5}a5,5 0 0 1 5,5${rest}Z` }));
   }
-  g.append(el("text", { class: "title", y: 16, ...(it.open ? { x: 8 } : { x: w / 2, "text-anchor": "middle" }) },
+  if (letters) g.append(el("text", { class: "title", y: 16, ...(it.open ? { x: 8 } : { x: w / 2, "text-anchor": "middle" }) },
     (it.open ? "⊟ " : inside ? "⊞ " : "") + box.title));
-  if (!it.open) box.rows.forEach(([name, size, , style], i) => {
+  if (!it.open && letters) box.rows.forEach(([name, size, , style], i) => {
     g.append(el("text", { class: ("row " + style).trim(), x: 8, y: HEAD + LINE * (i + 1) - 3 }, name));
     if (size) g.append(el("text", { class: "size", x: w - 8, y: HEAD + LINE * (i + 1) - 3 }, size));
   });
@@ -26,20 +26,20 @@ function drawnBox(it, found) {
   return g;
 }
 function drawnLine(l) {
-  const cls = (state.chosen && (l.from === state.chosen || l.to === state.chosen) ? " near" : "") + (l.change && " " + l.change);
-  const out = [el("path", { class: "line" + cls, d: path(l), "data-from": l.from, "data-to": l.to })];
-  if (l.to) out.push(el("path", { class: "tip" + cls, d: `M${l.x1},${l.y1}l-3.5,-7h7z` }));
+  const cls = l.change && " " + l.change, ends = { "data-from": l.from, "data-to": l.to };
+  const out = [el("path", { class: "line" + cls, d: path(l), ...ends })];
+  if (l.to) out.push(el("path", { class: "tip" + cls, d: `M${l.x1},${l.y1}l-3.5,-7h7z`, ...ends }));
   return out;
 }
-// What a window shows: outer boxes, edges, the other boxes, names.
-function picture(x0, y0, x1, y1) {
+// What a window shows: outer boxes, edges, the other boxes, names. Letters cost most, and are left out where they are tiny.
+function picture(x0, y0, x1, y1, letters = true) {
   const parts = document.createDocumentFragment(), found = new Set(state.searched ? state.found : []);
   const sees = (it) => it.x < x1 && it.x + it.w > x0 && it.y < y1 && it.y + it.h > y0;
-  for (const it of state.boxes) if (it.open && sees(it)) parts.append(drawnBox(it, found));
+  for (const it of state.boxes) if (it.open && sees(it)) parts.append(drawnBox(it, found, letters));
   for (const l of state.lines)
     if (Math.min(l.x0, l.x1) < x1 && Math.max(l.x0, l.x1) > x0 && Math.min(l.y0, l.y1) < y1 && Math.max(l.y0, l.y1) > y0) parts.append(...drawnLine(l));
-  for (const it of state.boxes) if (!it.open && sees(it)) parts.append(drawnBox(it, found));
-  for (const l of state.labels) if (l.text && l.x < x1 && l.x + 200 > x0 && l.y < y1 && l.y + 12 > y0)
+  for (const it of state.boxes) if (!it.open && sees(it)) parts.append(drawnBox(it, found, letters));
+  if (letters) for (const l of state.labels) if (l.text && l.x < x1 && l.x + 200 > x0 && l.y < y1 && l.y + 12 > y0)
     parts.append(el("text", { class: l.cls, x: l.x, y: l.y }, l.text.length > 48 ? l.text.slice(0, 47) + "…" : l.text));
   return parts;
 }
@@ -49,8 +49,16 @@ function windowNow() {
 }
 function draw() {
   const [x0, y0, x1, y1] = windowNow(), w = (x1 - x0) / 2, h = (y1 - y0) / 2;
-  $("view").replaceChildren(picture(x0 - w, y0 - h, x1 + w, y1 + h));
+  $("view").replaceChildren(picture(x0 - w, y0 - h, x1 + w, y1 + h, state.k > READABLE));
+  highlight();
   move();
+}
+// The chosen box, and the edges at it.
+function highlight() {
+  for (const e of $("view").querySelectorAll(".chosen, .near")) e.classList.remove("chosen", "near");
+  if (!state.chosen) return;
+  for (const e of $("view").querySelectorAll(`[data-key="${state.chosen}"]`)) e.classList.add("chosen");
+  for (const e of $("view").querySelectorAll(`[data-from="${state.chosen}"], [data-to="${state.chosen}"]`)) e.classList.add("near");
 }
 // The colour that a difference, a time or a target gives a box on the map.
 function mark(box) {
@@ -111,7 +119,7 @@ function center(key) {
   state.y = r.height / 2 - state.k * (it.y + Math.min(it.h, 300) / 2);
   draw();
 }
-function choose(key) { state.chosen = key; show(); draw(); }
+function choose(key) { state.chosen = key; show(); highlight(); move(); }
 
 function svgText() {
   const style = getComputedStyle(document.documentElement), rules = [...document.styleSheets].flatMap((s) => [...s.cssRules]).map((r) => r.cssText);

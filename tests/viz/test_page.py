@@ -182,6 +182,11 @@ def test_thousands_of_calls_stay_usable(browser: Browser, tmp_path: Path) -> Non
     browser.run("refresh(); for (let i = 0; i < 10; i++) { zoom(1.1, 500, 400); draw(); }")
     browser.run("const s = document.getElementById('search'); s.value = 'nn.relu'; s.dispatchEvent(new Event('input'))")
     assert browser.run("return state.found.length") == 1
+    # where letters cannot be read, none are drawn; the saved picture has them
+    assert browser.run("state.k = 0.1; draw(); return document.querySelectorAll('#view text').length") == 0
+    assert "add" in browser.run("return svgText()")
+    shown = browser.run("home(); choose(state.boxes[1].key); return document.querySelectorAll('#view .chosen, #view .near').length")
+    assert shown > 2 and browser.run("choose(null); return document.querySelectorAll('#view .chosen, #view .near').length") == 0
     assert browser.log() == []
 
 
