@@ -22,6 +22,7 @@ from relaylang.diagnostics.export import as_json
 from relaylang.ir import Expr, IRModule
 from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis
+from relaylang.lsp.completion import completion
 from relaylang.syntax import astext, parse
 from relaylang.testing.generators.mutants import mutant
 from relaylang.testing.roundtrip import formats_once, reads_back
@@ -84,8 +85,9 @@ def told(text: str, before: Analysis | None = None) -> list[str]:
     """What the language server says of a text, which it may have read by parts, without places."""
     analysis = Analysis(text, "net.relay", "utf-16", before)
     for offset in range(0, len(text), max(1, len(text) // 3)):
-        for ask in (features.hover, features.definition, features.completion, features.signature):
+        for ask in (features.hover, features.definition, features.signature):
             ask(analysis, offset)
+        completion(text, offset, analysis)
     list(features.colors(analysis))
     list(features.hints(analysis, 0, len(text)))
     features.outline(analysis)
