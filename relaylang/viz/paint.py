@@ -47,6 +47,14 @@ def _painted(path: str | os.PathLike[str], kind: str, paint: Callable[[Any], str
         raise RelayError(error("R0771", f"{name} is not {kind}")) from None
 
 
+def _seconds(value: Any) -> float:
+    """A time. Raises `ValueError` for others than numbers from 0."""
+    seconds = float(value)
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(value)
+    return seconds
+
+
 def _at(text: str) -> Place:
     """`dir/net.relay:3:5 name` as `net.relay:3:5`."""
     return os.path.basename(text.split(" ")[0])
@@ -67,7 +75,7 @@ def _profile(graph: Graph, found: dict[str, Any]) -> str:
     places = _by_place(graph)
     lost = 0.0
     for kernel in kernels:
-        operators, seconds = str(kernel["operators"]), float(kernel["seconds"])
+        operators, seconds = str(kernel["operators"]), _seconds(kernel["seconds"])
         near = places.get(_at(str(kernel["place"])), [])
         node = next((n for n in near if n.label in operators.split(" > ")), near[0] if near else None)
         if node is None:
@@ -98,7 +106,7 @@ def _by_operator(graph: Graph, rows: Iterable[dict[str, Any]]) -> str:
     for row in rows:
         there = calls[str(row["name"])]
         for node in there:
-            node.seconds += float(row["total"]) / len(there)
+            node.seconds += _seconds(row["total"]) / len(there)
             if len(there) > 1:
                 node.notes.append(("time", f"the average of {len(there)} calls"))
     return "the profile has no places: calls of one operator share its time (--profile-format trace has them)"

@@ -142,7 +142,9 @@ def test_a_repeated_part_for_one_target_has_its_colour() -> None:
 def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
     file = tmp_path / "other.json"
     for text in ("", "[", "[]", "3", '{"traceEvents": [{"name": 3}]}', '{"target": "x", "rows": 5}', '{"kernels": 3, "rows": 3}',
-                 '{"operators": [3]}', "[" * 100_000, '{"kernels": [{"operators": "x", "seconds": "y", "place": ""}]}'):  # fmt: skip
+                 '{"operators": [3]}', "[" * 100_000, '{"kernels": [{"operators": "x", "seconds": "y", "place": ""}]}',
+                 '{"operators": [{"name": "nn.conv2d", "total": -1}]}',
+                 '{"kernels": [{"operators": "nn.conv2d", "seconds": NaN, "place": "convnet.relay:15:8"}]}'):  # fmt: skip
         file.write_text(text)
         one_diagnostic(command(capsys, "viz", CONVNET, option, file), 2, "R0771")
     one_diagnostic(command(capsys, "viz", CONVNET, option, tmp_path / "none.json"), 2, "R0001")
