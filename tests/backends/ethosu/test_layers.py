@@ -20,6 +20,8 @@ X, U = "%x: Tensor[(1, 8, 5, 6), int8]", "%x: Tensor[(2, 8, 5, 6), uint8]"
 XY = f"{X}, %y: Tensor[(1, 8, 5, 6), int8]"
 #: A region of movement alone would not be worth it.
 MOVED = "%0 = qnn.add(%x, %x, 0.05f, 3, 0.02f, 1, 0.05f, 12); "
+#: A sum that is cut to bytes.
+SATURATED = "%0 = qnn.add(%x, %x, 0.27f, 0, 0.27f, 0, 0.16f, 0); "
 SHIFTED = "%x: Tensor[(3, 4, 32), int32], %n: Tensor[(1, 32), int32]"
 
 
@@ -170,6 +172,14 @@ PROGRAMS = {
     "smallest": ("min(%x, axis=[1], keepdims=True)", X),
     "place of the largest": ("argmax(%x, axis=[1])", X),
     "first of several places": ("argmax(clip(%x, a_min=-1f, a_max=1f), axis=[3])", X),
+    "conversion of joined sums": (
+        SATURATED + "%1 = concatenate((%x, %0), axis=1); "
+        'qnn.requantize(%1, 1.1f, 0, 1f, -69, out_dtype="int8")',
+        X,
+    ),
+    "conversion of a sum of another shape": (
+        SATURATED + '%1 = reshape(%0, newshape=[5, 48]); qnn.requantize(%1, 1.1f, 0, 1f, -69, out_dtype="int8")', X
+    ),
     "place of the smallest of limited numbers": ("argmin(clip(%x, a_min=3f, a_max=20f), axis=[2])", X),
     "place of the smallest": ("argmin(%x, axis=[2], keepdims=True)", U),
 }

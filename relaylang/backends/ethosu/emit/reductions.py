@@ -95,8 +95,9 @@ def mean_over(w: Writer, layer: MeanOver, at: Composite) -> Value:
 
 
 def extreme_over(w: Writer, layer: ExtremeOver, at: Composite) -> Value:
-    lanes = _lanes(w, _turned_value(w, at.source, layer.largest), layer.over)
-    out = w.graph.max_pool2d(lanes.image(w), (1, lanes.numbers), (1, 1), (0, 0, 0, 0))
+    lanes = _lanes(w, at.source, layer.over)
+    x = _turned(w, lanes.image(w), layer.largest)
+    out = w.graph.max_pool2d(x, (1, lanes.numbers), (1, 1), (0, 0, 0, 0))
     return lanes.value(w, at.source.dtype, _turned(w, out, layer.largest))
 
 
@@ -107,18 +108,10 @@ def truth_over(w: Writer, layer: TruthOver, at: Composite) -> Value:
 
 def place_over(w: Writer, layer: PlaceOver, at: Composite) -> Value:
     (axis,) = layer.over.axes
-    perm, x = w.any_order(_turned_value(w, at.source, layer.largest), axis)
+    perm, x = w.any_order(at.source, axis)
     lanes = _Lanes(layer.over, perm, x, len(perm) - 1)
-    rows = w.graph.reshape(x, (1, lanes.outer, lanes.numbers))
+    rows = w.graph.reshape(_turned(w, x, layer.largest), (1, lanes.outer, lanes.numbers))
     return lanes.value(w, "int32", w.graph.argmax(rows, 2))
-
-
-def _turned_value(w: Writer, value: Value, largest: bool) -> Value:
-    """The value, turned before a transposition: Vela loses a table between that and a clamp in front (U85)."""
-    if largest:
-        return value
-    perm, x = w.any_order(value)
-    return Value(value.dtype, {perm: _turned(w, x, largest)})
 
 
 def _turned(w: Writer, x: Tensor, largest: bool) -> Tensor:

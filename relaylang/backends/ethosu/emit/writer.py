@@ -220,21 +220,21 @@ class Writer:
     def apart(self, x: Tensor, per_channel: bool) -> Tensor:
         """A tensor that Vela does not join with a rescale behind it.
 
-        Joined with one of scale 1 in front, saturation in between is lost. Joined with a pad or a concatenation, parts of
-        channels all get the scales of the first channels. On the U55 and U65, parts go to wrong places, too.
+        Joined with one of scale 1 in front, saturation in between is lost. That holds for the parts of a pad or a
+        concatenation, too. Parts of channels all get the scales of the first channels. On the U55 and U65, parts go to
+        wrong places.
         """
-        maker = self._maker(x, "CLAMP")
+        maker, behind = self._maker(x, "CLAMP"), self._maker(x, "CLAMP", "RESHAPE")
         if x.dtype != "int8" or maker is None:
             return x
-        is_one = maker.op == "RESCALE" and self._is_one(maker)
-        behind = self._maker(x, "CLAMP", "RESHAPE")
-        has_parts = not self.is_u85 and behind is not None and behind.op in ("CONCAT", "PAD")
+        is_one = behind is not None and behind.op == "RESCALE" and self._is_one(behind)
+        has_parts = behind is not None and behind.op in ("CONCAT", "PAD")
         return self.held(x) if is_one or has_parts or (per_channel and maker.op in _MOVES) else x
 
     def table(self, x: Tensor, entries: np.ndarray) -> Tensor:
-        """`entries[x + 128]`. On the U85, Vela loses the second of two tables with a transposition between."""
+        """`entries[x + 128]`. On the U85, Vela loses a table behind a transposition of another table or a clamp."""
         behind = self._maker(x, "TRANSPOSE", "RESHAPE")
-        if behind is not None and behind.op == "TABLE" and behind is not self.graph.makers[x.name]:
+        if behind is not None and behind.op in ("TABLE", "CLAMP") and behind is not self.graph.makers[x.name]:
             x = self.held(x)
         return self.graph.table(x, entries)
 
