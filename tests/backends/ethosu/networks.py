@@ -284,10 +284,11 @@ class Builder:
 
     def function(self) -> None:
         """A function of each element, quantised or on real numbers, alone or in a chain."""
-        name = self.pick("qnn.sigmoid", "qnn.tanh", "qnn.exp", "qnn.rsqrt", "qnn.abs", "qnn.hardswish", "leaky", "chain")
-        low, high = RANGE[self.dtype]
-        scales = self.scale(0.1), self.scale(0.1)
-        result = self.number(low, high)
+        names = ("qnn.sigmoid", "qnn.tanh", "qnn.exp", "qnn.rsqrt", "qnn.abs", "qnn.hardswish", "leaky", "chain")
+        name = "chain" if self.is_wide else self.pick(*names)
+        top = self.fitted(0.1, "int8")
+        scales = self.scale(top), self.scale(top)
+        result = self.zero(self.dtype)
         if name == "leaky":
             self.value = call("qnn.leaky_relu", self.value, scales[0], self.zero_point, scales[1], result, alpha=0.3)
         elif name == "chain":
@@ -391,7 +392,7 @@ FURTHER = ("function", "binary", "slice", "split", "move", "reduce", "grouped", 
 
 
 #: Layers of networks of int16.
-WIDE = tuple(layer for layer in dict.fromkeys((*LAYERS, *FURTHER)) if layer != "function")
+WIDE = tuple(dict.fromkeys((*LAYERS, *FURTHER)))
 
 
 def random_network(seed: int, layers: Sequence[str] = LAYERS) -> Function:

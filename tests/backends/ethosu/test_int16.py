@@ -10,7 +10,7 @@ from relaylang.backends.ethosu import vela
 from relaylang.frontends.tflite import import_tflite
 from relaylang.interpreter import evaluate
 from tests.backends.ethosu.spotter import SHAPE, spotter
-from tests.backends.ethosu.test_layers import ACCELERATORS, assert_exact
+from tests.backends.ethosu.test_layers import ACCELERATORS, assert_exact, program
 from tests.frontends.tflite.runtime import outputs
 from tests.shared import few
 
@@ -61,6 +61,47 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_layer(name: str, accelerator: str) -> None:
     assert_exact(*PROGRAMS[name], accelerator)
+
+
+def real(call: str, out: str) -> str:
+    return f'qnn.quantize({call}, {out}, out_dtype="int16")'
+
+
+FUNCTIONS = {
+    "sigmoid": (real("sigmoid(qnn.dequantize(%x, 0.0005f, 0))", "0.000030517578125f, 0"), X),
+    "chain behind a sum": (
+        "%0 = qnn.add(%x, %x, 0.05f, 0, 0.05f, 0, 0.12f, 0); %1 = qnn.dequantize(%0, 0.0005f, 0); "
+        + real("multiply(%1, sigmoid(%1))", "0.0004f, 0"),
+        TWO,
+    ),
+    "chain behind a product": (
+        'nn.relu(qnn.quantize(exp(qnn.dequantize(qnn.requantize(%x, 0.001f, 0, 0.01f, 0, out_dtype="int16"), 0.0001f, 0)), '
+        '0.1f, -9, out_dtype="int8"))',
+        "%x: Tensor[(2, 8, 5, 6), int32]",
+    ),
+    "to unsigned numbers": ('qnn.quantize(tanh(qnn.dequantize(%x, 0.0001f, 0)), 0.0078125f, 128, out_dtype="uint8")', X),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_on_the_u85(name: str) -> None:
+    assert_exact(*FUNCTIONS[name], "ethos-u85-256")
+
+
+def test_functions_elsewhere() -> None:
+    mod, values = program(*FUNCTIONS["chain behind a sum"])
+    artifact = ethosu.compile(mod, {"accelerator": "ethos-u65-512"})
+    (found,) = {note["why"].partition(": ")[2] for note in artifact.details["stays_on_host"]}
+    assert found.startswith("only the Ethos-U85 computes functions of int16 numbers")
+    np.testing.assert_array_equal(artifact.run(**values), evaluate(mod, *values.values()))
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_functions_to_int16(dtype: str, accelerator: str) -> None:
+    """Tables of the upper and of the lower 8 bits."""
+    call = real("sigmoid(qnn.dequantize(%x, 0.05f, 3))", "0.000030517578125f, 0")
+    assert_exact(call, f"%x: Tensor[(2, 8, 5, 6), {dtype}]", accelerator)
 
 
 @pytest.mark.parametrize("accelerator", few(vela.ACCELERATORS, *ACCELERATORS))

@@ -1,12 +1,15 @@
 """Writers of functions of one element: tables."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer, as_stored
+from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.interpreter import evaluate
 from relaylang.ir import Constant, Expr, Function, TensorType, children, rebuild, var
-from relaylang.partition.targets.ethos_u.functions import Table
+from relaylang.partition.targets.ethos_u.functions import Lookup, Table
 
 
 def entries(layer: Table, index: int = 0) -> np.ndarray:
@@ -18,7 +21,7 @@ def entries(layer: Table, index: int = 0) -> np.ndarray:
     assert isinstance(ty, TensorType)
     info = np.iinfo(ty.dtype)
     shape = [1] * len(ty.shape)
-    shape[1 if layer.axis == 0 else 0] = 256
+    shape[1 if layer.axis == 0 else 0] = int(info.max) - int(info.min) + 1
     x = var("x", shape=shape, dtype=ty.dtype)
     done: dict[int, Expr] = {id(layer.operand): x}
     for call in layer.calls:
@@ -37,7 +40,8 @@ def _one(constant: Constant, index: int) -> Constant:
 def table(w: Writer, layer: Table, at: Composite) -> Value:
     perm, x = w.any_order(at.source)
     if layer.axis is None:
-        return Value(at.dtype, {perm: w.table(x, as_stored(entries(layer)))})
+        found = as_stored(entries(layer))
+        return Value(at.dtype, {perm: w.table(x, found) if found.dtype == np.int8 else _of_halves(w, x, found)})
     axis = perm.index(layer.axis)
     functions = [as_stored(entries(layer, index)) for index in range(x.shape[axis])]
     parts = []
@@ -49,4 +53,19 @@ def table(w: Writer, layer: Table, at: Composite) -> Value:
     return Value(at.dtype, {perm: w.graph.concat(parts, axis)})
 
 
-WRITERS: dict[type, Write] = {Table: table}
+def _of_halves(w: Writer, x: Tensor, found: np.ndarray) -> Tensor:
+    """int16 numbers by two tables: those of their upper and lower 8 bits."""
+    high, low = (w.table(x, half.astype(np.int8)) for half in (found >> 8, (found & 0xFF) - 128))
+    upper = w.graph.multiply(w.converted(high, "int32"), w.number(256, len(x.shape)))
+    return w.converted(w.graph.binary("ADD", upper, w.converted(low, "int32", input_zp=-128)), "int16")
+
+
+def lookup(w: Writer, layer: Lookup, at: Composite) -> Value:
+    perm, x = w.any_order(at.source)
+    place = w.graph.binary("ADD", w.converted(x, "int32"), w.number(1 << 15, len(x.shape)))
+    values = w.graph.constant(as_stored(entries(layer)).reshape(1, -1, 1), "table")
+    found = w.graph.gather(values, w.graph.reshape(place, (1, math.prod(x.shape))))
+    return Value(at.dtype, {perm: w.graph.reshape(found, x.shape)})
+
+
+WRITERS: dict[type, Write] = {Table: table, Lookup: lookup}

@@ -1,4 +1,4 @@
-"""Functions of one element for the Ethos-U: a chain of calls between tensors of 8 bits is one table."""
+"""Functions of one element for the Ethos-U: a chain of calls between two feature maps is one table."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ops import OPS, Trait
 from relaylang.ops.record import Op
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u.parts import BYTES, feature_type, tensor_of
+from relaylang.partition.targets.ethos_u.parts import feature_type, tensor_of
 
 #: Operators with a further form of arguments, and operators on numbers whose scales are arguments.
 _OTHERS = frozenset({"nn.prelu", "qnn.hardswish", "qnn.requantize", "where"})
@@ -41,11 +41,16 @@ class Table:
     axis: int | None = None
 
 
-def joins_table(call: Call) -> bool:
-    """Whether a call is a step between two tensors of 8 bits."""
+@dataclass(frozen=True)
+class Lookup(Table):
+    """A function of int16 numbers, of which each has an entry."""
+
+
+def joins_table(ends: Sequence[str], call: Call) -> bool:
+    """Whether a call is a step between tensors of the types `ends`."""
     ty = call.checked_type
-    wide = isinstance(ty, TensorType) and ty.dtype not in BYTES
-    return wide and isinstance(call.op, Op) and call.op.name in POINTWISE
+    inner = isinstance(ty, TensorType) and ty.dtype not in ends
+    return inner and isinstance(call.op, Op) and call.op.name in POINTWISE
 
 
 def read_table(calls: Sequence[Call]) -> Table:
@@ -66,13 +71,14 @@ def read_table(calls: Sequence[Call]) -> Table:
     if len(operands) != 1:
         raise Unsupported("it computes with several tensors; a table has one operand")
     (operand,) = operands.values()
-    source = feature_type(operand, dtypes=BYTES)
-    feature_type(calls[-1], "its result", BYTES)
+    source, result = feature_type(operand), feature_type(calls[-1], "its result")
     for call in calls:
         if tensor_of(call, "a value").shape != source.shape:
             raise Unsupported("it changes the shape")
     if not axes:
-        return Table(tuple(calls), operand)
+        return (Lookup if source.dtype == "int16" else Table)(tuple(calls), operand)
+    if "int16" in (source.dtype, result.dtype):
+        raise Unsupported("its constants have several numbers, and functions of int16 one")
     if len(axes) > 1 or not 1 < len(source.shape) <= 4:
         raise Unsupported("its constants have numbers along several axes, or along the only one")
     (axis,) = axes

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from relaylang.ir import Call, Function
@@ -23,6 +23,7 @@ from relaylang.partition.targets.ethos_u import (
     reductions,
     softmax,
 )
+from relaylang.partition.targets.ethos_u.parts import BYTES, FEATURES
 from relaylang.patterns import DFPattern, Match, has_dtype, is_constant, is_op, is_tuple, wildcard
 
 #: The readers of composites' calls, by the composite's name: TVM's where it has one.
@@ -77,6 +78,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
 }
 #: What the Ethos-U85 alone does, by the types of layers.
 ONLY_U85: dict[type, str] = {
+    functions.Lookup: "computes functions of int16 numbers; tables of the others are linear between 513 of them",
     places.Gather: "takes entries at computed places",
     places.Scatter: "replaces entries at computed places",
     logic.Comparison: "compares",
@@ -171,11 +173,11 @@ def _hard_swish() -> DFPattern:
     return _real(gated) | is_op("qnn.hardswish")(*_any(5))
 
 
-def _tables() -> DFPattern:
-    """Calls that make 8 bits by a function of each element."""
+def _tables(results: Sequence[str]) -> DFPattern:
+    """Calls that make numbers of these types by a function of each element."""
     any_of = reduce(lambda a, b: a | b, [is_op(name) for name in sorted(functions.POINTWISE)])
     call = any_of(None)
-    return has_dtype("int8", call) | has_dtype("uint8", call)
+    return reduce(lambda a, b: a | b, [has_dtype(dtype, call) for dtype in results])
 
 
 def _check(name: str) -> Callable[[Match], str | None]:
@@ -288,8 +290,12 @@ def pattern_table() -> list[Entry]:
     def entries(rows: Sequence[tuple[str, DFPattern]]) -> list[Entry]:
         return [Entry(f"ethos-u.{name}", pattern, _check(f"ethos-u.{name}")) for name, pattern in rows]
 
-    tables = Entry("ethos-u.table", _tables(), _check("ethos-u.table"), functions.joins_table)
-    return [*entries(_rows()), tables, *entries(_rows_behind_tables())]
+    # Between bytes, tables take steps of int16 in.
+    tables = [
+        Entry("ethos-u.table", _tables(ends), _check("ethos-u.table"), partial(functions.joins_table, ends))
+        for ends in (BYTES, FEATURES)
+    ]
+    return [*entries(_rows()), *tables, *entries(_rows_behind_tables())]
 
 
 def only_u85(call: Call) -> str | None:
