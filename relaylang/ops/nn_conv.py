@@ -127,6 +127,23 @@ def check_window(attrs: AnyValue, rank: int, names: Sequence[str], ctx: Relation
         ctx.fail(f"strides={list(attrs.strides)} must be positive")
 
 
+def _repairs(
+    types: Sequence[Type], attrs: AnyValue, made: Sequence[Dim], reference: str, ctx: RelationContext
+) -> list[str]:
+    """What may be meant by a weight of another shape than the attributes and the data give."""
+    data, weight = types[0], types[1]
+    if not isinstance(data, TensorType) or not isinstance(weight, TensorType) or len(weight.shape) != len(made):
+        return []
+    have = change_layout(weight.shape, attrs.kernel_layout, reference, ctx, 1)
+    differs = [letter for letter, a, b in zip(reference, have, made) if a != b]
+    axes = SPATIAL.get(len(data.shape) - 2, "")
+    if differs == ["I"] and attrs.data_layout == "NC" + axes and have[reference.index("I")] == data.shape[-1]:
+        return [f'the data has these channels in its last axis: write `data_layout="N{axes}C"`']
+    if differs and set(differs) <= set(axes):
+        return [f"`kernel_size={[have[reference.index(a)] for a in axes]}` takes this weight"]
+    return [f"`channels={have[0]}` takes this weight"] if differs == ["O"] else []
+
+
 def weight_type(
     types: Sequence[Type],
     attrs: AnyValue,
@@ -144,7 +161,7 @@ def weight_type(
     if attrs.kernel_size is not None and attrs.channels is not None:
         expected = change_layout(made, reference, attrs.kernel_layout, ctx, 1)
         dtype = weight.dtype if isinstance(weight, TensorType) else tensor(types, 0, ctx).dtype
-        ctx.unify(1, TensorType(expected, dtype))
+        ctx.unify(1, TensorType(expected, dtype), lambda: _repairs(types, attrs, made, reference, ctx))
         return list(made)
     if not isinstance(weight, TensorType):
         return None

@@ -34,6 +34,16 @@ class BatchMatmulAttrs:
     transpose_b: bool = False
 
 
+def _repairs(weight: Type, wanted: TensorType, axis: int) -> list[str]:
+    """What may be meant by a weight of another shape; `axis` is that of its units."""
+    if not isinstance(weight, TensorType) or len(weight.shape) != 2:
+        return []
+    if weight.shape == wanted.shape[::-1]:
+        return ["this weight has its axes the other way round: transpose it"]
+    differs = [i for i in range(2) if weight.shape[i] != wanted.shape[i]]
+    return [f"`units={weight.shape[axis]}` takes this weight"] if differs == [axis] else []
+
+
 def product_of(
     types: Sequence[Type], attrs: AnyValue, transpose_a: bool, transpose_b: bool, ctx: RelationContext
 ) -> Type | None:
@@ -47,7 +57,8 @@ def product_of(
         shape[-2] = shape[-1]
     if attrs.units is not None:
         dtype = right.dtype if isinstance(right, TensorType) else left.dtype
-        ctx.unify(1, TensorType((attrs.units, reduced) if transpose_b else (reduced, attrs.units), dtype))
+        wanted = TensorType((attrs.units, reduced) if transpose_b else (reduced, attrs.units), dtype)
+        ctx.unify(1, wanted, lambda: _repairs(right, wanted, 0 if transpose_b else 1))
         shape[-1] = attrs.units
     else:
         if not isinstance(right, TensorType):
@@ -56,7 +67,7 @@ def product_of(
         inner, units = (right.shape[1], right.shape[0]) if transpose_b else right.shape
         if not same_dim(reduced, inner):
             turned = transpose_b and same_dim(reduced, units)
-            notes = ["its shape is (units, inputs): this weight has its axes the other way round"] if turned else []
+            notes = ["this weight has its axes the other way round: transpose it"] if turned else []
             ctx.fail(f"sums over {inner} numbers, but the first argument `{left!r}` has {reduced} there", 1, notes)
         shape[-1] = units
     return TensorType(shape, attrs.out_dtype or left.dtype)

@@ -323,8 +323,11 @@ class RelationContext(Protocol):
     Every method raises `RelationError` where something disagrees.
     """
 
-    def unify(self, arg: int, expected: Type) -> Type:
-        """Argument `arg` has the type `expected`; dimensions `?` yield to known ones. Returns the agreed type."""
+    def unify(self, arg: int, expected: Type, repairs: Callable[[], Sequence[str]] | None = None) -> Type:
+        """Argument `arg` has the type `expected`; dimensions `?` yield to known ones. Returns the agreed type.
+
+        `repairs` makes the notes of the error.
+        """
 
     def unify_dims(self, left: Dim, right: Dim, what: str, arg: int | None = None) -> Dim:
         """Two extents are the same; `what` names them in the error ("the input channels")."""

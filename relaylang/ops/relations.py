@@ -79,8 +79,11 @@ def shape_like_first(dtype: str) -> Relation:
     return rel
 
 
+_REST = "`-1` stands for the extent that makes the numbers equal"
+
+
 def check_same_size(old: Sequence[AnyValue], new: Sequence[AnyValue], ctx: RelationContext) -> None:
     """A reshape keeps the number of elements, where both are known."""
     had, has = product(old), product(new)
     if isinstance(had, int) and isinstance(has, int) and had != has:
-        ctx.fail(f"cannot be reshaped from {shape_text(old)} to {shape_text(new)}: {had} elements are not {has}", 0)
+        ctx.fail(f"cannot be reshaped from {shape_text(old)} to {shape_text(new)}: {had} elements are not {has}", 0, [_REST])

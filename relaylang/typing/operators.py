@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from relaylang.ir.expr import Call
 from relaylang.ir.types import ANY, Dim, GlobalTypeVar, TensorType, TupleType, Type, TypeVar
@@ -36,7 +36,7 @@ class Context:
         self.node: Call | None = None
         self.types: Sequence[Type] = ()
 
-    def unify(self, arg: int, expected: Type) -> Type:
+    def unify(self, arg: int, expected: Type, repairs: Callable[[], Sequence[str]] | None = None) -> Type:
         """Make an argument's type the expected one. Returns what both are; raises `RelationError`."""
         solver = self._solver
         have = find(self.types[arg])
@@ -47,7 +47,8 @@ class Context:
         if not solver.unify(have, expected):
             have = solver.resolve(have)
             what = difference(expected, have)
-            raise RelationError(f"must be `{show(expected)}`, not `{show(have)}`{': ' if what else ''}{what}", arg)
+            said = f"must be `{show(expected)}`, not `{show(have)}`{': ' if what else ''}{what}"
+            raise RelationError(said, arg, repairs() if repairs is not None else ())
         return solver.resolve(have)
 
     def unify_dims(self, left: Dim, right: Dim, what: str, arg: int | None = None) -> Dim:
