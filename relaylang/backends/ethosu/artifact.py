@@ -110,6 +110,8 @@ class EthosUArtifact:
                 results: list[Any] = list(self.regions[step.name].run(arguments, self.executor))
             else:
                 results = self.host[step.name].run(arguments)
+            if len(results) != len(step.outputs):
+                raise not_an_artifact("this program", f"the step {step.name} gives {len(results)} of {len(step.outputs)} values")
             values.update(zip(step.outputs, results))
         return _pick(self.schedule.result, values)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from relaylang.backends.ethosu.registers import COMMANDS, PRODUCTS
+from relaylang.backends.ethosu.vela import ACCELERATORS
 from relaylang.diagnostics import RelayError, error
 
 #: The first bytes of a driver's file.
@@ -83,7 +84,9 @@ def read_stream(content: bytes, source: str) -> Stream:
         raise refuse(4 * at, f"there is no product {config >> 28}")
     if length != end - at:
         raise refuse(4 * at, f"the header counts {length} words, {end - at} follow")
-    product = PRODUCTS[config >> 28]
+    product, macs = PRODUCTS[config >> 28], 1 << (config & 15)
+    if f"{product}-{macs}" not in ACCELERATORS:
+        raise refuse(4 * at, f"there is no {product} of {macs} MACs")
     short, long = COMMANDS[product]
     commands = []
     while at < end:
@@ -96,7 +99,7 @@ def read_stream(content: bytes, source: str) -> Stream:
             raise refuse(4 * at, f"{name} lacks its second word")
         commands.append(Command(4 * at, name, word >> 16, words[at + 1] if wide else None))
         at += 2 if wide else 1
-    return Stream(product, 1 << (config & 15), (config >> 8) & 0xFF, tuple(commands))
+    return Stream(product, macs, (config >> 8) & 0xFF, tuple(commands))
 
 
 def with_params(content: bytes, params: Mapping[int, int]) -> bytes:

@@ -115,12 +115,14 @@ def npu_layers(content: bytes, file: str) -> tuple[Model, tuple[NpuLayer, ...]]:
     """
     model = read_model(content, file)
     graph = model.subgraphs[0]
-    offsets = np.frombuffer(model.metadata.get(_OFFSETS, b"")[: 4 * (_OFFSETS_HEADER + len(graph.tensors))], "<i4")
+    count = _OFFSETS_HEADER + len(graph.tensors)
+    stored = model.metadata.get(_OFFSETS, b"")[: 4 * count]
+    offsets = np.frombuffer(stored, "<i4") if len(stored) == 4 * count else np.zeros(0, np.int32)
     layers = [op for op in graph.operators if op.name == OPERATOR]
     if not layers:
         notes = [f"vela --accelerator-config ethos-u55-128 {file} compiles it"]
         raise RelayError(error("R0615", f"{file} has no layer for the Ethos-U: Vela did not compile it", notes=notes))
-    if len(offsets) < _OFFSETS_HEADER + len(graph.tensors):
+    if not len(offsets):
         raise RelayError(error("R0615", f"{file} does not say where its tensors lie: {_OFFSETS} is missing or too short"))
     return model, tuple([_layer(graph, op, offsets[_OFFSETS_HEADER:], f"layer {n}", file) for n, op in enumerate(layers)])
 
@@ -159,4 +161,9 @@ def load_network(content: bytes, file: str) -> NpuNetwork:
     for is_npu, row in groupby(graph.operators, key=lambda op: op.name == OPERATOR):
         operators = tuple(row)
         steps += [next(npu) for _ in operators] if is_npu else [CpuLayers(model, operators, wanted, file)]
+    made = {*graph.inputs, *(i for step in steps for i in step.outputs)}
+    missing = sorted({*graph.outputs, *(i for step in steps for i in step.inputs)} - made)
+    if missing or any(extent < 0 for i in made for extent in graph.tensors[i].shape):
+        why = f"no layer makes its tensor {missing[0]}" if missing else "a tensor of it has no static shape"
+        raise RelayError(error("R0615", f"{file} cannot be run: {why}"))
     return NpuNetwork(graph, steps)

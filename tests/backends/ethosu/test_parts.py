@@ -37,6 +37,9 @@ PROGRAMS = {
         "(1, 5, 13, 8)", "(5, 1, 3, 3)", strides=[3, 2], dilation=[4, 1], padding=[1, 0, 1, 0], groups=5, channels=5,
         kernel_size=[3, 3],
     ),
+    "dilation of groups": conv(
+        "(1, 4, 11, 10)", "(2, 2, 3, 1)", zero=0, dilation=[3, 2], padding=[1, 0, 0, 0], groups=2, channels=2, kernel_size=[3, 1]
+    ),
     "large strides with padding": conv(
         "(1, 12, 30, 4)", "(3, 3, 4, 6)", strides=[2, 7], padding=[1, 1, 0, 0], channels=6, kernel_size=[3, 3], **NHWC
     ),
@@ -82,6 +85,10 @@ PROGRAMS = {
         '%1 = reshape(qnn.requantize(%0, 0.001f, 0, 1f, 3, out_dtype="int8"), newshape=[1, 1, 4, 4]); '
         "nn.pad(%1, 3f, pad_width=[[0, 0], [0, 1], [1, 0], [1, 1]])",
         "%x: Tensor[(1, 4, 30), int8]",
+    ),
+    "limits and a table with a transposition between": (
+        "argmin(clip(transpose(qnn.add(%x, %x, 0.09f, 3, 0.05f, 1, 0.1f, 5), axes=[0, 3, 1, 2]), a_min=-20f, a_max=90f), axis=[2])",
+        "%x: Tensor[(1, 5, 3, 16), int8]",
     ),
     "two tables with a transposition between": (
         '%0 = qnn.tanh(nn.max_pool2d(%x, pool_size=[1, 1], layout="NHWC"), 0.05f, 3, 0.01f, 5); '

@@ -110,7 +110,10 @@ def place_over(w: Writer, layer: PlaceOver, at: Composite) -> Value:
     (axis,) = layer.over.axes
     perm, x = w.any_order(at.source, axis)
     lanes = _Lanes(layer.over, perm, x, len(perm) - 1)
-    rows = w.graph.reshape(_turned(w, x, layer.largest), (1, lanes.outer, lanes.numbers))
+    x = _turned(w, x, layer.largest)
+    if w.is_u85:  # joined with the operator in front, Vela writes behind the memory, or crashes
+        x = w.held(x)
+    rows = w.graph.reshape(x, (1, lanes.outer, lanes.numbers))
     return lanes.value(w, "int32", w.graph.argmax(rows, 2))
 
 

@@ -222,19 +222,20 @@ class Writer:
 
         Joined with one of scale 1 in front, saturation in between is lost. That holds for the parts of a pad or a
         concatenation, too. Parts of channels all get the scales of the first channels. On the U55 and U65, parts go to
-        wrong places.
+        wrong places. The U85 reads a tensor of another shape, where a reshape is between.
         """
         maker, behind = self._maker(x, "CLAMP"), self._maker(x, "CLAMP", "RESHAPE")
         if x.dtype != "int8" or maker is None:
             return x
         is_one = behind is not None and behind.op == "RESCALE" and self._is_one(behind)
         has_parts = behind is not None and behind.op in ("CONCAT", "PAD")
-        return self.held(x) if is_one or has_parts or (per_channel and maker.op in _MOVES) else x
+        is_reshaped = self.is_u85 and self.graph.makers[x.name].op == "RESHAPE"
+        return self.held(x) if is_one or has_parts or is_reshaped or (per_channel and maker.op in _MOVES) else x
 
     def table(self, x: Tensor, entries: np.ndarray) -> Tensor:
-        """`entries[x + 128]`. On the U85, Vela loses a table behind a transposition of another table or a clamp."""
+        """`entries[x + 128]`. On the U85 with a transposition in front, Vela loses another table, or crashes behind limits."""
         behind = self._maker(x, "TRANSPOSE", "RESHAPE")
-        if behind is not None and behind.op in ("TABLE", "CLAMP") and behind is not self.graph.makers[x.name]:
+        if self.is_u85 and behind is not None and behind is not self.graph.makers[x.name]:
             x = self.held(x)
         return self.graph.table(x, entries)
 
@@ -254,7 +255,8 @@ class Writer:
 
     def held(self, x: Tensor) -> Tensor:
         """The int8 tensor behind an operator that Vela joins to none: a pool of one element."""
-        flat = self.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
+        is_image = len(x.shape) == 4 and x.shape[0] == 1
+        flat = x if is_image else self.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
         return self.graph.reshape(self.graph.max_pool2d(flat, (1, 1), (1, 1), (0, 0, 0, 0)), x.shape)
 
     def _is_one(self, rescale: Operator) -> bool:

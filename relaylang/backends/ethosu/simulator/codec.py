@@ -47,8 +47,8 @@ class _Reader:
         return [word >> i & mask for i in range(0, count * bits, bits)]
 
 
-def decode(content: bytes) -> list[int]:
-    """The weights of a stream, of up to 9 bits. Raises `Damaged`."""
+def decode(content: bytes, most: int = 1 << 25) -> list[int]:
+    """The weights of a stream, of up to 9 bits. Raises `Damaged`, as for more than `most` weights."""
     reader = _Reader(content)
     out: list[int] = []
     values: list[int] = []
@@ -80,6 +80,8 @@ def decode(content: bytes) -> list[int]:
         elif divisor > 5:
             raise Damaged(f"values have the divisor {divisor}")
         codes, runs = _chunks(reader, count, divisor, plain, bool(truncated), count + fresh if has_runs else 0, run_divisor)
+        if len(out) + len(codes) + sum(runs) > most:
+            raise Damaged(f"it has more than {most} values")
         _spread(out, codes, runs, values, offset, bool(fresh))
 
 

@@ -62,6 +62,7 @@ class FeatureMap(NamedTuple):
     def _places(self, memory: Memory, extents: Extents) -> np.ndarray:
         if math.prod(extents) > MOST:
             raise memory.state.fault(f"has a tensor of {' x '.join(map(str, extents))} elements")
+        memory.state.spend(math.prod(extents))
         return self.addresses(extents)
 
     def read(self, memory: Memory, extents: Extents) -> np.ndarray:

@@ -102,6 +102,7 @@ def convolve(state: State, memory: Memory) -> None:
     else:
         weights = read_weights(state, memory, (outputs, *window.kernel, 1 if depthwise else inputs), depthwise)  # type: ignore[arg-type]
     height, width = window.output
+    state.spend(height * width * outputs * math.prod(window.kernel) * (1 if depthwise else inputs))
     total = np.zeros((height, width, outputs))
     for number, tap in enumerate(window.taps(values)):
         kernel = weights[:, number // window.kernel[1], number % window.kernel[1], :]

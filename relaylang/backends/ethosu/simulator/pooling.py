@@ -31,6 +31,7 @@ def pool(state: State, memory: Memory) -> None:
     if outputs != (1 if mode == "REDUCE_SUM" else channels):
         raise state.fault(f"has {channels} input channels and {outputs} output channels")
     window = Window(state)
+    state.spend(window.output[0] * window.output[1] * channels * window.kernel[0] * window.kernel[1])
     values, inside = window.read(state, memory, channels)
     if mode in ("MAX", "MIN"):
         _extreme_out(state, memory, window, values, inside, mode)

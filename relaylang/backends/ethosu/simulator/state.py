@@ -6,6 +6,9 @@ from relaylang.backends.ethosu.registers import FIELDS
 from relaylang.backends.ethosu.stream import Command, Stream
 from relaylang.diagnostics import RelayError, error
 
+#: The most elements that a stream may read and write, and products that it may compute: minutes of work.
+_MOST_WORK = 1 << 38
+
 
 class State:
     """The registers. Reading one that no command has set is a fault: the hardware would compute with anything."""
@@ -15,6 +18,7 @@ class State:
         self.command = Command(0, "the start", 0, None)
         self._set: dict[str, Command] = {}
         self._fields = FIELDS[stream.product]
+        self._spent = 0
 
     @property
     def is_u85(self) -> bool:
@@ -26,6 +30,12 @@ class State:
     def fault(self, why: str) -> RelayError:
         """The error about the command that is executed now."""
         return RelayError(error("R0616", f"the command at byte {self.command.at:#x}, {self.command.name}, {why}"))
+
+    def spend(self, work: int) -> None:
+        """Count elements or products; a stream that wants far too many is refused."""
+        self._spent += work
+        if self._spent > _MOST_WORK:
+            raise self.fault(f"is where the stream exceeds {_MOST_WORK} elements and products, the most that are simulated")
 
     def _of(self, name: str) -> Command:
         found = self._set.get(f"SET_{name}")

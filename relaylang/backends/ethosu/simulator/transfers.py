@@ -19,6 +19,7 @@ def transfer(state: State, memory: Memory) -> None:
     rows = _rows(state)
     if size * rows[0] * rows[1] > MOST:
         raise state.fault(f"copies {rows[1]} x {rows[0]} rows of {size} bytes")
+    state.spend(size * rows[0] * rows[1])
     chosen = {end: bool(state.field(f"DMA0_{end}_REGION", "idx_mode")) for end in ("SRC", "DST")}
     if all(chosen.values()):
         raise state.fault("chooses the rows of both ends, which the accelerator cannot")

@@ -76,7 +76,7 @@ def read_conv(calls: Sequence[Call]) -> Conv:
     stride, dilation = pair(attrs.strides), pair(attrs.dilation)
     _, _, oh, ow = nchw(tensor_of(conv, "its result").shape, layout)
     pad = exact_padding((h, w), (oh, ow), (kh, kw), pad, stride, dilation)
-    if max(dilation) > _MOST_DILATION and (max(stride) > 1 or 1 in (oh, ow)):
+    if max(dilation) > _MOST_DILATION and (max(stride) > 1 or 1 in (oh, ow) or attrs.groups > 1):
         weight = _spread_out(weight, weight_zp, dilation, 0 if depthwise else 1)
         (kh, kw), dilation = weight.shape[:2] if depthwise else weight.shape[1:3], (1, 1)
     _check_kernel(kh, kw)
@@ -92,8 +92,8 @@ def read_conv(calls: Sequence[Call]) -> Conv:
 def _spread_out(weight: np.ndarray, zero_point: int, dilation: tuple[int, int], axis: int) -> np.ndarray:
     """The weight of an undilated kernel, which has zeros between; rows are along `axis`, columns follow.
 
-    Vela makes parts of a kernel whose dilation is larger than the accelerator's. With strides it pads these parts wrongly.
-    A single part is transposed wrongly.
+    Vela makes parts of a kernel whose dilation is larger than the accelerator's. It pads these parts wrongly with strides or
+    for a group of channels. A single part is transposed wrongly.
     """
     shape = list(weight.shape)
     places: list[slice] = [slice(None)] * len(shape)

@@ -132,6 +132,7 @@ def test_a_stream_without_an_end(region: RegionCode) -> None:
         (lambda b: b"COP2" + b[4:], "the driver's header COP1 is missing"),
         (lambda b: b[:4], "the header ends before the stream"),
         (lambda b: b[:8] + b"\xff\xff\xff\xff" + b[12:], "there is no product 15"),
+        (lambda b: b[:8] + bytes([b[8] | 15]) + b[9:], "there is no ethos-u55 of 32768 MACs"),
         (lambda b: b[:32] + struct.pack("<I", 0x3FF) + b[36:], "is no command of ethos-u55"),
         (lambda b: b"", "COP1 is missing"),
     ],
