@@ -47,6 +47,7 @@ PROGRAMS = {
     "sums": ('sum(cast(%x, dtype="int32"), axis=[2, 3])', X),
     "mean": ('cast(mean(cast(%x, dtype="int32"), axis=[1, 2]), dtype="int16")', X),
     "largest": ("max(%x, axis=[2, 3])", X),
+    "smallest": ("min(%x, axis=[2, 3])", X),
     "joined": (MOVED + "qnn.concatenate((%0, %y), (0.1f, 0.2f), (0, 0), 0.3f, 0, axis=2)", XY),
     "slice": (MOVED + "strided_slice(%0, begin=[0, 1, 0, 1], end=[1, 8, 3, 6], strides=[1, 3, 2, 2])", X),
     "parts": (MOVED + "%1 = split(%0, indices_or_sections=[2, 5], axis=1); (qnn.add(%1.0, %1.0, 1f, 0, 1f, 0, 2f, 0), %1.1, %1.2)", X),

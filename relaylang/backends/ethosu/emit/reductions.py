@@ -15,7 +15,7 @@ from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Write
 from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.partition.targets.ethos_u.reductions import Axes, ExtremeOver, MeanOver, PlaceOver, SumOver, TruthOver
 
-#: int8 numbers in the other direction: the largest becomes the smallest.
+#: int8 numbers in the other direction, -1 - x: the largest becomes the smallest.
 _TURNED = np.arange(127, -129, -1).astype(np.int8)
 
 
@@ -118,7 +118,11 @@ def place_over(w: Writer, layer: PlaceOver, at: Composite) -> Value:
 
 
 def _turned(w: Writer, x: Tensor, largest: bool) -> Tensor:
-    return x if largest else w.table(x, _TURNED)
+    if largest:
+        return x
+    if x.dtype == "int8":
+        return w.table(x, _TURNED)
+    return w.converted(w.graph.binary("SUB", w.number(-1, len(x.shape)), w.converted(x, "int32")), x.dtype)
 
 
 WRITERS: dict[type, Write] = {

@@ -12,7 +12,6 @@ from relaylang.ops.reduce import taken_axes
 from relaylang.partition.fixed_point import Unsupported, averaging
 from relaylang.partition.targets.ethos_u.parts import (
     BYTES,
-    FEATURES,
     RANGES,
     Output,
     constant,
@@ -141,9 +140,8 @@ def read_mean_over(calls: Sequence[Call]) -> MeanOver:
 def read_extreme_over(calls: Sequence[Call]) -> ExtremeOver:
     """max or min of a feature map."""
     (call,) = calls
-    largest = op_name(call) == "max"
-    over, _ = _axes(call, feature_type(call.args[0], dtypes=FEATURES if largest else BYTES), _MOST_IN_WINDOW)
-    return ExtremeOver(over, largest)
+    over, _ = _axes(call, feature_type(call.args[0]), _MOST_IN_WINDOW)
+    return ExtremeOver(over, op_name(call) == "max")
 
 
 def read_truth_over(calls: Sequence[Call]) -> TruthOver:
