@@ -68,6 +68,9 @@ class Browser:
     def open(self, url: str) -> None:
         self._do("/url", {"url": url})
 
+    def resize(self, width: int, height: int) -> None:
+        self._do("/window/rect", {"width": width, "height": height})
+
     def run(self, script: str, *arguments: Any) -> Any:
         """The value of `return ...` in the page."""
         return self._do("/execute/sync", {"script": script, "args": list(arguments)})
