@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,15 +29,42 @@ _MOST = {"ethos-u55": 3, "ethos-u65": 3, "ethos-u85": 7}
 
 #: Commands that start operations.
 OPERATIONS = frozenset({"OP_CONV", "OP_DEPTHWISE", "OP_POOL", "OP_ELEMENTWISE", "OP_RESIZE"})
-#: The region and the addresses of bytes.
-Bytes = tuple[int, np.ndarray]
+
+
+class _Part(NamedTuple):
+    """A box of a tensor: its first place, and its extents."""
+
+    fm: FeatureMap
+    start: Extents
+    extents: Extents
+
+    def span(self) -> tuple[int, int]:
+        """The first byte, and that behind the last one, where the box lies in the first tile."""
+        ends = [start + extent for start, extent in zip(self.start, self.extents)]
+        if ends[0] > min(self.fm.height0, self.fm.height1) or ends[1] > self.fm.width0:
+            return 0, 1 << 62
+        last = (ends[0] - 1, ends[1] - 1, ends[2] - 1)
+        low, high = (int(self.fm.addresses((1, 1, 1), place)[0, 0, 0]) for place in (self.start, last))
+        return low, high + self.fm.dtype.itemsize
+
+    def bytes(self) -> list[tuple[int, np.ndarray]]:
+        """The region and the addresses."""
+        at = self.fm.addresses(self.extents, self.start)
+        return [(self.fm.region, (at[..., None] + np.arange(self.fm.dtype.itemsize)).ravel())]
+
+    def meets(self, other: _Part) -> tuple[int, int] | None:
+        """A byte of both, by region and address."""
+        if self.fm.region != other.fm.region:
+            return None
+        (low, high), (low2, high2) = self.span(), other.span()
+        return meeting(self.bytes(), other.bytes()) if low < high2 and low2 < high else None
 
 
 class Jobs:
     """The last jobs of the operation before, the very last one first."""
 
     def __init__(self) -> None:
-        self._before: list[Bytes] = []
+        self._before: list[_Part] = []
 
     def all_done(self) -> None:
         """No operation is under way."""
@@ -51,9 +79,10 @@ class Jobs:
         jobs = list(islice(_reading(state), depth)) if depth else []
         for total in range(depth):
             for first, job in enumerate(jobs[: total + 1]):
-                met = meeting(job, self._before[total - first : total - first + 1])
-                if met is not None:
-                    return total, *met
+                for written in self._before[total - first : total - first + 1]:
+                    met = next((met for met in (part.meets(written) for part in job) if met is not None), None)
+                    if met is not None:
+                        return total, *met
         return None
 
     def follow(self, state: State) -> None:
@@ -77,22 +106,18 @@ def _block(state: State) -> Extents:
     return state["OFM_BLK_HEIGHT_M1"] + 1, state["OFM_BLK_WIDTH_M1"] + 1, state["OFM_BLK_DEPTH_M1"] + 1
 
 
-def _part(fm: FeatureMap, start: Extents, extents: Extents) -> Bytes:
-    return fm.region, (fm.addresses(extents, start)[..., None] + np.arange(fm.dtype.itemsize)).ravel()
-
-
-def _writing(state: State, most: int) -> Iterator[Bytes]:
+def _writing(state: State, most: int) -> Iterator[_Part]:
     """The bytes of the last jobs, the very last first. With axes in another order, each may write all."""
     ofm, extents = feature_map(state, "OFM"), ofm_extents(state)
     stored = stored_extents(state, extents)
     if stored is not None:
-        yield from [_part(ofm, (0, 0, 0), stored)] * most
+        yield from [_Part(ofm, (0, 0, 0), stored)] * most
         return
     for _, (start, size) in zip(range(most), _boxes(extents, _block(state), True)):
-        yield _part(ofm, start, size)
+        yield _Part(ofm, start, size)
 
 
-def _reading(state: State) -> Iterator[list[Bytes]]:
+def _reading(state: State) -> Iterator[list[_Part]]:
     """The bytes of inputs that each job reads."""
     if state.command.name == "OP_ELEMENTWISE":
         return _elementwise(state)
@@ -101,18 +126,18 @@ def _reading(state: State) -> Iterator[list[Bytes]]:
     return _windows(state)
 
 
-def _elementwise(state: State) -> Iterator[list[Bytes]]:
+def _elementwise(state: State) -> Iterator[list[_Part]]:
     found = [(name, operand_extents(state, name)) for name in operand_names(state) if not is_chained(state, name)]
     operands = [(feature_map(state, name), extents) for name, extents in found if extents is not None]
     for start, size in _boxes(ofm_extents(state), _block(state)):
         parts = []
         for fm, extents in operands:
             at = tuple([0 if extent == 1 else place for extent, place in zip(extents, start)])
-            parts.append(_part(fm, at, tuple([min(*pair) for pair in zip(extents, size)])))  # type: ignore[arg-type]
+            parts.append(_Part(fm, at, tuple([min(*pair) for pair in zip(extents, size)])))  # type: ignore[arg-type]
         yield parts
 
 
-def _windows(state: State) -> Iterator[list[Bytes]]:
+def _windows(state: State) -> Iterator[list[_Part]]:
     window, block = Window(state), _block(state)
     area = (*window.input, state["IFM_DEPTH_M1"] + 1)
     height, width = ((n - 1) * stride + reach for n, stride, reach in zip(block, window.stride, window.reach))
@@ -127,7 +152,7 @@ def _windows(state: State) -> Iterator[list[Bytes]]:
         inputs.append(("IFM2", ofm_extents(state)))
     inputs = [(name, extents) for name, extents in inputs if not is_chained(state, name)]
     for jobs in zip(*[_boxes(extents, size) for _, extents in inputs]):
-        yield [_part(feature_map(state, name), *box) for (name, _), box in zip(inputs, jobs)]
+        yield [_Part(feature_map(state, name), *box) for (name, _), box in zip(inputs, jobs)]
 
 
 def early_reads(stream: Stream) -> dict[int, int]:
