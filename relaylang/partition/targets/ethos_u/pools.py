@@ -145,6 +145,8 @@ def _read_real_pool(first: Call, pool: Call, last: Call) -> RoundedPool:
     if any(p > 0 for p in window.pad):
         if max(window.stride) > 3:  # the compiler would give the U85 wrong windows
             raise Unsupported(f"padding, and steps of {max(window.stride)}; at most 3 are taken")
+        if max(window.kernel) > 8:  # the compiler would split it, and move padding to the other side
+            raise Unsupported(f"padding, and a window of {window.kernel[0]} x {window.kernel[1]}; at most 8 x 8 is taken")
         if pool.attrs.count_include_pad:
             raise Unsupported("an average of real numbers that counts the padding")
         if source.shape[0] != 1 or any(p >= k for p, k in zip(window.pad, (*window.kernel, *window.kernel))):
