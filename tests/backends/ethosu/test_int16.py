@@ -80,6 +80,11 @@ FUNCTIONS = {
         '0.1f, -9, out_dtype="int8"))',
         "%x: Tensor[(2, 8, 5, 6), int32]",
     ),
+    "chain behind a sum that is cut": (
+        "%0 = qnn.add(%x, %x, 0.13f, 0, 0.5f, 0, 0.5f, 0); "
+        + real("sigmoid(qnn.dequantize(%0, 0.0005f, 0))", "0.000030517578125f, 0"),
+        X,
+    ),
     "to unsigned numbers": ('qnn.quantize(tanh(qnn.dequantize(%x, 0.0001f, 0)), 0.0078125f, 128, out_dtype="uint8")', X),
 }
 

@@ -204,6 +204,8 @@ class Writer:
     def converted(self, x: Tensor, dtype: str, **zero_points: Any) -> Tensor:
         """The numbers as another type of the graph, moved from one zero point to another."""
         multiplier, shift = (1 << 14, 14) if x.dtype == "int48" else IDENTITY
+        if x.dtype == "int16":
+            x = self.apart(x, per_channel=False)
         return self.graph.rescale(x, dtype, np.array([multiplier]), np.array([shift]), **zero_points)
 
     def _narrow(self, x: Tensor, rescale: Rescale) -> tuple[Tensor, Rescale]:
@@ -225,7 +227,7 @@ class Writer:
         wrong places. The U85 reads a tensor of another shape, where a reshape is between.
         """
         maker, behind = self._maker(x, "CLAMP"), self._maker(x, "CLAMP", "RESHAPE")
-        if x.dtype != "int8" or maker is None:
+        if x.dtype not in ("int8", "int16") or maker is None:
             return x
         is_one = behind is not None and behind.op == "RESCALE" and self._is_one(behind)
         has_parts = behind is not None and behind.op in ("CONCAT", "PAD")
@@ -254,13 +256,13 @@ class Writer:
         return maker
 
     def held(self, x: Tensor) -> Tensor:
-        """The int8 tensor behind an operator that Vela joins to none: a pool of one element."""
+        """The tensor behind an operator that Vela joins to none: a pool of one element."""
         is_image = len(x.shape) == 4 and x.shape[0] == 1
         flat = x if is_image else self.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
         return self.graph.reshape(self.graph.max_pool2d(flat, (1, 1), (1, 1), (0, 0, 0, 0)), x.shape)
 
     def _is_one(self, rescale: Operator) -> bool:
-        """Whether a rescale cuts int32 numbers to bytes and leaves their scale."""
+        """Whether a rescale cuts int32 numbers to narrower ones and leaves their scale."""
         x, multiplier, shift = (self.graph.tensors[name] for name in rescale.inputs[:3])
         assert multiplier.data is not None and shift.data is not None
         return x.dtype == "int32" and (multiplier.data.tolist(), shift.data.tolist()) == ([IDENTITY[0]], [IDENTITY[1]])
