@@ -276,7 +276,7 @@ def _region(data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
         weights=_file(files, data, "weights"),
         inputs=_named(data["inputs"]),
         outputs=_named(data["outputs"]),
-        details={k: v for k, v in data.items() if k not in own},
+        details={"driver": data["driver"], **{k: v for k, v in data.items() if k not in own}},
     )
 
 
