@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylang.backends.ethosu.simulator.feature_maps import feature_map, ofm_extents
+from relaylang.backends.ethosu.simulator.feature_maps import Extents, feature_map, ofm_extents
 from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.state import State
 
@@ -21,6 +21,11 @@ _KNOWN = {
     128: {(1, 1), (1, 2)}, 256: {(1, 2), (1, 4), (2, 2)}, 512: {(1, 4), (2, 2)}, 1024: {(1, 4), (2, 2), (2, 4)},
     2048: {(1, 4), (2, 2), (4, 4)},
 }  # fmt: skip
+
+
+def block_of(state: State) -> Extents:
+    """The extents of a block of the output."""
+    return state["OFM_BLK_HEIGHT_M1"] + 1, state["OFM_BLK_WIDTH_M1"] + 1, state["OFM_BLK_DEPTH_M1"] + 1
 
 
 def are_wide(state: State) -> bool:
@@ -84,6 +89,5 @@ def stay_inside(state: State) -> bool:
 
 def _check_block(state: State) -> None:
     """Accumulators that stay inside are those of one block."""
-    block = [state[f"OFM_BLK_{axis}_M1"] + 1 for axis in ("HEIGHT", "WIDTH", "DEPTH")]
-    if any(extent > most for extent, most in zip(ofm_extents(state), block)):
+    if any(extent > most for extent, most in zip(ofm_extents(state), block_of(state))):
         raise state.fault("leaves accumulators of more than one block inside")

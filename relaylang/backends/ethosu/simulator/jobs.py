@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relaylang.backends.ethosu.simulator.accumulators import starts_with_ifm2, stay_inside
-from relaylang.backends.ethosu.simulator.elementwise import operand_extents, operand_names
+from relaylang.backends.ethosu.simulator.accumulators import block_of, stay_inside
 from relaylang.backends.ethosu.simulator.feature_maps import Extents, FeatureMap, feature_map, is_chained, ofm_extents
-from relaylang.backends.ethosu.simulator.macs import Window, has_given_weights
+from relaylang.backends.ethosu.simulator.inputs import Input, Use, inputs_of, sums_channels
+from relaylang.backends.ethosu.simulator.macs import Window
 from relaylang.backends.ethosu.simulator.memory import meeting
 from relaylang.backends.ethosu.simulator.output import stored_extents
-from relaylang.backends.ethosu.simulator.pooling import mode_of
 from relaylang.backends.ethosu.simulator.state import State
 from relaylang.backends.ethosu.simulator.weights import order_of
 from relaylang.backends.ethosu.stream import Stream
@@ -102,10 +101,6 @@ def _boxes(area: Extents, size: Extents, is_backward: bool = False) -> Iterator[
         yield start, tuple([min(step, extent - at) for step, extent, at in zip(size, area, start)])  # type: ignore[misc]
 
 
-def _block(state: State) -> Extents:
-    return state["OFM_BLK_HEIGHT_M1"] + 1, state["OFM_BLK_WIDTH_M1"] + 1, state["OFM_BLK_DEPTH_M1"] + 1
-
-
 def _writing(state: State, most: int) -> Iterator[_Part]:
     """The bytes of the last jobs, the very last first. With axes in another order, each may write all."""
     ofm, extents = feature_map(state, "OFM"), ofm_extents(state)
@@ -113,23 +108,21 @@ def _writing(state: State, most: int) -> Iterator[_Part]:
     if stored is not None:
         yield from [_Part(ofm, (0, 0, 0), stored)] * most
         return
-    for _, (start, size) in zip(range(most), _boxes(extents, _block(state), True)):
+    for _, (start, size) in zip(range(most), _boxes(extents, block_of(state), True)):
         yield _Part(ofm, start, size)
 
 
 def _reading(state: State) -> Iterator[list[_Part]]:
     """The bytes of inputs that each job reads."""
+    inputs = [given for given in inputs_of(state) if given.use != Use.ANY]
     if state.command.name == "OP_ELEMENTWISE":
-        return _elementwise(state)
-    if state.command.name == "OP_RESIZE":
-        return iter(())
-    return _windows(state)
+        return _elementwise(state, inputs)
+    return _windows(state, inputs)
 
 
-def _elementwise(state: State) -> Iterator[list[_Part]]:
-    found = [(name, operand_extents(state, name)) for name in operand_names(state) if not is_chained(state, name)]
-    operands = [(feature_map(state, name), extents) for name, extents in found if extents is not None]
-    for start, size in _boxes(ofm_extents(state), _block(state)):
+def _elementwise(state: State, inputs: list[Input]) -> Iterator[list[_Part]]:
+    operands = [(feature_map(state, name), extents) for name, extents, _ in inputs]
+    for start, size in _boxes(ofm_extents(state), block_of(state)):
         parts = []
         for fm, extents in operands:
             at = tuple([0 if extent == 1 else place for extent, place in zip(extents, start)])
@@ -137,22 +130,14 @@ def _elementwise(state: State) -> Iterator[list[_Part]]:
         yield parts
 
 
-def _windows(state: State) -> Iterator[list[_Part]]:
-    window, block = Window(state), _block(state)
-    area = (*window.input, state["IFM_DEPTH_M1"] + 1)
+def _windows(state: State, inputs: list[Input]) -> Iterator[list[_Part]]:
+    if not inputs:
+        return
+    window, block = Window(state), block_of(state)
     height, width = ((n - 1) * stride + reach for n, stride, reach in zip(block, window.stride, window.reach))
-    sums_channels = state.command.name == "OP_CONV" or (state.command.name == "OP_POOL" and mode_of(state) == "REDUCE_SUM")
-    size = (height, width, order_of(state).input_block if sums_channels else block[2])
-    inputs: list[tuple[str, Extents]] = [("IFM", area)]  # type: ignore[list-item]
-    if state.command.name == "OP_POOL" and mode_of(state) == "NONE":
-        inputs = []
-    if has_given_weights(state):
-        inputs.append(("IFM2", (1, state["OFM_DEPTH_M1"] + 1, area[2])))
-    if starts_with_ifm2(state):
-        inputs.append(("IFM2", ofm_extents(state)))
-    inputs = [(name, extents) for name, extents in inputs if not is_chained(state, name)]
-    for jobs in zip(*[_boxes(extents, size) for _, extents in inputs]):
-        yield [_Part(feature_map(state, name), *box) for (name, _), box in zip(inputs, jobs)]
+    size = (height, width, order_of(state).input_block if sums_channels(state) else block[2])
+    for jobs in zip(*[_boxes(extents, size) for _, extents, _ in inputs]):
+        yield [_Part(feature_map(state, given.name), *box) for given, box in zip(inputs, jobs)]
 
 
 def early_reads(stream: Stream) -> dict[int, int]:

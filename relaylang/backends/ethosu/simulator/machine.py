@@ -11,6 +11,7 @@ from relaylang.backends.ethosu.simulator.feature_maps import is_chained
 from relaylang.backends.ethosu.simulator.jobs import Jobs
 from relaylang.backends.ethosu.simulator.macs import convolve
 from relaylang.backends.ethosu.simulator.memory import Memory, name_of
+from relaylang.backends.ethosu.simulator.overlaps import Overlaps
 from relaylang.backends.ethosu.simulator.pooling import pool
 from relaylang.backends.ethosu.simulator.resize import resize
 from relaylang.backends.ethosu.simulator.state import State
@@ -39,7 +40,7 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
     """
     state = State(stream)
     memory = Memory(state, regions, written, _TRANSFERS[stream.product])
-    jobs = Jobs()
+    jobs, overlaps = Jobs(), Overlaps()
     for command in stream.commands:
         state.command = command
         if command.name.startswith("SET_"):
@@ -57,6 +58,7 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
         elif command.name in _OPERATIONS:
             memory.begin("kernel")
             _OPERATIONS[command.name](state, memory)
+            overlaps.follow(state, memory)
             met = jobs.meeting(state)
             if met is not None:
                 raise state.fault(

@@ -27,6 +27,8 @@ class Traffic:
     what: str
     reads: list[tuple[int, np.ndarray]] = field(default_factory=list)
     writes: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    #: What each block of it may read: weights and scales.
+    constants: list[tuple[int, np.ndarray]] = field(default_factory=list)
 
 
 def meeting(one: list[tuple[int, np.ndarray]], other: list[tuple[int, np.ndarray]]) -> tuple[int, int] | None:
@@ -45,6 +47,19 @@ def meeting(one: list[tuple[int, np.ndarray]], other: list[tuple[int, np.ndarray
             if hit.size:
                 return region, int(hit.min())
     return None
+
+
+def _repeated(addresses: np.ndarray) -> int | None:
+    """An address that is there more than once."""
+    if not addresses.size:
+        return None
+    low = int(addresses.min())
+    marks = np.zeros(int(addresses.max()) - low + 1, bool)
+    marks[addresses - low] = True
+    if np.count_nonzero(marks) == addresses.size:
+        return None
+    found, counts = np.unique(addresses, return_counts=True)
+    return int(found[counts > 1][0])
 
 
 class Memory:
@@ -145,17 +160,27 @@ class Memory:
         self.traffic.reads.append((region, addresses.ravel()))
         return store[addresses]
 
+    def read_constant(self, region: int, addresses: np.ndarray) -> np.ndarray:
+        """The bytes at some addresses, which each block of an operation may read again."""
+        self.traffic.constants.append((region, addresses.ravel()))
+        return self.read(region, addresses)
+
     def write(self, region: int, addresses: np.ndarray, values: np.ndarray) -> None:
-        """Store bytes at some addresses."""
+        """Store bytes at addresses that differ."""
         store = self._checked(region, addresses, "writes")
+        twice = _repeated(addresses)
+        if twice is not None:
+            raise self.state.fault(f"writes byte {twice:#x} of {name_of(region)} twice")
         store[addresses] = values
         self._written[region][addresses] = True
         self.traffic.writes.append((region, addresses.ravel()))
 
-
     def copy(self, source: tuple[int, np.ndarray], target: tuple[int, np.ndarray]) -> None:
         """Copy bytes. Those to which nothing was written stay such."""
         values, written = self._checked(*source, "reads")[source[1]], self._written[source[0]][source[1]]
+        met = meeting([(source[0], source[1].ravel())], [(target[0], target[1].ravel())])
+        if met is not None:
+            raise self.state.fault(f"copies byte {met[1]:#x} of {name_of(met[0])}, to which it writes")
         self.traffic.reads.append((source[0], source[1].ravel()))
         self.write(*target, values)
         self._written[target[0]][target[1]] = written

@@ -22,7 +22,7 @@ def content(state: State, memory: Memory, name: str, core: int) -> np.ndarray:
     if at % 16:
         raise state.fault(f"has {base} at {at:#x}, which is not a multiple of 16")
     region = state[f"{name}_REGION"]
-    return memory.read(region, memory.span(region, at, state.address(f"{name}{core or ''}_LENGTH")))
+    return memory.read_constant(region, memory.span(region, at, state.address(f"{name}{core or ''}_LENGTH")))
 
 
 def order_of(state: State, extents: tuple[int, int, int, int] = (1, 1, 1, 1), depthwise: bool = False) -> Order:
