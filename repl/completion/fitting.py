@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from relaylang.diagnostics import RelayError
-from relaylang.ir import Call, Constructor, Expr, FuncType, IRModule, TensorType, TupleType, Type, Var
+from relaylang.ir import Call, Constructor, Expr, FuncType, IncompleteType, IRModule, TensorType, TupleType, Type, Var
 from relaylang.ops.record import AttrError, Op, make_attrs
 from relaylang.ops.takes import TENSOR, Word, refused_elements, refused_shape
+from relaylang.repl.calls import Bracket
 from relaylang.repl.completion.place import Cursor
 from relaylang.syntax.tokeniser import Token
 from relaylang.typing import infer
@@ -28,11 +29,13 @@ class Fitting:
     def __init__(self, cursor: Cursor, variables: Mapping[str, Type | None], callee: Expr | None, module: IRModule) -> None:
         self._cursor = cursor
         self._module = module
-        self._callee = callee if cursor.at_argument else None
+        self._callee = callee if cursor.nest else None
         self._index = cursor.call.index if cursor.call is not None else 0
         self._condition = cursor.back() == "(" and cursor.back(2) == "if"
         self._left = variables.get(cursor.back(2)) if cursor.back() in _SIGNS else None
-        self._types = self._given_types(variables) if self._callee is not None else []
+        given = [self._given_types(bracket, variables) for bracket in cursor.nest] if self._callee is not None else [[]]
+        #: the types in front of the cursor: of the call's arguments, and of the fields of tuples around it, the innermost first
+        self._fields, self._types = given[:-1], [*given[-1], *[None] * (_arity(self._callee) - len(given[-1]))]
         self._tried: dict[str, bool] = {}
 
     def fits(self, ty: Type | None) -> bool:
@@ -48,29 +51,66 @@ class Fitting:
         if self._condition:
             return isinstance(ty, TensorType) and ty.dtype == "bool" and not ty.shape
         if self._callee is not None:
-            return _agrees(self._callee, [*self._types[: self._index], ty, *self._types[self._index + 1 :]], self._module)
+            before, behind = self._types[: self._index], self._types[self._index + 1 :]
+            return any(_agrees(self._callee, [*before, whole, *behind], self._module) for whole in self._wholes(ty))
         return isinstance(self._left, TensorType) and isinstance(ty, TensorType) and self._left.dtype == ty.dtype
 
-    def _given_types(self, variables: Mapping[str, Type | None]) -> list[Type | None]:
-        """The types of the call's arguments, as far as they are known."""
-        bracket = self._cursor.brackets[0]
+    def _wholes(self, ty: Type) -> Iterator[Type]:
+        """The types that the argument can have with a value of a type at the cursor.
+
+        A tuple ends at the cursor, or has as many fields as the parameter. Brackets without a comma may hold one value.
+        """
+        wanted = dict(enumerate(_parameters(self._callee))).get(self._index)
+        if not any(self._fields) and not (self._fields and isinstance(wanted, TupleType)):
+            yield ty
+        lengths = []
+        for fields in reversed(self._fields):
+            inner = wanted.fields if isinstance(wanted, TupleType) else ()
+            lengths.append(len(inner))
+            wanted = inner[len(fields)] if len(fields) < len(inner) else None
+        for fields, length in zip(self._fields, reversed(lengths)):
+            behind = [None] * (length - len(fields) - 1)
+            ty = TupleType([field or IncompleteType() for field in (*fields, ty, *behind)])
+        if self._fields:
+            yield ty
+
+    def _given_types(self, bracket: Bracket, variables: Mapping[str, Type | None]) -> list[Type | None]:
+        """The types of a bracket's parts in front of the cursor, as far as they are known."""
         begins = [bracket.at, *bracket.commas]
-        types = [argument_type(self._cursor.code[b + 1 : e], variables) for b, e in pairwise(begins)]
-        return [*types, *[None] * (_arity(self._callee) - len(types))]
+        return [argument_type(self._cursor.code[b + 1 : e], variables) for b, e in pairwise(begins)]
+
+
+def _parameters(callee: Expr | None) -> Sequence[Type]:
+    """The parameters' types of a constructor or function; none for an operator."""
+    if isinstance(callee, Constructor):
+        return callee.inputs
+    ty = callee.type_annotation if isinstance(callee, Var) else None
+    return ty.arg_types if isinstance(ty, FuncType) else ()
 
 
 def _arity(callee: Expr | None) -> int:
     """How many arguments a callee takes; 0 for any number."""
     if isinstance(callee, Op):
         return 0 if callee.variadic else len(callee.args)
-    if isinstance(callee, Constructor):
-        return len(callee.inputs)
-    ty = callee.type_annotation if isinstance(callee, Var) else None
-    return len(ty.arg_types) if isinstance(ty, FuncType) else 0
+    return len(_parameters(callee))
 
 
 def argument_type(tokens: Sequence[Token], variables: Mapping[str, Type | None]) -> Type | None:
-    """The type of a variable or of its field; None for other expressions."""
+    """The type of a variable, of its field, or of a tuple of these in brackets; None for other expressions."""
+    while [t.text for t in (*tokens[:2], *tokens[-2:])] == ["(", "(", ")", ")"]:
+        tokens = tokens[1:-1]
+    if not tokens or tokens[0].text != "(":
+        return _variable_type(tokens, variables)
+    depth, ends = 0, [0]
+    for i, token in enumerate(tokens):
+        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        if token.text == "," and depth == 1:
+            ends.append(i)
+    types = [_variable_type(tokens[b + 1 : e], variables) for b, e in pairwise([*ends, len(tokens) - 1]) if e > b + 1]
+    return types[0] if types and len(ends) == 1 else TupleType([ty or IncompleteType() for ty in types])
+
+
+def _variable_type(tokens: Sequence[Token], variables: Mapping[str, Type | None]) -> Type | None:
     if not tokens or tokens[0].kind != "local":
         return None
     ty = variables.get(tokens[0].text)

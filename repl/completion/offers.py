@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
@@ -38,6 +38,7 @@ from relaylang.stdlib.library import FILES
 from relaylang.syntax import parse_type
 from relaylang.syntax.literals import is_dtype
 from relaylang.syntax.symbols import Symbol
+from relaylang.typing.terms import substitute
 
 #: The description of an operator that nothing has used yet. A better one would need an import of its package.
 ADDED = "an operator of an installed package"
@@ -195,15 +196,15 @@ class _Place:
     # -- clauses
 
     def _patterns(self, level: int, matched: tuple[int, int]) -> Iterator[Offer]:
-        """The constructors of the matched type that no clause takes whole; inside a constructor, those of the field's type."""
+        """The constructors of the matched type that no clause takes whole; inside a pattern, those of its part's type."""
+        ty = self._part(level, argument_type(self.cursor.code[slice(*matched)], self._variables()))
         if level:
-            yield from map(_constructor, self._of(self._field()))
+            yield from map(_constructor, self._of(ty))
         else:
             patterns = self.cursor.clauses(level)
             names = [[t.text for t in pattern if t.kind == "name" and t.text != "_"] for pattern in patterns]
             covered = {one[0] for one in names if len(one) == 1}
-            ty = argument_type(self.cursor.code[slice(*matched)], self._variables())
-            known = self._of(ty) or self._siblings(covered)
+            known = self._of(ty) if ty is not None else self._siblings(covered)
             yield from (_constructor(c) for c in known if c.name_hint not in covered)
         yield Offer("_", "keyword", "anything")
 
@@ -213,15 +214,22 @@ class _Place:
         alike = [found for found in types if any(c.name_hint in names for c in found)]
         return [c for found in alike[:1] or types for c in found]
 
-    def _field(self) -> Type | None:
-        """The type of the field that a pattern in a constructor's brackets matches."""
-        bracket = self.cursor.brackets[0]
-        name = self.cursor.code[bracket.at - 1].text
-        for data in self.names.definitions().values():
-            for c in data.constructors:
-                if c.name_hint == name and len(bracket.commas) < len(c.inputs):
-                    return c.inputs[len(bracket.commas)]
-        return None
+    def _part(self, level: int, ty: Type | None) -> Type | None:
+        """The type at the cursor in a pattern, inside this many brackets of constructors and tuples. `ty` is the whole's."""
+        for bracket in reversed(self.cursor.brackets[:level]):
+            name = self.cursor.code[bracket.at - 1]
+            fields = self._fields_of(name.text, ty) if name.kind == "name" else ty.fields if isinstance(ty, TupleType) else ()
+            ty = fields[len(bracket.commas)] if len(bracket.commas) < len(fields) else None
+        return ty
+
+    def _fields_of(self, constructor: str, ty: Type | None) -> Sequence[Type]:
+        """The types of a constructor's fields in a value of a type, with the type's arguments as far as they are known."""
+        c = self._constructor_named(constructor)
+        data = self.names.definitions().get(c.belong_to) if c is not None else None
+        if c is None or data is None:
+            return ()
+        given = ty.args if isinstance(ty, TypeCall) else ()
+        return [substitute(field, {id(v): a for v, a in zip(data.type_vars, given)}) for field in c.inputs]
 
     def _of(self, ty: Type | None) -> list[Constructor]:
         """The constructors of a type."""
@@ -268,7 +276,7 @@ class _Place:
         if cursor.word.startswith("%"):
             yield from self._fields(variables)
         fitting = self._fitting(variables)
-        given = {t.text for t in cursor.code[cursor.brackets[0].at :] if t.kind == "local"} if cursor.at_argument else set()
+        given = {t.text for t in cursor.code[cursor.brackets[0].at :] if t.kind == "local"} if cursor.nest else set()
         in_order = sorted(variables, key=lambda name: (not fitting.fits(variables[name]), name in given))
         shown = [Offer(name, "variable", _type_says(variables[name])) for name in in_order]
         if cursor.word.startswith("%"):
@@ -302,6 +310,9 @@ class _Place:
         ty = self.names.functions().get(name[1:]) if name.startswith("@") else None
         if isinstance(ty, FuncType):
             return Var("f", ty)
+        return self._constructor_named(name)
+
+    def _constructor_named(self, name: str) -> Constructor | None:
         return next((c for data in self.names.definitions().values() for c in data.constructors if c.name_hint == name), None)
 
     def _fields(self, variables: dict[str, Type | None]) -> Iterator[Offer]:

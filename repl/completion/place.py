@@ -15,6 +15,7 @@ from relaylang.syntax.tokeniser import Token
 
 #: The word at the cursor: a name with its sign, with quotes or without. A field's dot belongs to it.
 _WORD = re.compile(r'[%@]"(?:[^"\\\n]|\\.)*"?$|[%@]?[\w/.]*$')
+_IN_HEADER = re.compile(r"\s*#\[[^]\n]*\Z")
 _ENDS_OPERAND = frozenset(")]}")
 _DEFINES = frozenset({"def", "type", "data", "let", "free_var"})
 _TYPES = frozenset({"type", "data"})
@@ -29,8 +30,10 @@ class Cursor:
         last = self.table.tokens[-1] if self.table.tokens else None
         if last is not None and last.end < len(text):
             last = None
-        #: in a comment or the metadata section, where nothing is offered
-        self.hidden = last is not None and (last.kind in ("header", "metadata") or _open_comment(last))
+        #: in a comment, the header or the metadata section, where nothing is offered
+        self.hidden = _IN_HEADER.match(text) is not None or (
+            last is not None and (last.kind in ("header", "metadata") or _open_comment(last))
+        )
         #: in a string that has no closing quote, and is no name
         self.in_string = last is not None and last.kind == "string" and _is_open(last.text) and (
             text[last.start - 1 : last.start] not in ("%", "@")
@@ -57,13 +60,25 @@ class Cursor:
     def call(self) -> OpenCall | None:
         return call_in(self.code, self.brackets)
 
+    @cached_property
+    def nest(self) -> list[Bracket]:
+        """The brackets around a word that begins a call's argument, or a field of tuples in one: the call's is the last.
+
+        Empty where no argument and no field begins.
+        """
+        call, around = self.call, []
+        for bracket in self.brackets if call is not None and self.back() in ("(", ",") else ():
+            around.append(bracket)
+            if call is not None and self.code[bracket.at].start == call.at:
+                return around
+            if bracket.sign != "(" or self.code[bracket.at - 1].text not in ("(", ","):
+                break
+        return []
+
     @property
     def at_argument(self) -> bool:
         """Whether an argument of the call begins here, not a part of one."""
-        innermost = self.brackets[0] if self.brackets else None
-        return self.call is not None and innermost is not None and self.code[innermost.at].start == self.call.at and (
-            self.back() in ("(", ",")
-        )
+        return len(self.nest) == 1
 
     @property
     def defines(self) -> bool:
@@ -149,9 +164,7 @@ class Cursor:
             depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
             if not depth:
                 if text == "match":
-                    begin = i + 1 + (self.code[i + 1].text == "?")
-                    in_brackets = self.code[begin].text == "("
-                    return begin + in_brackets, self.brackets[level].at - in_brackets
+                    return i + 1 + (self.code[i + 1].text == "?"), self.brackets[level].at
                 if text in (";", "{", ","):
                     return None
             elif depth < 0:

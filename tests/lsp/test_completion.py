@@ -142,6 +142,61 @@ def test_offers_in_a_body(line: str, wanted: list[str]) -> None:
     assert found[: len(wanted)] == wanted and bool(found) == bool(wanted)
 
 
+#: A text with tuples in arguments, patterns and type definitions.
+TUPLES = """\
+type Tree { Leaf(int32), Fork(Tree, Tree), }
+type Pair[A, B] { Pair(A, B), }
+type Both { Both((Tree, bool)), }
+def @first(%p: (Tree, (bool, Tree))) -> Tree { %p.0 }
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32], %n: Tensor[(3), int8], %t: Tree, %c: bool,
+          %p: (Tree, bool), %v: Pair[Tree, (Tree, bool)]) {
+  |
+  %c
+}
+"""
+#: Lines in the body of `TUPLES`, and their first offers.
+IN_TUPLES: list[tuple[str, list[str]]] = [
+    # fields: those that fit the argument first
+    ("concatenate((|", ["%n", "%w", "%x", "%v"]),
+    ("concatenate((%x, |", ["%w", "%x", "%v", "%p", "%c"]),
+    ("concatenate((%x, %w, %|", ["%w", "%x", "%v"]),
+    ("stack((%x, |", ["%x", "%v"]),
+    ("Both((|", ["%t", "%v"]),
+    ("Both((%t, |", ["%c", "%v"]),
+    ("Both(%|", ["%p", "%v"]),
+    ("@first((|", ["%t", "%v"]),
+    ("@first((%t, (|", ["%c", "%v"]),
+    ("@first((%t, (%c, |", ["%t", "%v"]),
+    ("@first((%c, |", ["%v", "%p", "%t", "%n"]),
+    ("nn.relu((|", ["%c", "%n", "%w", "%x", "%v"]),
+    ("concatenate([%x, %|", ["%v", "%p", "%c"]),
+    # patterns: the parts of the matched type
+    ("match (%v) { Pair(|", ["Leaf", "Fork", "_"]),
+    ("match (%v) { Pair(_, |", ["_"]),
+    ("match (%v) { Pair(_, (|", ["Leaf", "Fork", "_"]),
+    ("match (%v) { Pair(_, (Fork(_, |", ["Leaf", "Fork", "_"]),
+    ("match (%v) { Pair(_, (_, |", ["_"]),
+    ("match (%p) { |", ["_"]),
+    ("match (%p) { (|", ["Leaf", "Fork", "_"]),
+    ("match (%p) { (Leaf(_), _) => 1, (F|", ["Fork"]),
+    ("match (%v.0) { Pair(|", ["_"]),
+    ("match (%t, %v) { (|", ["Leaf", "Fork", "_"]),
+    ("match (%t, %v) { (_, |", ["Pair", "_"]),
+    ("match ((%c, %t)) { (_, |", ["Leaf", "Fork", "_"]),
+    ("match (%t, add(%x, %x)) { (|", ["Leaf", "Fork", "_"]),
+    ("match (%t, add(%x, %x)) { (_, |", ["_"]),
+    ("match (add(%x, %x)) { |", ["Leaf", "Fork", "Pair", "Both", "_"]),
+    ("concatenate((%x, (%x, |", ["%v"]),
+]
+KNOWN_TUPLES = Analysis(TUPLES.replace("|", ""), "net.relay")
+
+
+@pytest.mark.parametrize(("line", "wanted"), IN_TUPLES, ids=[line for line, _ in IN_TUPLES])
+def test_offers_in_tuples(line: str, wanted: list[str]) -> None:
+    found = offers(TUPLES.replace("|", line), KNOWN_TUPLES)[:5]
+    assert found[: len(wanted)] == wanted and bool(found) == bool(wanted)
+
+
 #: A text in front of the definitions, and the first offers.
 AT_TOP: list[tuple[str, list[str]]] = [
     ("|", ["def", "type", "import", "extern", "let"]),
@@ -169,6 +224,7 @@ AT_TOP: list[tuple[str, list[str]]] = [
     ("type T { A(|", ["Tree", "Pair[", "T", "Tensor[", "float32"]),
     ("type T[A] { C(A, |", ["A", "Tree", "Pair[", "T"]),
     ('#[version = "0.0.|', []),
+    ("#[version = |", []),
 ]
 
 
