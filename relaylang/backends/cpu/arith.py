@@ -19,6 +19,8 @@ class Arith:
     `splat` then takes two rows.
 
     Registers may hold sums of another type, `held`. After `limit` steps at most, these are added to the total.
+
+    Where an operand has fewer bits than the sum, and `steps` is 1, it is widened as it is loaded.
     """
 
     data: str
@@ -36,6 +38,11 @@ class Arith:
     def registers(self) -> str:
         """The type of sums in registers."""
         return self.held or self.total
+
+    @property
+    def loaded(self) -> str:
+        """The type of weights in registers."""
+        return self.weight if self.steps > 1 else self.registers
 
 
 #: One product a lane, in the sum's own type.
@@ -56,6 +63,19 @@ SIGNED_BYTES = Arith("int8", "int8", "int32", 4, "splat_quad", "dot_signed")
 SQUARES = Arith("int8", "int8", "int32", 8, "two_rows", "square", square=True)
 MIXED_SQUARES = Arith("uint8", "int8", "int32", 8, "two_rows", "square_mixed", square=True)
 UNSIGNED_SQUARES = Arith("uint8", "uint8", "int32", 8, "two_rows", "square_unsigned", square=True)
+
+
+def keeps_narrow(isa: Isa) -> bool:
+    """Whether short integers lie as they are in memory, and single ones are widened as they are loaded.
+
+    Code for any processor does so: microcontrollers have little memory, and no instruction for several products.
+    """
+    return isa.name == "generic"
+
+
+def singles_of(data: str, weight: str) -> Arith:
+    """The multiply-add of short integers that are widened."""
+    return Arith(data, weight, "int32", 1, "splat_single", "fma_single")
 
 
 def pairs_of(isa: Isa) -> Arith | None:

@@ -74,8 +74,7 @@ def _read(item: Instruction) -> list[View]:
         return item.inputs
     if not isinstance(item, Run):
         return _views(item.reads())
-    before = {b.name for pack in item.kernel.packs for b in pack.sources}
-    return [*(s for p, s in zip(item.kernel.params, item.inputs) if p.name not in before), *_views(item.packs)]
+    return [*item.read, *_views(item.packs)]
 
 
 def _once(views: Sequence[View]) -> list[View]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from relaylang.backends.cpu.dtypes import CTYPES, SIZES, literal
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
+from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes, words
 from relaylang.backends.cpu.loops import render
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.scalar import Buf
@@ -29,7 +29,6 @@ CHUNK = 300
 UNIT = 48_000
 #: The most lines of a function's comment.
 _NOTES = 12
-_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 @cache
@@ -45,10 +44,6 @@ def fragments() -> dict[str, str]:
     return out
 
 
-def _names(text: str) -> set[str]:
-    return set(_WORD.findall(text))
-
-
 #: Names by which a fragment is used, where they are not its own.
 _ALSO = {"r_exp_f32": ("r_exp_parts",),
          "r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi", "r_mix_vf",
@@ -56,6 +51,7 @@ _ALSO = {"r_exp_f32": ("r_exp_parts",),
                      "r_vl", "r_vlu", "r_fma_vl", "r_splat_vl", "r_mix_vl", "r_vb", "r_vub", "r_vh", "r_vuh"),
          "r_dots": ("r_splat_pair_vs", "r_splat_quad_vuq", "r_splat_quad_vq", "r_dot_pair_vi", "r_dot_halves_vi",
                     "r_dot_quad_vi", "r_dot_signed_vi", "r_vs", "r_vq", "r_vuq", "r_vqu", "r_vuqu", "r_lane"),
+         "r_singles": ("r_splat_single_vi", "r_fma_single_vi"),
          "r_bfloats": ("r_vbf", "r_splat_pair_vbf", "r_dot_bfloat_vf"),
          "r_peak_bytes": ("r_peak_vq", "r_peak_vuq"),
          "r_saturate": ("r_saturate_i8", "r_saturate_u8", "r_saturate_i16", "r_saturate_u16"),
@@ -67,6 +63,7 @@ _ALSO = {"r_exp_f32": ("r_exp_parts",),
          "r_halves": ("r_read_halves", "r_write_halves"),
          "r_amx": ("r_tile_shapes", "r_tile_end", "r_tile_load", "r_tile_store", "R_TILE_STEP"),
          "r_widen": ("r_widen_i8", "r_widen_u8", "r_widen_i16", "r_widen_u16"),
+         "r_widen_longs": tuple(f"r_widen_long_{short}" for short in ("i8", "u8", "i16", "u16")),
          "r_peaks": ("r_peak_reads",),
          "r_stamp": ("relay_times",)}
 
@@ -77,7 +74,7 @@ def needed(text: str, extra: Iterable[str] = ()) -> list[str]:
     wanted = {"prelude", *extra}
     todo = [text, *[every[name] for name in extra]]
     while todo:
-        used = _names(todo.pop())
+        used = words(todo.pop())
         for name, body in every.items():
             if name not in wanted and (name in used or any(n in used for n in _ALSO.get(name, ()))):
                 wanted.add(name)
@@ -108,7 +105,7 @@ class Piece:
         self.text = text
         self.declaration = declaration
         self.local = local
-        self.uses = sorted(n for n in _names(text) if n in known and n != name)
+        self.uses = sorted(n for n in words(text) if n in known and n != name)
 
 
 def _string(text: str) -> str:
@@ -196,7 +193,7 @@ class Emitter:
 
     def _declarations(self, kernel: Kernel, body: str) -> list[str]:
         """The buffers that a text uses, as pointers taken from `b`."""
-        used = _names(body)
+        used = words(body)
         out = []
         number = 0
         groups: Sequence[tuple[Sequence, bool]] = (
@@ -243,11 +240,11 @@ class Emitter:
         names = self.shared[id(kernel)] = self._shared(kernel)
         out = []
         for stage in kernel.stages:
-            text = "\n".join(stage.lines)
+            text = stage.text
             for own, shared in names.items():
                 text = re.sub(rf"\b{own}\b", shared, text)
             declared = self._declarations(kernel, text)
-            uses = _names(text)
+            uses = words(text)
             if "lo" not in uses:
                 declared.append("  (void)lo; (void)hi;")
             body = "(void* const* b, long lo, long hi) {\n" + "\n".join([*declared, text]) + "\n}"
@@ -293,10 +290,9 @@ class Emitter:
         if isinstance(item, Outside):
             return self._outside(item, pad)
         assert isinstance(item, Run)
-        slots: list[Slot | View] = [*item.inputs, *item.packs, *item.results]
-        if item.work is not None:
-            slots.append(item.work)
-        array = self._array(slots)
+        inputs = [view if n in item.kernel.reads else None for n, view in enumerate(item.inputs)]
+        work = [item.work] if item.work is not None else []
+        array = self._array([*inputs, *item.packs, *item.results, *work])
         calls = []
         for name, stage in self.kernel(item):
             if self.threads and stage.units not in (0, 1):
@@ -305,9 +301,9 @@ class Emitter:
                 calls.append(f"{name}(b, 0, {stage.units});")
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
 
-    def _array(self, places: Sequence[Slot | View]) -> str:
-        """Addresses for a kernel, that of the program's sizes behind them."""
-        texts = [*map(_offset_text, places), *([self.sizes] if self.sizes else [])]
+    def _array(self, places: Sequence[Slot | View | None]) -> str:
+        """Addresses for a kernel, None for what it does not read, that of the program's sizes behind them."""
+        texts = [*("0" if p is None else _offset_text(p) for p in places), *([self.sizes] if self.sizes else [])]
         return ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
 
     def _outside(self, item: Outside, pad: str) -> list[str]:
@@ -470,7 +466,7 @@ class Emitter:
             there |= new
             room -= len(piece.text) + sum(len(self.pieces[n].text) for n in new)
         out = [self._unit(group) for group in groups]
-        called = [self.pieces[n] for n in sorted(_names(ends)) if n in self.pieces]
+        called = [self.pieces[n] for n in sorted(words(ends)) if n in self.pieces]
         body = [*[p.declaration for p in called], ends]
         out.append(self._text(["#define R_LOCAL"], body, ["r_threads"] if self.threads else []))
         return out

@@ -15,6 +15,7 @@ from relaylang.backends.cpu.arith import PLAIN, Arith
 from relaylang.backends.cpu.dtypes import CTYPES, SIZES
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.loops import ir, render
+from relaylang.backends.cpu.loops.vectors import WIDEN
 
 #: Bytes of a line of the cache.
 LINE = 64
@@ -105,7 +106,7 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
     begin = ir.Param("begin", f"const {arith.total}*")
     sizes = [ir.Param(f"{letter}{n}", ir.INDEX) for n in range(depth) for letter in "ns"]
     c = ir.Local("c", vec, (rows, vectors), ir.REGISTERS, zero=not start)
-    b = ir.Local("b", ir.vector(arith.weight, width), (vectors,), ir.REGISTERS)
+    b = ir.Local("b", ir.vector(arith.loaded, width), (vectors,), ir.REGISTERS)
     data, weights = [ir.Var(f"x{n}", x.type) for n in range(depth)], ir.Var("q", w.type)
     r, v, k, step = ir.Var("r"), ir.Var("v"), ir.Var("k"), ir.Var("step")
 
@@ -116,9 +117,12 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
     square = _squares(arith, vectors, rows, data[-1], apart, taps, tap, begin if start else None) if arith.square else None
     at = k * tap + r * apart
     value = ir.load(data[-1], at) if arith.steps == 1 else ir.address(data[-1], at)
-    a = ir.Let("a", ir.Intrinsic(arith.splat, (value,), ir.vector(arith.data, width)))
+    a = ir.Let("a", ir.Intrinsic(arith.splat, (value,), ir.vector(arith.data if arith.steps > 1 else arith.registers, width)))
     product = ir.Intrinsic(arith.fma, (a.var, ir.load(b, v), ir.load(c, r, v)), vec)
-    row = ir.load(weights, k * (vectors * width) + v * width, lanes=width, aligned=True)
+    at_row = k * (vectors * width) + v * width
+    row: ir.Expr = ir.load(weights, at_row, lanes=width, aligned=True)
+    if arith.loaded != arith.weight:
+        row = ir.Template(f"{WIDEN[arith.loaded][arith.weight]}({{0}})", (ir.address(weights, at_row),), b.type)
     body: ir.Body = [
         square[2] if square else ir.loop("k", 0, taps, [
             b,

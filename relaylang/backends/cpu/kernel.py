@@ -7,6 +7,7 @@ stored.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,13 @@ from relaylang.ir import (
     Type,
 )
 from relaylang.ops.record import Op
+
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+def words(text: str) -> set[str]:
+    """The names in a text of C."""
+    return set(_WORD.findall(text))
 
 
 def unsupported(what: str, node: Expr | None, notes: Sequence[str] = ()) -> RelayError:
@@ -128,6 +136,8 @@ class Stage:
         self.body: list[ir.Stmt] = list(body)
         self.grain = grain
         self._units = units
+        #: The body in C, of a kernel that is finished.
+        self.text = ""
 
     @property
     def units(self) -> int | str:
@@ -197,6 +207,8 @@ class Kernel:
         self.key = key
         self._nests = 0
         self.params: list[Buf] = []
+        #: The numbers of the parameters that the stages read; others are packed at most. `finish` finds them.
+        self.reads: set[int] = set()
         self.outs: list[Buf] = []
         self.work: list[Buf] = []
         self.packs: list[Pack] = []
@@ -214,6 +226,16 @@ class Kernel:
         self.copies: list[tuple[str, int]] = []
         #: The bytes of the results that are copied as they are.
         self.moved = 0
+
+    def finish(self) -> None:
+        """End the kernel: it keeps what its stages read, of parameters that are packed and of others."""
+        self.space.finish()
+        used: set[str] = set()
+        for stage in self.stages:
+            stage.text = "\n".join(stage.lines)
+            used |= words(stage.text)
+        self.packs = [pack for pack in self.packs if pack.target.name in used]
+        self.reads = {n for n, param in enumerate(self.params) if param.name in used}
 
     def buffer(self, shape: Sequence[int], dtype: str) -> Buf:
         """Working memory of the kernel."""

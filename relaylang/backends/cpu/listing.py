@@ -62,7 +62,7 @@ class _Page:
                 self.lines.append(pad + self.instruction(item))
 
     def instruction(self, item: Run | PackIn | Copy | Outside) -> str:
-        read: Sequence[Slot | View] = [*item.inputs, *item.packs] if isinstance(item, Run) else item.reads()
+        read: Sequence[Slot | View] = [*item.read, *item.packs] if isinstance(item, Run) else item.reads()
         written: Sequence[Slot | View] = item.results if isinstance(item, Run) else item.outputs
         flow = f"({', '.join(map(self.slot, read))}) -> {', '.join(map(self.slot, written))}"
         if isinstance(item, Copy):

@@ -76,7 +76,7 @@ def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var
     for i, root in enumerate(roots):
         kernel.outs.append(Buf(f"out{i}", root.shape, root.dtype, wanted[i] if i < len(wanted) else None))
     _emit(kernel, anchors, roots, done)
-    kernel.space.finish()
+    kernel.finish()
     return kernel
 
 

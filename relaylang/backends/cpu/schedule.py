@@ -124,8 +124,13 @@ class Run:
     def outputs(self) -> list[Slot]:
         return [v.slot for v in self.results]
 
+    @property
+    def read(self) -> list[View]:
+        """The inputs that the kernel reads as they are."""
+        return [view for n, view in enumerate(self.inputs) if n in self.kernel.reads]
+
     def reads(self) -> list[Slot]:
-        return [*[v.slot for v in self.inputs], *self.packs]
+        return [*[v.slot for v in self.read], *self.packs]
 
 
 class PackIn:
@@ -363,8 +368,12 @@ class _Maker:
         return build(node.checked_type)
 
     def _put(self, scope: _Scope, item: Instruction) -> None:
-        """Append an instruction: to the prepare list where all that it reads is fixed."""
-        if not isinstance(item, (Branch, Outside)) and all(id(s) in self.fixed for s in item.reads()):
+        """Append an instruction: to the prepare list where all that it is given is fixed.
+
+        Some of that is not read: parts of a result that lie in their place.
+        """
+        given = [v.slot for v in item.inputs] if isinstance(item, Run) else []
+        if not isinstance(item, (Branch, Outside)) and all(id(s) in self.fixed for s in [*given, *item.reads()]):
             self.program.prepare.append(item)
             self.fixed.update(id(s) for s in item.outputs)
         else:

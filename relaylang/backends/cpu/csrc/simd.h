@@ -129,6 +129,17 @@ static inline r_vi r_dot_signed_vi(r_vq a, r_vq b, r_vi z) {
 }
 #endif
 
+//@ r_singles
+// Products of numbers of 16 bits, one a lane. SSE2 has a product of two pairs, and none of 32 bits.
+#if defined(__SSE2__) && R_LANES == 4 && __has_builtin(__builtin_ia32_pmaddwd128)
+typedef short r_shorts8 __attribute__((vector_size(16), may_alias));
+#define r_splat_single_vi(x) ((int32_t)(uint16_t)(x) - (r_vi){0})
+#define r_fma_single_vi(x, y, z) ((z) + (r_vi)__builtin_ia32_pmaddwd128((r_shorts8)(x), (r_shorts8)(y)))
+#else
+#define r_splat_single_vi(x) r_splat_vi(x)
+#define r_fma_single_vi(x, y, z) r_fma_vi(x, y, z)
+#endif
+
 //@ r_squares
 // Two rows by two columns of bytes, eight products each, added to four sums.
 #if defined(__ARM_FEATURE_MATMUL_INT8) && R_LANES == 4
@@ -217,12 +228,36 @@ typedef short r_shorts __attribute__((vector_size(16), aligned(2), may_alias));
 #define r_widen_u8(p) (r_vi)__builtin_ia32_pmovzxbd256((r_bytes)(r_eights){*(const r_eight*)(p), 0})
 #define r_widen_i16(p) (r_vi)__builtin_ia32_pmovsxwd256(*(const r_shorts*)(p))
 #define r_widen_u16(p) (r_vi)__builtin_ia32_pmovzxwd256(*(const r_shorts*)(p))
+#elif !defined(__clang__) && defined(__SSE2__) && R_LANES == 4
+// Each number beside itself, then shifted back.
+typedef char r_bytes __attribute__((vector_size(16)));
+typedef short r_shorts __attribute__((vector_size(16)));
+typedef int32_t r_four __attribute__((aligned(1), may_alias));
+typedef int64_t r_eight __attribute__((aligned(1), may_alias));
+typedef int64_t r_eights __attribute__((vector_size(16)));
+#define R_TWICE_BYTES(x) ({ const r_bytes b_ = (x); __builtin_shuffle(b_, (r_bytes){0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7}); })
+#define R_TWICE(x) ({ const r_shorts s_ = (x); (r_vi)__builtin_shuffle(s_, (r_shorts){0, 0, 1, 1, 2, 2, 3, 3}); })
+#define R_FOUR(p) (r_shorts)R_TWICE_BYTES((r_bytes)(r_vi){*(const r_four*)(p)})
+#define R_EIGHT(p) (r_shorts)(r_eights){*(const r_eight*)(p)}
+#define r_widen_i8(p) (R_TWICE(R_FOUR(p)) >> 24)
+#define r_widen_u8(p) (R_TWICE(R_FOUR(p)) & 255)
+#define r_widen_i16(p) (R_TWICE(R_EIGHT(p)) >> 16)
+#define r_widen_u16(p) (R_TWICE(R_EIGHT(p)) & 65535)
 #else
 #define r_widen_i8(p) __builtin_convertvector(*(const r_vb*)(p), r_vi)
 #define r_widen_u8(p) __builtin_convertvector(*(const r_vub*)(p), r_vi)
 #define r_widen_i16(p) __builtin_convertvector(*(const r_vh*)(p), r_vi)
 #define r_widen_u16(p) __builtin_convertvector(*(const r_vuh*)(p), r_vi)
 #endif
+
+//@ r_widen_longs
+// As many as a vector has numbers of 64 bits.
+#define R_WIDEN_LONGS(p, ty) ({ typedef ty r_few __attribute__((vector_size(sizeof(ty) * R_LANES / 2), aligned(sizeof(ty)), may_alias)); \
+  __builtin_convertvector(*(const r_few*)(p), r_vl); })
+#define r_widen_long_i8(p) R_WIDEN_LONGS(p, int8_t)
+#define r_widen_long_u8(p) R_WIDEN_LONGS(p, uint8_t)
+#define r_widen_long_i16(p) R_WIDEN_LONGS(p, int16_t)
+#define r_widen_long_u16(p) R_WIDEN_LONGS(p, uint16_t)
 
 //@ r_lanes
 // Vector loops that are written out. The greater and the lesser of x and y, which is y where one of them is a nan.

@@ -54,6 +54,11 @@ FIXED = "r_fixed({0}, {1}, {2}, {3})"
 SHORT_FIXED = "(({0} * {1} + {2}) >> {3})"
 #: Short integers, and the suffix of their helpers.
 SHORT: Mapping[str, str] = {"int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16"}
+#: A type -> short integers -> a vector of that type from such integers at an address.
+WIDEN: Mapping[str, Mapping[str, str]] = {
+    "int32": {dtype: f"r_widen_{short}" for dtype, short in SHORT.items()},
+    "int64": {dtype: f"r_widen_long_{short}" for dtype, short in SHORT.items()},
+}
 #: An int32 as a short integer; a value out of range becomes the nearest one in it.
 SATURATE: Mapping[str, str] = {dtype: f"r_saturate_{short}({{0}})" for dtype, short in SHORT.items()}
 #: C of an operation on scalars -> on vectors, with `{v}` for the suffix of helpers.
@@ -99,9 +104,14 @@ class _Stays(Exception):
     """The loop has something without a vector form."""
 
 
+def writes_out(isa: Isa) -> bool:
+    """Whether vector loops are written out for an instruction set."""
+    return isa.name in ("avx2", "avx512")
+
+
 def written_out(body: Sequence[Stmt], isa: Isa) -> Body:
     """Statements with their vector loops written out for an instruction set, where that is possible and gains."""
-    if isa.name not in ("avx2", "avx512"):
+    if not writes_out(isa):
         return list(body)
     out: Body = []
     for stmt in body:
@@ -241,7 +251,7 @@ class _Lanes:
                         return splat(Template("{0}", (value,), lane), self.lanes)
                     case 1 if value.type in SHORT:
                         self.short = True
-                        return Template(f"r_widen_{SHORT[value.type]}({{0}})", (Address(buffer, index, f"const {value.type}*"),), ty)
+                        return Template(f"{WIDEN[lane][value.type]}({{0}})", (Address(buffer, index, f"const {value.type}*"),), ty)
                     case 1:
                         return Load(buffer, index, ty)
             case Template(text, args) if text == SHORT_FIXED:

@@ -1,8 +1,9 @@
 """The operands of a contraction: their multiply-add, and their conversions for it.
 
 Quantised products sum `(x - zero) * (w - weight_zero)`. Where the machine can, it multiplies the bytes unchanged. A
-column's results then begin with minus the zero point times the column's sum of weights. Else both factors become int16,
-their zero points taken off, or the type of the sum.
+column's results then begin with minus the zero point times the column's sum of weights. Code for any processor does the
+same, and widens numbers as it loads them. Else both factors become int16, their zero points taken off, or the type of the
+sum.
 """
 
 from __future__ import annotations
@@ -10,13 +11,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from relaylang.backends.cpu.arith import BFLOATS, PLAIN, Arith, bytes_of, has_bfloats, pairs_of
+from relaylang.backends.cpu.arith import (
+    BFLOATS,
+    PLAIN,
+    Arith,
+    bytes_of,
+    has_bfloats,
+    keeps_narrow,
+    pairs_of,
+    singles_of,
+)
 from relaylang.backends.cpu.dtypes import int_range
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower.sums import LIMBS, Sum
 
 #: A zero point: a number that is known, or C of one that is known when the program runs.
 Zero = int | str
+#: The types that may hold weights, from the shortest on.
+_SHORT = ("int8", "uint8", "int16")
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,13 @@ def _holds(low: int, high: int, dtype: str) -> bool:
     return least <= low and high <= most
 
 
+def short_of(dtype: str, zero: Zero) -> str | None:
+    """The shortest type that holds integers of a type less a zero point; None where none of 16 bits does."""
+    if dtype not in _SHORT or not isinstance(zero, int):
+        return None
+    return next((short for short in _SHORT if _holds(*_less_range(dtype, zero), short)), None)
+
+
 def plain_factors(total: str, zero: Zero = 0, weight_zero: Zero = 0) -> Factors:
     """Both operands become the type of the sum."""
     return Factors(PLAIN[total], _less(zero), "0", _less(weight_zero))
@@ -71,8 +90,24 @@ def factors_of(isa: Isa, data: str, weight: str, total: str, zero: Zero = 0, wei
         return Factors(BFLOATS, "{0}", "0", "{0}")
     if total not in ("int32", "int64") or not {data, weight} <= {"int8", "uint8", "int16"}:
         return plain_factors(total, zero, weight_zero)
+    if keeps_narrow(isa):
+        return _singles(data, weight, total, zero, weight_zero) or plain_factors(total, zero, weight_zero)
     found = _bytes(isa, data, weight, zero, weight_zero) if total == "int32" else None
     return found or _pairs(isa, data, weight, total, zero, weight_zero) or plain_factors(total, zero, weight_zero)
+
+
+def _singles(data: str, weight: str, total: str, zero: Zero, weight_zero: Zero) -> Factors | None:
+    """The product of short integers, which stay as short as they can be; None for longer ones."""
+    short = short_of(weight, weight_zero)
+    if short is None:
+        return None
+    if total == "int64":
+        return _wide(singles_of("int16", short), data, weight, zero, weight_zero)
+    if isinstance(zero, int) and _holds(zero, zero, data):
+        return Factors(singles_of(data, short), "{0}", str(zero), _less(weight_zero), zero, zero)
+    if data == "int16":
+        return None
+    return Factors(singles_of("int16", short), _less(zero), "0", _less(weight_zero), zero=zero)
 
 
 def _bytes(isa: Isa, data: str, weight: str, zero: Zero, weight_zero: Zero) -> Factors | None:
@@ -98,7 +133,7 @@ def _pairs(isa: Isa, data: str, weight: str, total: str, zero: Zero, weight_zero
     if form is None or not short[1]:
         return None
     if total == "int64":
-        return _wide_pairs(form, data, weight, zero, weight_zero) if short[0] else None
+        return _wide(form, data, weight, zero, weight_zero)
     if short[0]:
         return Factors(form, _less(zero), "0", _less(weight_zero), zero=zero)
     if isinstance(zero, int) and _holds(zero, zero, "int16"):
@@ -106,18 +141,18 @@ def _pairs(isa: Isa, data: str, weight: str, total: str, zero: Zero, weight_zero
     return None
 
 
-def _wide_pairs(form: Arith, data: str, weight: str, zero: Zero, weight_zero: Zero) -> Factors | None:
-    """Pairs that are summed in int32 as long as the bounds of operands allow, then in int64.
+def _wide(form: Arith, data: str, weight: str, zero: Zero, weight_zero: Zero) -> Factors | None:
+    """Products of int16 that are summed in int32 as long as the bounds of operands allow, then in int64.
 
     Weights of 16 bits are two numbers of 8 bits, which are multiplied apart.
     """
-    if not isinstance(zero, int) or not isinstance(weight_zero, int):
+    if not isinstance(zero, int) or not isinstance(weight_zero, int) or not _holds(*_less_range(data, zero), form.data):
         return None
     value = max(map(abs, _less_range(data, zero)))
     other = max(map(abs, _less_range(weight, weight_zero)))
     limbs = 1 if other < 512 else 2
     if limbs == 2 and weight_zero:
         return None
-    wide = replace(form, total="int64", held=form.total, limit=(2**31 - 1) // (2 * value * (other if limbs == 1 else 255)))
+    wide = replace(form, total="int64", held=form.total, limit=(2**31 - 1) // (form.steps * value * (other if limbs == 1 else 255)))
     text = _less(weight_zero) if limbs == 1 else "(k0 ? {0} >> 8 : {0} & 255)"
     return Factors(wide, _less(zero), "0", text, zero=zero, limbs=limbs)

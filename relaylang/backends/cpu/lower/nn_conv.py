@@ -33,8 +33,7 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
     """Emit a convolution that accumulates in `dtype`, of data and weights less their zero points."""
     conv = read_conv(call, data.shape, weight.shape, sink.anchor.shape)
     if conv.inputs == 1 and conv.groups > 1:
-        texts = ["" if z == 0 else z if isinstance(z, str) else f"({z})" for z in (zero, weight_zero)]
-        lower_depthwise(kernel, call, conv, kernel.in_memory(data), weight, sink, dtype, *texts)
+        lower_depthwise(kernel, call, conv, kernel.in_memory(data), weight, sink, dtype, zero, weight_zero)
         return
     if has_sizes((conv.inputs, conv.outputs, *conv.kernel)):
         data, weight = (changed(x, plain_factors(dtype, z)) for x, z in ((data, zero), (weight, weight_zero)))

@@ -7,14 +7,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from relaylang.backends.cpu.arith import keeps_narrow
 from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Recipe, Sink
 from relaylang.backends.cpu.loops import ir
+from relaylang.backends.cpu.loops.vectors import SHORT
 from relaylang.backends.cpu.lower.common import convert
+from relaylang.backends.cpu.lower.factors import Zero, short_of
 from relaylang.backends.cpu.lower.geometry import Conv, weight_strides
-from relaylang.backends.cpu.lower.tiles import NARROW, lower_tiles
+from relaylang.backends.cpu.lower.tiles import lower_tiles
 from relaylang.backends.cpu.scalar import Bounds, Buf, Index, Nest, Scalar
 from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call
@@ -23,23 +26,30 @@ from relaylang.ir import Call
 _PLANE = 16_384
 
 def lower_depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
-                    zero: str = "", weight_zero: str = "") -> None:  # fmt: skip
+                    zero: Zero = 0, weight_zero: Zero = 0) -> None:  # fmt: skip
     """Emit a convolution of one input channel a group that accumulates in `dtype`.
 
-    `zero` and `weight_zero` are C expressions subtracted from each input and each weight (quantised data).
+    `zero` and `weight_zero` are subtracted from each input and each weight (quantised data).
     """
     make = _pixels if conv.last else _planes
     make(kernel, call, conv, data, weight, sink, dtype, zero, weight_zero)
 
 
+def _text(zero: Zero) -> str:
+    """C of a zero point that is subtracted, or nothing."""
+    return zero if isinstance(zero, str) else f"({zero})" if zero else ""
+
+
 # Channels last
 
 
-def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weight_zero: str, pairs: bool) -> Buf:
+def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weight_zero: Zero, pairs: bool) -> Buf:
     """Weights as [tap][channel]; as [tap][2][channel] in pairs: with the next line's weight as upper half, and alone."""
     step, _, spatial = weight_strides(call.attrs.kernel_layout, weight.shape, 1)
     letters = [call.attrs.data_layout[d] for d in conv.axes]
     channels = conv.groups * conv.outputs
+    held = (short_of(weight.dtype, weight_zero) if keeps_narrow(kernel.isa) else None) or dtype
+    less = _text(weight_zero)
 
     def body(source: Buf, target: Buf) -> ir.Body:
         steps = [spatial[letter] for letter in letters]
@@ -48,8 +58,10 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
         tap = ir.offset(conv.kernel, taps)
 
         def value(at: ir.Expr) -> ir.Expr:
-            found: ir.Expr = ir.Cast(ir.load(source, at), dtype)
-            return ir.Template(f"({{0}} - {weight_zero})", (found,), dtype) if weight_zero else found
+            found: ir.Expr = ir.load(source, at)
+            if less:
+                found = ir.Template(f"({{0}} - {less})", (ir.Cast(found, dtype),), dtype)
+            return found if found.type == held else ir.Cast(found, held)
 
         if pairs:
             low = ir.Cast(value(at), "uint16")
@@ -65,20 +77,22 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
             loops = [ir.loop(k.name, 0, extent, loops)]
         return loops
 
-    return kernel.packed(weight, conv.taps * channels * (2 if pairs else 1), dtype, body)
+    return kernel.packed(weight, conv.taps * channels * (2 if pairs else 1), held, body)
 
 
-def _as_pairs(form_isa: Isa, conv: Conv, data: Buf, weight: Any, dtype: str, zeros: Sequence[str]) -> bool:
+def _as_pairs(form_isa: Isa, conv: Conv, data: Buf, weight: Any, dtype: str, zeros: Sequence[Zero]) -> bool:
     """Whether two rows go through one instruction that multiplies 16-bit numbers and adds neighbours."""
     bytes_ = ("int8", "uint8")
-    small = all(not z or (z.strip("()").lstrip("-").isdigit() and -128 <= int(z.strip("()")) <= 255) for z in zeros)
+    small = all(isinstance(z, int) and -128 <= z <= 255 for z in zeros)
     there = form_isa.name in ("avx2", "avx512") and dtype == "int32"
     return there and small and data.dtype in bytes_ and weight.dtype in bytes_ and len(conv.kernel) > 1 and conv.kernel[-2] > 1
 
 
 def _readable(kernel: Kernel, conv: Conv, data: Buf, dtype: str) -> Buf:
     """The data in a type that tiles read, each channel as often as it makes results."""
-    if conv.outputs == 1 and (data.dtype == dtype or (dtype == "int32" and data.dtype in NARROW)):
+    wide = ("int32", "int64") if keeps_narrow(kernel.isa) else ("int32",)
+    own = data.dtype if dtype in wide and data.dtype in SHORT else dtype
+    if conv.outputs == 1 and data.dtype == own:
         return data
     source = BufTensor(data)
 
@@ -86,16 +100,15 @@ def _readable(kernel: Kernel, conv: Conv, data: Buf, dtype: str) -> Buf:
         channel = index[-1] if conv.outputs == 1 else nest.unravel(index[-1], [conv.groups, conv.outputs])[0]
         return convert(nest, source.at(nest, [*index[:-1], channel]), own)
 
-    own = data.dtype if dtype == "int32" and data.dtype in NARROW else dtype
     return kernel.in_memory(Recipe([*data.shape[:-1], conv.groups * conv.outputs], own, at))
 
 
 def _pixels(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
-            zero: str, weight_zero: str) -> None:  # fmt: skip
+            zero: Zero, weight_zero: Zero) -> None:  # fmt: skip
     """Channels last: by tiles."""
     data = _readable(kernel, conv, data, dtype)
     pairs = _as_pairs(kernel.isa, conv, data, weight, dtype, (zero, weight_zero))
-    lower_tiles(kernel, conv, data, sink, dtype, "dot", pairs, zero,
+    lower_tiles(kernel, conv, data, sink, dtype, "dot", pairs, _text(zero),
                 lambda pairs: _pack(kernel, call, conv, weight, dtype, weight_zero, pairs))  # fmt: skip
 
 
@@ -103,7 +116,7 @@ def _pixels(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
 
 
 def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
-            zero: str, weight_zero: str) -> None:  # fmt: skip
+            zero: Zero, weight_zero: Zero) -> None:  # fmt: skip
     """Channels first: planes are padded one by one, in the cache."""
     shape = sink.anchor.shape
     layout = call.attrs.kernel_layout
@@ -118,7 +131,8 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
     for extent in padded:
         plane *= extent
     channels = conv.groups * conv.outputs
-    copy = padded != size or data.dtype != dtype or bool(zero)
+    less, weight_less = _text(zero), _text(weight_zero)
+    copy = padded != size or data.dtype != dtype or bool(less)
     steps = strides_of(padded)
     # At stride 1 short lines are computed through the border between them: one long loop instead of many short ones.
     through = conv.stride[-1] == 1 and surely_less(out[-1], 32) and len(out) > 1 and conv.stride[-2] == 1
@@ -148,7 +162,7 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
         start = sum(b * s for b, s in zip(conv.before, steps))
         to = " + ".join([str(start), *[f"y{d} * {steps[d]}" for d in loops], "w"])
         at = " + ".join([*[f"y{d} * {s}" for d, s in zip(loops, strides_of(size))], "w"])
-        value = f"({ctype})p[{at}]" + (f" - {zero}" if zero else "")
+        value = f"({ctype})p[{at}]" + (f" - {less}" if less else "")
         put(f"{pad}for (long w = 0; w < {size[-1]}; w++) x[{to}] = {value};")
     else:
         put(f"  const {ctype}* x = p;")
@@ -161,7 +175,7 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
             shift += k * conv.dilation[d] * steps[d]
             if k:
                 at_weight.append(str(k * spatial[letters[d]]))
-        value = f"({ctype}){weights.name}[{' + '.join(at_weight)}]" + (f" - {weight_zero}" if weight_zero else "")
+        value = f"({ctype}){weights.name}[{' + '.join(at_weight)}]" + (f" - {weight_less}" if weight_less else "")
         put(f"  const {ctype} w{number} = {value};")
         taps.append((f"w{number}", shift))
     pad = "  "

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.cpu.arith import keeps_narrow
 from relaylang.backends.cpu.dtypes import int_range, literal
 from relaylang.backends.cpu.index import ZERO, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
 from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.loops.vectors import FIXED, SATURATE, SHORT_FIXED
+from relaylang.backends.cpu.loops.vectors import FIXED, SATURATE, SHORT_FIXED, writes_out
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, convert, result_type, saturate
 from relaylang.backends.cpu.lower.factors import Zero
@@ -70,22 +71,29 @@ def _plus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
 class FixedPoints:
     """`scale / out_scale` of each channel in fixed point, worked out before the loops.
 
-    `significands` are int32. `rest` holds, as int64, the halves, and the shifts to the right. `upper` holds, as int32, both
-    for the upper halves of products. Its last element tells whether all channels have them.
+    `significands` are int32. `halves` and the shifts to the `right` are int64. Where memory is short, the shifts are int8,
+    and make the halves. Where vector loops are written out, `upper` holds, as int32, both for the upper halves of products.
+    Its last element tells whether all channels have them.
     """
 
     significands: Tensor
-    rest: Tensor
-    upper: Tensor
+    right: Tensor
+    halves: Tensor | None
+    upper: Tensor | None
 
     def multiply(self, nest: Nest, value: Scalar, channel: Index) -> Scalar:
         """An int32 times the number of a channel. Halves are rounded up."""
         count = self.significands.shape[0] - 1
-        parts = [self.significands.at(nest, [channel])]
-        parts += [self.rest.at(nest, [constant(n), channel]) for n in range(2)]
-        parts.append(nest.const(0, "int32"))
-        parts += [self.upper.at(nest, [nest.add(channel, n * count)]) for n in range(2)]
-        parts.append(self.upper.at(nest, [constant(2 * count)]))
+        right = self.right.at(nest, [channel])
+        if self.halves is not None:
+            half = self.halves.at(nest, [channel])
+        else:
+            half = nest.op("(int64_t)(UINT64_C(1) << {0} >> 1)", [right], "int64")
+        parts = [self.significands.at(nest, [channel]), half, right]
+        if self.upper is not None:
+            parts.append(nest.const(0, "int32"))
+            parts += [self.upper.at(nest, [nest.add(channel, n * count)]) for n in range(2)]
+            parts.append(self.upper.at(nest, [constant(2 * count)]))
         return nest.op(FIXED, [value, *parts], "int32")
 
 
@@ -123,18 +131,20 @@ def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoint
     # Vectors read the element behind, too.
     significands = table("int32", (count + 1,), lambda target: [ir.store(target, number("r_fixed_low({0})", "int32"), i)],
                          lambda target: ir.store(target, ir.Const(0, "int32"), count))  # fmt: skip
-    rest = table("int64", (2, count), lambda target: [
+    narrow = keeps_narrow(kernel.isa)
+    kind = "int8" if narrow else "int64"
+    rights = table(kind, (count,), lambda target: [shift, ir.store(target, ir.Cast(right, kind) if narrow else right, i)])
+    halves = None if narrow else table(kind, (count,), lambda target: [
         shift,
         ir.store(target, of_shift("({0} ? INT64_C(1) << ({0} - 1) : 0)", right.type), i),
-        ir.store(target, right, i + count),
     ])  # fmt: skip
     upper = table("int32", (2 * count + 1,), lambda target: [
         shift,
         ir.store(target, of_shift("({0} > 32 ? INT32_C(1) << ({0} - 33) : 0)", "int32"), i),
         ir.store(target, of_shift("(int32_t)({0} > 32 ? {0} - 32 : 0)", "int32"), i + count),
         ir.Reduce("{0} & {1}", target.name, ir.number(2 * count), of_shift("({0} > 32)", "int32")),
-    ], lambda target: ir.store(target, ir.Const(1, "int32"), 2 * count))  # fmt: skip
-    return FixedPoints(significands, rest, upper)
+    ], lambda target: ir.store(target, ir.Const(1, "int32"), 2 * count)) if writes_out(kernel.isa) else None  # fmt: skip
+    return FixedPoints(significands, rights, halves, upper)
 
 
 def reach(value: Scalar) -> int | None:

@@ -15,7 +15,7 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.loops import render
 from relaylang.backends.cpu.loops.render import VECTORS
-from relaylang.backends.cpu.loops.vectors import written_out
+from relaylang.backends.cpu.loops.vectors import WIDEN, written_out
 from relaylang.backends.cpu.lower.geometry import Conv, digits
 from relaylang.backends.cpu.lower.reduce import combine, start_of
 from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
@@ -27,8 +27,6 @@ _CHUNK = 256
 _TILE, _TAPS = 14, 16
 #: The most different tiles of a line, each of which is a function.
 _SHAPES = 6
-#: Element types that tiles read themselves, with what makes them int32; others are converted first.
-NARROW = {"int8": "r_widen_i8", "uint8": "r_widen_u8", "int16": "r_widen_i16", "uint16": "r_widen_u16"}
 
 Finish = Callable[[Sink, Nest, Sequence[Affine], Scalar], None]
 
@@ -53,6 +51,7 @@ class Form:
     isa: Isa
     dtype: str
     source: str  # the data's type
+    weight: str  # the weights'
     lanes: int  # of a vector; 1 for plain numbers
     rows: list[int]  # the data's steps along the outer axes of the kernel
     weights: list[int]  # the weights' steps along them, in taps
@@ -73,13 +72,14 @@ class Form:
 
     def at(self, address: str) -> str:
         """The data at an address, in the accumulator's type and without their zero point."""
-        if self.lanes == 1:
-            value = f"({self.vector})*({address})"
-        elif self.source == self.dtype:
-            value = f"*(const {self.vector}u*)({address})"
-        else:
-            value = f"{NARROW[self.source]}({address})"
+        value = self.loaded(address, self.source)
         return f"({value} - z)" if self.zero else value
+
+    def loaded(self, address: str, dtype: str) -> str:
+        """The numbers of a type at an address, in the accumulator's type."""
+        if self.lanes == 1:
+            return f"({self.vector})*({address})"
+        return f"*(const {self.vector}u*)({address})" if dtype == self.dtype else f"{WIDEN[self.dtype][dtype]}({address})"
 
     @property
     def sizes(self) -> list[str]:
@@ -114,7 +114,7 @@ def _tile_function(name: str, form: Form, tile: Tile) -> str:
     limits += "".join(f", long {size}" for size in form.sizes)
     out = [
         f"static __attribute__((noinline)) void {name}(const {CTYPES[form.source]}* restrict x, "
-        f"const {ctype}* restrict w, {ctype}* restrict t, long cn{limits}) {{"
+        f"const {CTYPES[form.weight]}* restrict w, {ctype}* restrict t, long cn{limits}) {{"
     ]
     if form.zero:
         out.append(f"  const {vec} z = {f'r_splat_{VECTORS[form.dtype][1]}(({ctype})zero)' if lanes > 1 else 'zero'};")
@@ -126,7 +126,7 @@ def _tile_function(name: str, form: Form, tile: Tile) -> str:
     step = form.channels * (2 if form.pairs else 1)  # between the weights of neighbouring taps
     for d in range(depth):
         next_row, next_weight = form.rows[d], form.weights[d] * step
-        out.append(f"{pad}const {CTYPES[form.source]}* x{d} = {x};\n{pad}const {ctype}* w{d} = {w};")
+        out.append(f"{pad}const {CTYPES[form.source]}* x{d} = {x};\n{pad}const {CTYPES[form.weight]}* w{d} = {w};")
         x, w = f"x{d}", f"w{d}"
         if form.pairs and d == depth - 1:
             out.append(f"{pad}long l{d} = 0;")
@@ -150,9 +150,8 @@ def _tile_function(name: str, form: Form, tile: Tile) -> str:
 
 def _sums(pad: str, form: Form, tile: Tile, x: str, w: str, step: int, pair: int = 0) -> list[str]:
     """C that adds a line of taps to the tile's sums. With `pair`, it adds two lines, so far apart in the data."""
-    load = f"*(const {form.vector}u*)" if form.lanes > 1 else "*"
     weights = range(form.taps if form.how == "dot" else 0)
-    out = [f"{pad}const {form.vector} k{k} = {load}({w} + {k * step});" for k in weights]
+    out = [f"{pad}const {form.vector} k{k} = {form.loaded(f'{w} + {k * step}', form.weight)};" for k in weights]
     for j in tile.columns:
         uses = [(p, k) for k in range(form.taps) for p in range(tile.count) if p * form.stride + k * form.dilation == j]
         if not uses:
@@ -219,7 +218,8 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
     direct = sink.direct if finish is plain else None
     taps = strides_of(conv.kernel)
     form = Form(
-        isa, dtype, data.dtype, lanes, [conv.dilation[d] * x_steps[d + 1] for d in outer], [taps[d] for d in outer],
+        isa, dtype, data.dtype, packed.dtype if packed is not None else dtype, lanes,
+        [conv.dilation[d] * x_steps[d + 1] for d in outer], [taps[d] for d in outer],
         x_steps[len(conv.kernel)], channels, conv.kernel[-1], conv.stride[-1], conv.dilation[-1],
         channels if direct else chunk, how, pairs, zero, channels % lanes == 0,
     )  # fmt: skip
@@ -254,7 +254,7 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
         w_at.append(f"first{d} * {form.weights[d] * channels * (2 if pairs else 1)}")
         counts.append(f"n{d}")
     put(f"  const {CTYPES[data.dtype]}* x = {data.name} + {' + '.join(x_at)};")
-    put(f"  const {ctype}* w = {packed.name + ' + ' + ' + '.join(w_at) if packed is not None else 0};")
+    put(f"  const {CTYPES[form.weight]}* w = {packed.name + ' + ' + ' + '.join(w_at) if packed is not None else 0};")
     place = " + ".join([f"n * {o_steps[0]}", *[f"y{d} * {o_steps[d + 1]}" for d in outer], "c0"])
     if direct is None:
         put(f"  {ctype} t[{tiles[0].count * chunk}] __attribute__((aligned(64)));")
