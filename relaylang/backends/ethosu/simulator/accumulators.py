@@ -66,12 +66,17 @@ def accumulated(state: State, memory: Memory, sums: np.ndarray, join: np.ufunc =
     return sums
 
 
-def _check_range(state: State, sums: np.ndarray) -> None:
-    """Sums that the accumulators hold. What larger ones become is not documented."""
+def accumulator_bits(state: State) -> int:
+    """The bits of an accumulator."""
     kind = state.field("ACC_FORMAT", "acc_format")
     if kind > _WIDE:
         raise state.fault(f"has accumulators of the kind {kind}, which the simulator does not know")
-    bits = _BITS[state.stream.product][kind]
+    return _BITS[state.stream.product][kind]
+
+
+def _check_range(state: State, sums: np.ndarray) -> None:
+    """Sums that the accumulators hold. What larger ones become is not documented."""
+    bits = accumulator_bits(state)
     most = 1 << bits - 1
     if sums.size and not (-most <= sums.min() and sums.max() < most):
         raise state.fault(f"sums to {max(sums.max(), sums.min(), key=abs)}, which accumulators of {bits} bits cannot hold")

@@ -2,7 +2,7 @@
 
 `BLOCKDEP` says how far an operation runs beside the one in front. Its job and one of the other may run at once where the
 sum of their numbers is less. The other's jobs are counted from the last. Such two must not meet, for the second may read
-first. The parts of inputs are those that Vela counts.
+first. The parts of inputs are those that Vela counts. A job may also overwrite the table that the operation in front reads.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from relaylang.backends.ethosu.simulator.accumulators import block_of, stay_insi
 from relaylang.backends.ethosu.simulator.feature_maps import Extents, FeatureMap, feature_map, is_chained, ofm_extents
 from relaylang.backends.ethosu.simulator.inputs import Input, Use, inputs_of, sums_channels
 from relaylang.backends.ethosu.simulator.macs import Window
-from relaylang.backends.ethosu.simulator.memory import meeting
+from relaylang.backends.ethosu.simulator.memory import INTERNAL, meeting
 from relaylang.backends.ethosu.simulator.output import stored_extents
+from relaylang.backends.ethosu.simulator.shared_memory import lost_tables
 from relaylang.backends.ethosu.simulator.state import State
+from relaylang.backends.ethosu.simulator.tables import reads_table
 from relaylang.backends.ethosu.simulator.weights import order_of
 from relaylang.backends.ethosu.stream import Stream
 
@@ -64,17 +66,21 @@ class Jobs:
 
     def __init__(self) -> None:
         self._before: list[_Part] = []
+        self._reads_table = False
 
     def all_done(self) -> None:
         """No operation is under way."""
-        self._before = []
+        self._before, self._reads_table = [], False
 
     def meeting(self, state: State) -> tuple[int, int, int] | None:
-        """Where an operation may read too early: the largest `BLOCKDEP` that prevents it, and the byte, by region and address."""
+        """Where an operation may begin too early: the largest `BLOCKDEP` that prevents it, and the byte, by region and address."""
         most = _MOST[state.stream.product]
         depth = state["BLOCKDEP"] if self._before else 0
         if depth > most:
             raise state.fault(f"has the BLOCKDEP {depth}, and the accelerator holds back {most} blocks")
+        lost = lost_tables(state) if depth and self._reads_table else ()
+        if len(lost):
+            return 0, INTERNAL, int(lost[0])
         jobs = list(islice(_reading(state), depth)) if depth else []
         for total in range(depth):
             for first, job in enumerate(jobs[: total + 1]):
@@ -86,6 +92,7 @@ class Jobs:
 
     def follow(self, state: State) -> None:
         """An operation begins: its jobs take the place of those before."""
+        self._reads_table = reads_table(state)
         if not is_chained(state, "OFM"):
             self._before = [] if stay_inside(state) else list(_writing(state, _MOST[state.stream.product]))
 

@@ -10,10 +10,11 @@ from relaylang.backends.ethosu.simulator.elementwise import elementwise
 from relaylang.backends.ethosu.simulator.feature_maps import is_chained
 from relaylang.backends.ethosu.simulator.jobs import Jobs
 from relaylang.backends.ethosu.simulator.macs import convolve
-from relaylang.backends.ethosu.simulator.memory import Memory, name_of
+from relaylang.backends.ethosu.simulator.memory import INTERNAL, Memory, name_of
 from relaylang.backends.ethosu.simulator.overlaps import Overlaps
 from relaylang.backends.ethosu.simulator.pooling import pool
 from relaylang.backends.ethosu.simulator.resize import resize
+from relaylang.backends.ethosu.simulator.shared_memory import lost_tables
 from relaylang.backends.ethosu.simulator.state import State
 from relaylang.backends.ethosu.simulator.transfers import transfer
 from relaylang.backends.ethosu.stream import Stream
@@ -57,12 +58,13 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
             memory.end()
         elif command.name in _OPERATIONS:
             memory.begin("kernel")
+            memory.lose(INTERNAL, lost_tables(state))
             _OPERATIONS[command.name](state, memory)
             overlaps.follow(state, memory)
             met = jobs.meeting(state)
             if met is not None:
                 raise state.fault(
-                    f"may read byte {met[2]:#x} of {name_of(met[1])} before the operation in front has written it: at most "
+                    f"may use byte {met[2]:#x} of {name_of(met[1])} before the operation in front has done so: at most "
                     f"BLOCKDEP {met[0]} is right"
                 )
             jobs.follow(state)

@@ -175,6 +175,11 @@ class Memory:
         self._written[region][addresses] = True
         self.traffic.writes.append((region, addresses.ravel()))
 
+    def lose(self, region: int, addresses: np.ndarray) -> None:
+        """Bytes at addresses that differ hold anything from now on."""
+        self.write(region, addresses, np.zeros(addresses.shape, np.uint8))
+        self._written[region][addresses] = False
+
     def copy(self, source: tuple[int, np.ndarray], target: tuple[int, np.ndarray]) -> None:
         """Copy bytes. Those to which nothing was written stay such."""
         values, written = self._checked(*source, "reads")[source[1]], self._written[source[0]][source[1]]

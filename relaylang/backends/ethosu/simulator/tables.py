@@ -75,6 +75,12 @@ def table_of(state: State, dtype: np.dtype, is_narrow: bool) -> tuple[Table, int
     return kind, 0 if kind.fraction else at
 
 
+def reads_table(state: State) -> bool:
+    """Whether the operation that is executed now reads the memory for tables."""
+    function = state.field("ACTIVATION", "activation_function")
+    return function in _U85 if state.is_u85 else function >= _FIRST
+
+
 def looked_up(state: State, memory: Memory, values: np.ndarray, kind: Table, at: int) -> np.ndarray:
     """The entries of a table for some numbers."""
     if kind.most:

@@ -74,7 +74,7 @@ def run(region: RegionCode) -> Any:
         ("SET_ACTIVATION", 0, 5, "the activation function 5, which the simulator does not know"),
         ("SET_KERNEL_HEIGHT_M1", 0, 0xFFFF, "kernel|bytes|elements|values"),
         ("SET_IFM_PAD_TOP", 0, 0xFFFF, "a padding of 65535 rows or columns"),
-        ("SET_BLOCKDEP", 6, 2, "may read byte 0x30 of region 1 before the operation in front has written it: at most BLOCKDEP 1"),
+        ("SET_BLOCKDEP", 6, 2, "may use byte 0x30 of region 1 before the operation in front has done so: at most BLOCKDEP 1"),
         ("SET_BLOCKDEP", 1, 4, "the BLOCKDEP 4, and the accelerator holds back 3 blocks"),
         ("SET_ACC_FORMAT", 0, 2, "accumulators of the kind 2, which the simulator does not know"),
     ],
@@ -95,7 +95,7 @@ def test_commands_that_go_wrong(region: RegionCode, name: str, nth: int, value: 
         ("SET_ACC_FORMAT", 0, 0x310, "keeps accumulators, and the operation before it left others"),
         ("SET_ACC_FORMAT", 0, 0x330, "accumulators that start with 3"),
         ("SET_WEIGHT_FORMAT", 0, 1, "a weight stream"),
-        ("SET_BLOCKDEP", 0, 1, "may read byte 0x0 of region 2 before the operation in front has written it: at most BLOCKDEP 0"),
+        ("SET_BLOCKDEP", 0, 1, "may use byte 0x0 of region 2 before the operation in front has done so: at most BLOCKDEP 0"),
         ("SET_SCALE_LENGTH", 0, 16, "has a table of scales of 16 bytes for 4 channels"),
         ("SET_OFM_DEPTH_M1", 0, 0xFFFF, "weights|values"),
         ("SET_ACTIVATION", 0, 3, "the activation function 3, which the simulator does not know"),
@@ -184,7 +184,7 @@ def test_blocks_behind_a_transposition(monkeypatch: pytest.MonkeyPatch) -> None:
 
     np.testing.assert_array_equal(simulated(), x.min((1, 3), keepdims=True))
     monkeypatch.setattr(driver, "early_reads", lambda stream: {})
-    with pytest.raises(RelayError, match=r"R0616.*OP_POOL, may read byte 0x38 of region 2 before"):
+    with pytest.raises(RelayError, match=r"R0616.*OP_POOL, may use byte 0x38 of region 2 before"):
         simulated()
 
 
