@@ -34,7 +34,7 @@ class Fitting:
         self._condition = cursor.back() == "(" and cursor.back(2) == "if"
         self._left = variables.get(cursor.back(2)) if cursor.back() in _SIGNS else None
         given = [self._given_types(bracket, variables) for bracket in cursor.nest] if self._callee is not None else [[]]
-        #: the types in front of the cursor: of the call's arguments, and of the fields of tuples around it, the innermost first
+        #: The types in front of the cursor, of the call's arguments and the fields of tuples around it. The innermost is first.
         self._fields, self._types = given[:-1], [*given[-1], *[None] * (_arity(self._callee) - len(given[-1]))]
         self._tried: dict[str, bool] = {}
 

@@ -223,7 +223,7 @@ class _Place:
         return ty
 
     def _fields_of(self, constructor: str, ty: Type | None) -> Sequence[Type]:
-        """The types of a constructor's fields in a value of a type, with the type's arguments as far as they are known."""
+        """The types of a constructor's fields in a value of a type, with its arguments where these are known."""
         c = self._constructor_named(constructor)
         data = self.names.definitions().get(c.belong_to) if c is not None else None
         if c is None or data is None:

@@ -62,7 +62,7 @@ class Cursor:
 
     @cached_property
     def nest(self) -> list[Bracket]:
-        """The brackets around a word that begins a call's argument, or a field of tuples in one: the call's is the last.
+        """The brackets around a word that begins a call's argument, or a field of tuples in one. The call's is last.
 
         Empty where no argument and no field begins.
         """

@@ -11,7 +11,7 @@ from relaylang.ir import IRModule
 from relaylang.syntax import parse
 from tests.shared import few
 
-#: The bytes of a channel besides its weights: a bias, a number in fixed point, and the end of a vector.
+#: The bytes of a channel besides its weights: a bias, a number in fixed point, a vector's end.
 CHANNEL = 4 + 4 + 1 + 4
 #: Constants begin at multiples of this.
 LINE = 64
