@@ -55,6 +55,16 @@ PROGRAMS = {
         'qnn.conv2d(%0, %w, 7, 0, 0.1f, 0.1f, channels=3, kernel_size=[3, 2], out_dtype="int32")',
         "%x: Tensor[(1, 4, 5, 5), int8], %w: Tensor[(3, 4, 3, 2), int8]",
     ),
+    "a reshape of rescaled numbers with two readers": (
+        '%0 = qnn.requantize(%x, 0.1f, 3, 0.13f, 52, out_dtype="int8"); %1 = reshape(%0, newshape=[1, 3, 40, 8]); '
+        "%2 = qnn.mul(%1, %1, 0.13f, 52, 0.056f, 31, 0.25f, -15); qnn.mul(%2, %1, 0.25f, -15, 0.13f, 52, 0.2f, 0)",
+        "%x: Tensor[(1, 40, 3, 8), int8]",
+    ),
+    "a mean that is squared": (
+        '%0 = mean(cast(%x, dtype="int32"), axis=[3], keepdims=True); '
+        '%1 = qnn.requantize(%0, 0.1f, 52, 1f, 52, out_dtype="int8"); maximum(%1, %1)',
+        "%x: Tensor[(1, 1, 3, 5), int8]",
+    ),
     "groups of equal weights": (
         '%0 = qnn.conv2d(%x, %ones, 5, 0, 0.1f, 0.1f, groups=2, channels=6, kernel_size=[1, 1], out_dtype="int32"); '
         "nn.bias_add(%0, %bias)",

@@ -63,6 +63,7 @@ def emit_region(func: Function, name: str, is_u85: bool = False) -> Graph:
     writer.graph.layer = "output"
     for out in outputs:
         writer.output(writer.value(out))
+    writer.hold_shared()
     return writer.graph
 
 

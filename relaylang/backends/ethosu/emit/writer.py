@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -260,6 +261,24 @@ class Writer:
         is_image = len(x.shape) == 4 and x.shape[0] == 1
         flat = x if is_image else self.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
         return self.graph.reshape(self.graph.max_pool2d(flat, (1, 1), (1, 1), (0, 0, 0, 0)), x.shape)
+
+    def hold_shared(self) -> None:
+        """Hold rescaled tensors in front of reshapes that several operators read.
+
+        Vela makes a rescale for each reader, which takes the shape behind the reshape for the one in front.
+        """
+        graph = self.graph
+        readers = Counter(name for operator in graph.operators for name in operator.inputs)
+        written, graph.operators = graph.operators, []
+        for operator in written:
+            if operator.op == "RESHAPE" and readers[operator.outputs[0]] > 1:
+                x = graph.tensors[operator.inputs[0]]
+                maker = self._maker(x, "RESHAPE")
+                if maker is not None and maker.op == "RESCALE":
+                    graph.layer = x.name.partition("/")[0]
+                    operator = replace(operator, inputs=(self.held(x).name, *operator.inputs[1:]))
+                    graph.makers[operator.outputs[0]] = operator
+            graph.operators.append(operator)
 
     def _is_one(self, rescale: Operator) -> bool:
         """Whether a rescale cuts int32 numbers to narrower ones and leaves their scale."""
