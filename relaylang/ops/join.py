@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type, extent_dtype
 from relaylang.ops.record import AnyAttr, Integer, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import add_dim, div_dim, norm_axis, same_dim
+from relaylang.ops.shapes import add_dim, div_dim, norm_axis, same_dim, shape_text
 from relaylang.ops.traits import Trait
 
 I = OpPattern.INJECTIVE
@@ -53,6 +53,15 @@ def tensors_of(types: Sequence[Type], arg: int, ctx: RelationContext) -> list[Te
     return found
 
 
+def _joinable(parts: Sequence[TensorType], axis: int, columns: Sequence[Sequence[Dim]]) -> str:
+    """The note on fields that differ: the axis that joins them, or the shape that fits."""
+    differ = [i for i, column in enumerate(columns) if any(not same_dim(column[0], d) for d in column)]
+    if len(differ) == 1:
+        return f"`axis={differ[0]}` joins them: they agree along the others"
+    wanted = [ANY if i == axis else d for i, d in enumerate(parts[0].shape)]
+    return f"fields of the shape {shape_text(wanted)} can be joined along axis {axis}, with any extent for `?`"
+
+
 def concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes a tuple of tensors of one element type that agree in all extents but that along axis. The result has the
     sum of the extents along axis, or `?` where one of them is `?`.
@@ -76,6 +85,7 @@ def concatenate(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
                         f"field {j} is `{parts[j]!r}`, but field {column.index(known)} is "
                         f"`{parts[column.index(known)]!r}`: they differ along axis {i}, which is not the one joined",
                         0,
+                        notes=[_joinable(parts, axis, columns)],
                     )
             known = known if dynamic else ANY
         shape.append(known)

@@ -9,6 +9,7 @@ from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import identity
 from relaylang.ops.shapes import (
+    distinct_axes,
     divided,
     is_float_dtype,
     need_rank,
@@ -240,9 +241,7 @@ def lrn(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
 def l2_normalize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data of any shape, axis different ones of its axes; the result has the data's type."""
     if isinstance(types[0], TensorType) and attrs.axis:
-        axes = {norm_axis(a, len(types[0].shape), ctx) for a in attrs.axis}
-        if len(axes) != len(attrs.axis):
-            ctx.fail(f"axis=[{', '.join(map(str, attrs.axis))}] names a dimension twice")
+        distinct_axes(attrs.axis, len(types[0].shape), ctx)
     return types[0]
 
 

@@ -7,7 +7,7 @@ from typing import Any as AnyValue
 
 from relaylang.ir.types import Dim, TensorType, Type, extent_dtype
 from relaylang.ops.record import Ints, Op, OpPattern, RelationContext, attrs_class, tensor
-from relaylang.ops.shapes import need_entries, norm_axis, same_dim
+from relaylang.ops.shapes import distinct_axes, need_entries, same_dim
 from relaylang.ops.traits import Trait
 
 R = OpPattern.COMM_REDUCE
@@ -46,9 +46,7 @@ def taken_axes(rank: int, axis: Ints | None, exclude: bool) -> list[int]:
 
 def reduced_axes(rank: int, axis: Ints | None, exclude: bool, ctx: RelationContext) -> list[int]:
     """As `taken_axes`, but reports a wrong `axis`."""
-    named = {norm_axis(a, rank, ctx) for a in axis or ()}
-    if axis and len(named) != len(axis):
-        ctx.fail(f"axis=[{', '.join(map(str, axis))}] names a dimension twice")
+    distinct_axes(axis or (), rank, ctx)
     return taken_axes(rank, axis, exclude)
 
 

@@ -21,6 +21,18 @@ from relaylang.ops.relations import check_same_size
 from relaylang.ops.shapes import div_dim, mul_dim, product, shape_text
 
 
+def _with_one_left(shape: Sequence[Dim], wanted: Sequence[Dim]) -> str:
+    """The note on a shape with more than one `-1`: a shape that fits, if one is near."""
+    at = wanted.index(-1)
+    rest = product([d for d in wanted if d != -1])
+    total = product(shape)
+    if isinstance(rest, int) and isinstance(total, int) and rest > 0 and list(wanted).count(-1) == 2 and total:
+        for d in shape:
+            if isinstance(d, int) and not total % (rest * d):
+                return f"`newshape={[*wanted[:at], d, *wanted[at + 1 :]]}` fits: write a number for all `-1` but one"
+    return "write a number for all `-1` but one"
+
+
 def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx: RelationContext) -> list[Dim]:
     """The shape that `wanted` describes for data of `shape`."""
 
@@ -52,7 +64,9 @@ def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx:
             out.append(take_axis("0"))
         elif value == -1:
             if inferred >= 0:
-                ctx.fail(f"newshape={list(wanted)}: only one extent can be left to be found (-1)")
+                ctx.fail(
+                    f"newshape={list(wanted)}: only one extent can be left to be found (-1)", notes=[_with_one_left(shape, wanted)]
+                )
             inferred = len(out)
             out.append(1)
             source += 1

@@ -90,8 +90,22 @@ def broadcast_shapes(
                 f"has the shape {shape_text(mine)}, which does not broadcast with {shape_text(other)}: "
                 f"axis {at} is {dim_word(mine, at)}, not {dim_word(other, at)}, and neither is 1",
                 arg,
+                notes=[_broadcastable(mine, other)],
             )
     return tuple(out)
+
+
+def _broadcastable(mine: Sequence[Dim], other: Sequence[Dim]) -> str:
+    """The note on a shape that does not broadcast with another: the nearest one that does."""
+    short, long = sorted((mine, other), key=len)
+    widened = [*short, *[1] * (len(long) - len(short))]
+    if len(short) < len(long) and all(1 in pair or same_dim(*pair) for pair in zip(widened, long)):
+        return f"shapes are compared from the last axis on: {shape_text(widened)} in place of {shape_text(short)} broadcasts"
+    equal, ones = list(mine), list(mine)
+    for at in range(-1, -1 - min(len(mine), len(other)), -1):
+        if 1 not in (mine[at], other[at]) and not same_dim(mine[at], other[at]):
+            equal[at], ones[at] = other[at], 1
+    return f"{shape_text(equal)} and {shape_text(ones)} broadcast with {shape_text(other)}"
 
 
 def dim_word(shape: Sequence[Dim], axis: int) -> str:
@@ -109,6 +123,17 @@ def norm_axis(axis: int, rank: int, ctx: RelationContext, name: str = "axis", ar
     if not -rank <= axis < rank:
         ctx.fail(f"{name}={axis} {out_of_range(rank)}", arg)
     return axis + rank if axis < 0 else axis
+
+
+def distinct_axes(axes: Sequence[int], rank: int, ctx: RelationContext, name: str = "axis", whole: bool = False) -> list[int]:
+    """Axes counted from the front; an error where one comes twice. A `whole` list names each axis of the tensor."""
+    found = [norm_axis(a, rank, ctx, f"{name}: axis" if whole else name) for a in axes]
+    once = dict.fromkeys(found)
+    if len(once) != len(found):
+        missing = ", ".join(str(a) for a in range(rank) if a not in once)
+        note = f"each axis stands once in `{name}`; missing: {missing}" if whole else f"`{name}={list(once)}` has each axis once"
+        ctx.fail(f"{name}={list(axes)} names a dimension twice", notes=[note])
+    return found
 
 
 def need_rank(ty: TensorType, rank: int, arg: int, ctx: RelationContext) -> None:

@@ -16,6 +16,7 @@ from relaylang.ops.reshape import reshape, reshape_like, reverse_reshape
 from relaylang.ops.shapes import (
     broadcast_shapes,
     change_layout,
+    distinct_axes,
     mul_dim,
     need_int,
     need_rank,
@@ -110,9 +111,7 @@ def transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
         return TensorType(data.shape[::-1], data.dtype)
     if len(attrs.axes) != rank:
         ctx.fail(f"axes={list(attrs.axes)} must name each of the {rank} dimensions of `{data!r}`")
-    axes = [norm_axis(a, rank, ctx, "axes: axis") for a in attrs.axes]
-    if len(set(axes)) != rank:
-        ctx.fail(f"axes={list(attrs.axes)} names a dimension twice")
+    axes = distinct_axes(attrs.axes, rank, ctx, "axes", whole=True)
     return TensorType([data.shape[a] for a in axes], data.dtype)
 
 
@@ -134,9 +133,7 @@ def squeeze(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
         if not all(isinstance(d, int) for d in data.shape):
             ctx.fail(f"the attribute axis must be given for `{data!r}`, which has unknown extents")
         return TensorType([d for d in data.shape if d != 1], data.dtype)
-    away = {norm_axis(a, len(data.shape), ctx) for a in attrs.axis}
-    if len(away) != len(attrs.axis):
-        ctx.fail(f"axis={list(attrs.axis)} names a dimension twice")
+    away = distinct_axes(attrs.axis, len(data.shape), ctx)
     for a in sorted(away):
         if not same_dim(data.shape[a], 1):
             ctx.fail(f"axis {a} of `{data!r}` has the extent {data.shape[a]}; only 1 can be squeezed away", 0)

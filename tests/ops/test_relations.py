@@ -237,6 +237,27 @@ def test_error(call: str, params: tuple[str, ...], message: str) -> None:
     assert said[0].span is not None
 
 
+#: Calls, and the value that the note names.
+REPAIRS = [
+    ("add(%a, %b)", (t(2, 3), t(2, 4)), "(2, 3) and (2, 1) broadcast with (2, 3)"),
+    ("add(%a, %b)", (t(2, 4, 3), t(2)), "(2, 1, 1) in place of (2) broadcasts"),
+    ("add(%a, %b)", (t(2), t(2, 4, 3)), "(2, 1, 1) in place of (2) broadcasts"),
+    ("transpose(%a, axes=[0, 0, 0])", (t(2, 3, 4),), "missing: 1, 2"),
+    ("sum(%a, axis=[1, -1])", (t(2, 3),), "`axis=[1]` has each axis once"),
+    ("reshape(%a, newshape=[-1, -1, 4])", (t(2, 3, 4),), "`newshape=[2, -1, 4]` fits"),
+    ("reshape(%a, newshape=[-1, 5, -1])", (t(2, 3, 4),), "write a number for all `-1` but one"),
+    ("reshape(%a, newshape=[-1, -1])", (t("?", 3),), "write a number for all `-1` but one"),
+    ("concatenate((%a, %b), axis=1)", (t(2, 3), t(4, 3)), "`axis=0` joins them"),
+    ("concatenate((%a, %b), axis=0)", (t(2, 3), t(4, 5)), "fields of the shape (?, 3) can be joined along axis 0"),
+]
+
+
+@pytest.mark.parametrize(("call", "params", "repair"), REPAIRS)
+def test_repair(call: str, params: tuple[str, ...], repair: str) -> None:
+    _, said = typed(call, *params)
+    assert len(said) == 1 and repair in said[0].notes[0]
+
+
 def test_a_list_is_no_tensor() -> None:
     text = '#[version = "0.0.5"]\ntype Row { End, Next(float32, Row) }\ndef @main(%a: Row) { nn.relu(%a) }'
     module = parse(text).module
