@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from relaylang.runtime.features import NAMES
 
 FORMAT = "relaylang-cpu"
-VERSION = 4
+VERSION = 5
 #: The element types of tensors that compiled code takes and gives, and their bytes.
 ELEMENTS: dict[str, int] = {
     "float32": 4, "float64": 8, "float16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
@@ -40,7 +40,8 @@ class Step(NamedTuple):
     """An instruction of a run: its operators, the type of its result, and its place in the program.
 
     `line` is the program's line there. `macs` are its multiply-accumulates, on elements of `dtype`. `weights` are the
-    bytes of the parameters that it reads, `data` those of other tensors, results included.
+    bytes of the parameters that it reads, `data` those of other tensors, results included. `others` are the places of the
+    calls that it also computes.
     """
 
     operators: str
@@ -51,6 +52,7 @@ class Step(NamedTuple):
     macs: int
     weights: int
     data: int
+    others: tuple[str, ...] = ()
 
 
 #: The bytes at the end of the arena for the number and the result of external code that fails.
@@ -330,8 +332,9 @@ def _steps(place: str, value: Any) -> tuple[Step, ...]:
         at = f"{place}[{n}]"
         fields = _items(at, item, len(Step._fields))
         texts = [_text(f"{at}[{k}]", text) for k, text in enumerate(fields[:5])]
-        numbers = [_whole(f"{at}[{k}]", number, 0, _MAX_MACS) for k, number in enumerate(fields[5:], 5)]
-        out.append(Step._make([*texts, *numbers]))
+        numbers = [_whole(f"{at}[{k}]", number, 0, _MAX_MACS) for k, number in enumerate(fields[5:8], 5)]
+        others = [_text(f"{at}[8][{k}]", other) for k, other in enumerate(_items(f"{at}[8]", fields[8]))]
+        out.append(Step._make([*texts, *numbers, tuple(others)]))
     return tuple(out)
 
 

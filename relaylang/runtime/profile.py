@@ -18,7 +18,8 @@ class Cost:
     """A kernel's cost: its median time in seconds, its share of the program's time, and its work.
 
     `roofline` is the time that the processor's peaks allow, divided by the kernel's own. 1 is as fast as can be.
-    `bound` names the peak that limits it, "compute" or "memory".
+    `bound` names the peak that limits it, "compute" or "memory". `others` are the places of the calls that the kernel
+    also computes.
     """
 
     operators: str
@@ -33,6 +34,7 @@ class Cost:
     gbytes: float
     roofline: float
     bound: str
+    others: tuple[str, ...] = ()
 
 
 def columns(rows: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
@@ -67,7 +69,7 @@ class Profile:
         return Cost(
             step.operators, step.type, step.place, step.line, seconds, seconds / self.seconds if self.seconds else 0.0, step.macs,
             2 * step.macs * per / 1e9, size, size * per / 1e9, max(compute, memory) * per,
-            "compute" if compute > memory else "memory",
+            "compute" if compute > memory else "memory", step.others,
         )  # fmt: skip
 
     def table(self, most: int | None = None) -> str:

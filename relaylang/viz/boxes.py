@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import log2
 from typing import NamedTuple
+from unicodedata import combining, east_asian_width
 
 from relaylang.viz.graph import REASON, Graph, Node
 
@@ -19,6 +20,9 @@ _MOST_ROWS = 8
 _MOST_TITLE = 40
 _MOST_NAME = 28
 _MOST_NOTE = 44
+
+#: The label of a drawing without boxes.
+EMPTY = "The program has no functions."
 
 #: So many operators' names stand in a title.
 _NAMED = 3
@@ -29,10 +33,9 @@ SIGNS = {"added": "+ ", "removed": "− ", "changed": "~ "}
 #: The number of colours for times. Each begins at half of the time of the next; the longest time has the last one.
 HEATS = 5
 
-#: Widths of letters, in pixels, at the sizes in which titles and rows are drawn.
-TITLE = 6.9
-ROW = 7.0
-PROSE = 5.9
+#: Widths of an "n", in pixels, at the sizes in which titles and rows are drawn. Fonts with wide letters have these.
+TITLE = 7.6
+ROW = 6.65
 LINE = 15
 HEAD = 24
 
@@ -206,17 +209,20 @@ class _Sheets:
         return box
 
     def _add(self, sheet: Sheet, box: Box) -> None:
+        node = self.graph.nodes[box.node]
         sheet.at[box.node] = len(sheet.boxes)
         box.title = SIGNS.get(box.change, "") + box.title
         if len(box.rows) > _MOST_ROWS:
             box.rows[_MOST_ROWS - 1 :] = [Row(f"… {len(box.rows) - _MOST_ROWS + 1} more")]
+        if (time := box.seconds or node.shared) > 0:
+            box.heat = max(1, HEATS - int(log2(max(1.0, self.longest / time))))
+        if node.leader and not box.seconds:
+            box.rows.append(Row(f"in {node.leader}", style="time"))
         if box.seconds:
-            box.heat = max(1, HEATS - int(log2(max(1.0, self.longest / box.seconds))))
             box.rows.append(Row(time_text(box.seconds), f"{100 * box.seconds / self.whole:.1f} %", style="time"))
-        node = self.graph.nodes[box.node]
         box.rows += [Row(cut(text, _MOST_NOTE), style="reason") for name, text in node.notes if name == REASON]
-        rows = max((_letter(r) * (len(r.name) + len(r.shape) + 2) for r in box.rows), default=0)
-        box.w = round(max(56.0, TITLE * len(box.title) + 20 + 16 * bool(box.inner), rows + 16))
+        rows = max((ROW * (letters(r.name) + letters(r.shape) + 2) for r in box.rows), default=0)
+        box.w = round(max(56.0, TITLE * letters(box.title) + 20 + 16 * bool(box.inner), rows + 16))
         box.h = HEAD + (LINE * len(box.rows) + 4 if box.rows else 0)
         sheet.boxes.append(box)
 
@@ -327,9 +333,20 @@ def edge_change(node: Node, number: int) -> str:
     return "added" if node.change == "added" or number in node.fresh else ""
 
 
-def _letter(row: Row) -> float:
-    """The width of a row's letters: prose has narrower ones than names with digits."""
-    return PROSE if row.style == "reason" else ROW
+#: Letters that are narrower or wider than an "n", whose width is 1.
+_NARROW = dict.fromkeys("ijl.,:;'|! ", 0.52) | dict.fromkeys("ftr()[]{}-/", 0.68)
+_WIDE = dict.fromkeys("mwMWNOQ%@+=~×−→≥…", 1.5)
+
+
+def letters(text: str) -> float:
+    """The width of a text in widths of an "n". Ideographs and their like are wide, accents on their own have none."""
+    return sum(_NARROW.get(c) or _WIDE.get(c) or _width(c) for c in text)
+
+
+def _width(letter: str) -> float:
+    if letter.isascii():
+        return 1.15 if letter.isupper() else 1.0
+    return 0.0 if combining(letter) else 1.75 if east_asian_width(letter) in "WF" else 1.15
 
 
 def time_text(seconds: float) -> str:

@@ -64,8 +64,9 @@ class Node:
     function's, the function's own, or one for each branch or clause. `family` is a class of operators. `rank` counts a
     tensor's dimensions, and is -1 for other types.
 
-    A difference sets `change` ("added", "removed", "changed"), `fresh` and `lost`. A profile sets `seconds`, a report of a
-    partition `target`. `notes` has more about each, in words.
+    A difference sets `change` ("added", "removed", "changed"), `fresh` and `lost`. A profile sets `seconds`. A kernel's
+    time stands at one of its calls. The others have that call's label as `leader`, and the time as `shared`. A report of
+    a partition sets `target`. `notes` has more about each, in words.
     """
 
     id: int
@@ -89,6 +90,8 @@ class Node:
     fresh: frozenset[int] = frozenset()  # the places in `inputs` of values that the node took from elsewhere before
     lost: int = 0  # how many of `inputs`, at the end, the node took before and takes no more
     seconds: float = 0.0
+    leader: str = ""
+    shared: float = 0.0
     target: str = ""
     notes: list[tuple[str, str]] = field(default_factory=list)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
+from relaylang.viz.boxes import EMPTY
 from relaylang.viz.difference import changes_text
 from relaylang.viz.graph import Graph, Node
 from relaylang.viz.legend import legend, targets_of
@@ -35,11 +37,8 @@ def as_pages(steps: Sequence[tuple[str, Graph]], title: str = "relay", nodes: bo
     # a text in the program must not end the script
     data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     parts = {"TITLE": html.escape(title), "LIGHT": colours(False), "DARK": colours(True), "RULES": rules()}
-    parts |= {"SCRIPT": "\n".join(map(_file, _SCRIPTS)), "DATA": data}
-    page = _file("page.html")
-    for name, text in parts.items():
-        page = page.replace(f"__{name}__", text)
-    return page
+    parts |= {"SCRIPT": "\n".join(map(_file, _SCRIPTS)), "DATA": data, "EMPTY": EMPTY}
+    return re.sub("__([A-Z]+)__", lambda m: parts[m[1]], _file("page.html"))
 
 
 def _file(name: str) -> str:
@@ -91,7 +90,11 @@ def _statistics(value: np.ndarray) -> dict[str, Any] | int:
     if not finite.size:
         return 0
     low, high = float(finite.min()), float(finite.max())
-    bars = [int(n) for n in np.histogram(finite, _BARS, (low, high if high > low else low + 1))[0]]
-    numbers = {"least": low, "greatest": high, "average": float(finite.mean()), "deviation": float(finite.std())}
+    # sums and differences of the largest numbers would overflow
+    unit = max(abs(low), abs(high)) or 1.0
+    scaled = finite / unit
+    part = (scaled - low / unit) / ((high / unit - low / unit) or 1.0)
+    bars = np.bincount(np.minimum(part * _BARS, _BARS - 1).astype(int), minlength=_BARS).tolist()
+    numbers = {"least": low, "greatest": high, "average": float(scaled.mean()) * unit, "deviation": float(scaled.std()) * unit}
     numbers |= {"zeros": float((finite == 0).mean()), "not finite": counted.size - finite.size}
     return {"numbers": {k: f"{v:.6g}" for k, v in numbers.items()}, "bars": bars, "counted": counted.size, "of": flat.size}

@@ -23,7 +23,7 @@ const el = (name, attrs, text) => {
   if (text !== undefined) e.textContent = text;
   return e;
 };
-const state = { root: -1, open: new Set(), chosen: null, found: [], at: -1, x: 0, y: 0, k: 1, boxes: [], lines: [], labels: [],
+const state = { root: -1, open: new Set(), chosen: null, found: [], at: -1, changed: [], x: 0, y: 0, k: 1, boxes: [], lines: [], labels: [],
   byKey: new Map(), width: 0, height: 0 };
 
 // Where the places of a sheet go when some of its boxes become wider. Both ways to push are tried, from the left and from
@@ -133,7 +133,7 @@ function partsOf(box, prefix) {
 // Everything that is unfolded, with its places in the drawing.
 function layout() {
   Object.assign(state, { boxes: [], lines: [], labels: [], byKey: new Map() });
-  if (state.root < 0) return;
+  if (state.root < 0) { state.labels.push({ text: $("drawing").dataset.empty, x: 0, y: 15, cls: "function" }); return; }
   const plan = planOf(state.root, "");
   const stack = [{ plan, x: 0, y: 0, prefix: "" }];
   Object.assign(state, { width: plan.place.width, height: plan.height });

@@ -40,9 +40,10 @@ function picture(x0, y0, x1, y1, letters = true) {
     if (Math.min(l.x0, l.x1) < x1 && Math.max(l.x0, l.x1) > x0 && Math.min(l.y0, l.y1) < y1 && Math.max(l.y0, l.y1) > y0) parts.append(...drawnLine(l));
   for (const it of state.boxes) if (!it.open && sees(it)) parts.append(drawnBox(it, found, letters));
   if (letters) for (const l of state.labels) if (l.text && l.x < x1 && l.x + 200 > x0 && l.y < y1 && l.y + 12 > y0)
-    parts.append(el("text", { class: l.cls, x: l.x, y: l.y }, l.text.length > 48 ? l.text.slice(0, 47) + "…" : l.text));
+    parts.append(el("text", { class: l.cls, x: l.x, y: l.y }, shortened(l.text)));
   return parts;
 }
+const shortened = (text) => text.length > 48 ? text.slice(0, 47) + "…" : text;
 function windowNow() {
   const r = $("svg").getBoundingClientRect();
   return [-state.x / state.k, -state.y / state.k, (r.width - state.x) / state.k, (r.height - state.y) / state.k];
@@ -51,6 +52,7 @@ function draw() {
   const [x0, y0, x1, y1] = windowNow(), w = (x1 - x0) / 2, h = (y1 - y0) / 2;
   $("view").replaceChildren(picture(x0 - w, y0 - h, x1 + w, y1 + h, state.k > READABLE));
   highlight();
+  placeMap();
   move();
 }
 // The chosen box, and the edges at it.
@@ -65,21 +67,44 @@ function mark(box) {
   if (STEP.says) return box.change === "inside" ? "changed" : box.change;
   return (box.classes.match(/heat\d/) || [""])[0] || (box.target && "target" + (STEP.targets.indexOf(box.target) % 4));
 }
-let mapPicture = null;
+// The map is as large as the drawing's form needs, and at most so large.
+const MAP_WIDTH = 170, MAP_HEIGHT = 190, MAP_EDGE = 4, MAP_LEAST = 16, CORNER = 10;
+let mapPicture = null, mapCorner = 0, mapWanted = true;
 function drawMap() {
-  const map = $("map"), dense = window.devicePixelRatio || 1, W = 150, H = 190, c = map.getContext("2d");
-  const k = Math.min((W - 8) / state.width, (H - 8) / state.height);
-  map.hidden = !(k < Infinity);
+  const map = $("map"), dense = window.devicePixelRatio || 1, c = map.getContext("2d");
+  const k = Math.min((MAP_WIDTH - 2 * MAP_EDGE) / state.width, (MAP_HEIGHT - 2 * MAP_EDGE) / state.height);
   state.mapScale = k;
-  map.width = W * dense; map.height = H * dense; map.style.width = W + "px"; map.style.height = H + "px";
+  mapPicture = null;
+  if (!(k < Infinity)) return;
+  const size = [state.width, state.height].map((s) => Math.max(MAP_LEAST, Math.ceil(s * k)) + 2 * MAP_EDGE);
+  [map.width, map.height] = size.map((s) => s * dense);
+  [map.style.width, map.style.height] = size.map((s) => s + "px");
+  state.mapSize = size.map((s) => s + 2);
   c.scale(dense, dense);
   const style = getComputedStyle(document.documentElement), colours = new Map();
   const colour = (name) => colours.get(name) || (colours.set(name, style.getPropertyValue("--" + name) || "#888"), colours.get(name));
   for (const it of state.boxes) {
     c.fillStyle = colour(it.open ? "rim" : mark(it.box) || (it.box.pill ? "line" : it.box.classes.split(" ")[1]));
-    c.fillRect(4 + it.x * k, 4 + it.y * k, Math.max(1, it.w * k), Math.max(0.8, it.h * k));
+    c.fillRect(MAP_EDGE + it.x * k, MAP_EDGE + it.y * k, Math.max(1, it.w * k), Math.max(0.8, it.h * k));
   }
   mapPicture = c.getImageData(0, 0, map.width, map.height);
+}
+// The map stands in a corner where it covers no box. There is none while all is seen, and none in a small window.
+function placeMap() {
+  const map = $("map"), r = $("svg").getBoundingClientRect(), [x0, y0, x1, y1] = windowNow();
+  const small = r.width < 2 * MAP_WIDTH || r.height < 2 * MAP_HEIGHT;
+  map.hidden = !mapWanted || !mapPicture || small || (x0 <= 0 && y0 <= 0 && x1 >= state.width && y1 >= state.height);
+  if (map.hidden) return;
+  const [w, h] = state.mapSize, right = r.width - w - CORNER, bottom = r.height - h - CORNER;
+  const corners = [[CORNER, bottom], [right, bottom], [right, CORNER], [CORNER, CORNER]];
+  const covers = ([left, top]) => {
+    const [l, t] = [(left - state.x) / state.k, (top - state.y) / state.k], [rest, low] = [l + w / state.k, t + h / state.k];
+    return state.boxes.some((it) => !it.open && it.x < rest && it.x + it.w > l && it.y < low && it.y + it.h > t);
+  };
+  const free = [mapCorner, 0, 1, 2, 3].find((n) => !covers(corners[n]));
+  mapCorner = free ?? mapCorner;
+  map.classList.toggle("over", free === undefined);
+  [map.style.left, map.style.top] = corners[mapCorner].map((p) => p + "px");
 }
 function move() {
   $("view").setAttribute("transform", `translate(${state.x},${state.y}) scale(${state.k})`);
@@ -88,7 +113,7 @@ function move() {
   c.putImageData(mapPicture, 0, 0);
   c.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--mark");
   c.lineWidth = 1.5;
-  c.strokeRect(4 + x0 * k, 4 + y0 * k, (x1 - x0) * k, (y1 - y0) * k);
+  c.strokeRect(MAP_EDGE + x0 * k, MAP_EDGE + y0 * k, (x1 - x0) * k, (y1 - y0) * k);
 }
 let later = 0;
 function soon() { move(); clearTimeout(later); later = setTimeout(draw, 60); }
@@ -100,11 +125,19 @@ function fit() {
   state.x = (r.width - state.k * state.width) / 2; state.y = (r.height - state.k * state.height) / 2;
   draw();
 }
+// The first input, else the first box.
+function firstBox() {
+  return state.boxes.filter((it) => it.box.pill && !it.key.includes("/")).sort((a, b) => a.y - b.y)[0] || state.boxes[0];
+}
 // A size at which text can be read, with the inputs at the top.
 function home() {
   const r = $("svg").getBoundingClientRect();
-  const first = state.boxes.filter((it) => it.box.pill && !it.key.includes("/")).sort((a, b) => a.y - b.y)[0] || state.boxes[0];
-  if (!first) return;
+  const first = firstBox();
+  if (!first) {
+    Object.assign(state, { x: 40, y: 40, k: 1 });
+    draw();
+    return;
+  }
   state.k = Math.min(1.1, Math.max(0.85, r.width / (state.width + 60)));
   state.x = state.width * state.k < r.width ? (r.width - state.k * state.width) / 2 : r.width / 2 - state.k * (first.x + first.w / 2);
   // calls above the inputs stay in sight where there is room for them
@@ -121,11 +154,55 @@ function center(key) {
 }
 function choose(key) { state.chosen = key; show(); highlight(); move(); }
 
+// The box that an arrow leads to: an input, a user, or the nearest at that side. From the last box, the one around it.
+function beside(it, way) {
+  const around = it.key.includes("/") ? it.key.slice(0, it.key.lastIndexOf("/")) : null;
+  if (way === "up" || way === "down") return (way === "up" ? it.from : it.to)[0] ?? around;
+  const sheet = it.key.slice(0, it.key.lastIndexOf(".")), sign = way === "left" ? -1 : 1, middle = it.x + it.w / 2;
+  let best = null, least = Infinity;
+  for (const other of state.boxes) {
+    const far = sign * (other.x + other.w / 2 - middle);
+    const level = other.y < it.y + it.h && other.y + other.h > it.y && other.key.slice(0, other.key.lastIndexOf(".")) === sheet;
+    if (level && far > 0 && far < least) [best, least] = [other.key, far];
+  }
+  return best;
+}
+function walk(way) {
+  const it = state.byKey.get(state.chosen), key = it ? beside(it, way) : firstBox()?.key;
+  if (!key) return;
+  choose(key);
+  const now = state.byKey.get(key), [x0, y0, x1, y1] = windowNow();
+  if (now.x < x0 || now.x + now.w > x1 || now.y < y0 || now.y + Math.min(now.h, y1 - y0) > y1) center(key);
+}
+
+// The size of the whole drawing with a margin; labels at edges may be wider than the boxes.
+function paper() {
+  const end = (l) => l.x + (l.cls === "function" ? 10 : 6) * shortened(l.text).length;
+  return [state.labels.reduce((most, l) => Math.max(most, end(l)), state.width) + 40, Math.max(state.height, LINE) + 40];
+}
+// Paper shows the whole drawing in light colours, at its own size or as wide as the paper.
+let themeBefore;
+function toPaper() {
+  themeBefore = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  const [w, h] = paper();
+  $("svg").setAttribute("viewBox", `-20 -20 ${w} ${h}`);
+  $("svg").style.maxWidth = w + "px";
+  $("view").removeAttribute("transform");
+  $("view").replaceChildren(picture(-Infinity, -Infinity, Infinity, Infinity));
+}
+function toScreen() {
+  if (themeBefore) document.documentElement.dataset.theme = themeBefore; else delete document.documentElement.dataset.theme;
+  $("svg").removeAttribute("viewBox");
+  $("svg").style.maxWidth = "";
+  draw();
+}
+
 function svgText() {
   const style = getComputedStyle(document.documentElement), rules = [...document.styleSheets].flatMap((s) => [...s.cssRules]).map((r) => r.cssText);
   const plain = rules.filter((t) => !t.startsWith("@") && !t.startsWith(":root")).join("\n").replace(/var\((--\w+)\)/g, (_, name) => style.getPropertyValue(name));
-  const svg = el("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `-20 -20 ${state.width + 40} ${state.height + 40}`, width: state.width + 40, height: state.height + 40 });
-  svg.append(el("style", {}, plain), el("rect", { class: "paper", x: -20, y: -20, width: state.width + 40, height: state.height + 40 }),
+  const [width, height] = paper(), svg = el("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `-20 -20 ${width} ${height}`, width, height });
+  svg.append(el("style", {}, plain), el("rect", { class: "paper", x: -20, y: -20, width, height }),
     picture(-Infinity, -Infinity, Infinity, Infinity));
   return new XMLSerializer().serializeToString(svg);
 }

@@ -76,17 +76,28 @@ def _profile(graph: Graph, found: dict[str, Any]) -> str:
     lost = 0.0
     for kernel in kernels:
         operators, seconds = str(kernel["operators"]), _seconds(kernel["seconds"])
-        near = places.get(_at(str(kernel["place"])), [])
-        node = next((n for n in near if n.label in operators.split(" > ")), near[0] if near else None)
+        names = operators.split(" > ")
+        node = _call_at(places, str(kernel["place"]), names)
         if node is None:
             lost += seconds
             continue
         node.seconds += seconds
-        if " > " in operators:
+        if len(names) > 1:
             node.notes.append(("kernel", operators))
+        for place in kernel.get("others", ()):
+            other = _call_at(places, str(place), names)
+            if other is not None and other is not node and seconds >= other.shared:
+                other.leader, other.shared = node.label, seconds
+                other.notes.append(("kernel", f"{operators}; its time stands at {node.label}"))
         if "roofline" in kernel:
             node.notes.append(("roofline", f"{100 * float(kernel['roofline']):.0f} %, bound by {kernel['bound']}"))
     return f"{1e6 * lost:.4g} µs belong to no call of the program" if lost else ""
+
+
+def _call_at(places: dict[Place, list[Node]], place: str, names: list[str]) -> Node | None:
+    """The call at a place, of one of a kernel's operators where it can be."""
+    near = places.get(_at(place), [])
+    return next((n for n in near if n.label in names), near[0] if near else None)
 
 
 def _event(event: dict[str, Any]) -> dict[str, Any]:

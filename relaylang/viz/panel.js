@@ -32,7 +32,7 @@ function links(what, keys, to) {
   if (!keys.length) return;
   add("h3", what, to);
   for (const k of [...new Set(keys)].slice(0, 50)) {
-    const o = state.byKey.get(k), a = add("a", o.box.title, to);
+    const o = state.byKey.get(k), a = add("button", o.box.title, to);
     a.onclick = () => { choose(k); center(k); };
     add("span", " " + NODES[o.box.node].shape, to, "default");
     add("br", "", to);
@@ -57,7 +57,7 @@ function overview(panel) {
     if (!items.length) return;
     add("h3", title, panel);
     for (const it of items.slice(0, MOST_LISTED)) {
-      const a = add("a", it.b.title, panel);
+      const a = add("button", it.b.title, panel);
       a.onclick = () => reveal(it.key);
       add("span", " " + says(it), panel, "default");
       add("br", "", panel);
@@ -115,7 +115,13 @@ function search(go = true) {
 }
 function step(by) {
   if (!state.found.length) return;
-  const at = state.at < 0 && by < 0 ? state.found.length - 1 : (state.at + by + state.found.length) % state.found.length;
+  let at = state.at < 0 && by < 0 ? state.found.length - 1 : state.at + by;
+  if (state.found[at] === undefined && !state.searched && state.changed.length > 1) {
+    const all = state.changed;
+    showFunction(all[(all.indexOf(state.root) + by + all.length) % all.length]);
+    at = by < 0 ? -1 : 0;
+  }
+  at = (at + state.found.length) % state.found.length;
   reveal(state.found[at]);
   state.at = at;
   $("count").textContent = `${at + 1} of ${state.found.length}`;

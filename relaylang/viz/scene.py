@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from relaylang.viz.boxes import HEAD, Box, Sheet, inner_first, sheets
+from relaylang.viz.boxes import EMPTY, HEAD, Box, Sheet, cut, inner_first, letters, sheets
 from relaylang.viz.graph import Graph
 from relaylang.viz.layout import Layout, channels, layout
 
@@ -17,6 +17,10 @@ LETTERS = 11.0
 ABOVE = 19.0
 TRACK = 8.0
 BELOW = 13.0
+
+#: The most letters of a label, and the width of an "n" in each kind of label.
+MOST_LETTERS = 48
+_LETTER = {"function": 10.5, "part": 7.0, "shape": 6.0, "path": 6.0}
 
 #: A box with more boxes than these inside stays folded.
 _MOST = 2_000
@@ -156,6 +160,9 @@ def scene_of(plans: Plans) -> Scene:
     """The drawing of a graph's global functions, one below the other."""
     scene = Scene()
     y = PAD
+    if not plans.graph.roots():
+        scene.labels.append(Label(EMPTY, PAD, y + LABEL, "function"))
+        y += 2 * LABEL
     for root in plans.graph.roots():
         plan = plans.plans[root.id]
         scene.labels.append(Label(root.label, PAD, y + LABEL, "function"))
@@ -163,6 +170,8 @@ def scene_of(plans: Plans) -> Scene:
         _draw(scene, plans, root.id, PAD, y)
         y += plan.height + 2 * PAD
         scene.width = max(scene.width, plan.layout.width + 2 * PAD)
+    ends = [label.x + _LETTER[label.kind] * letters(cut(label.text, MOST_LETTERS)) for label in scene.labels]
+    scene.width = max(scene.width, max(ends) + PAD)
     scene.height = y
     return scene
 

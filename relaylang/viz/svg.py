@@ -10,7 +10,7 @@ from importlib.resources import files
 from relaylang.viz.boxes import HEAD, LINE, Box, cut
 from relaylang.viz.graph import Graph, Node
 from relaylang.viz.legend import legend, targets_of
-from relaylang.viz.scene import Label, Line, Placed, Plans, Scene, scene_of
+from relaylang.viz.scene import MOST_LETTERS, Label, Line, Placed, Plans, Scene, scene_of
 
 #: How round an edge's corners are, in pixels.
 _ROUND = 5.0
@@ -21,16 +21,16 @@ _CONTROL = frozenset({"if", "match", "fn", "repeat"})
 COLOURS = {
     "back": ("#ffffff", "#1b1c1f"), "fore": ("#202124", "#e8eaed"), "soft": ("#5f6368", "#a8adb4"),
     "line": ("#8a9099", "#7d838c"), "rim": ("#b8bec6", "#4a4e55"), "panel": ("#f8f9fa", "#26282c"),
-    "mark": ("#d93025", "#f28b82"), "inside": ("#f4f6f8", "#212327"), "body": ("#ffffff", "#2b2d31"),
-    "product": ("#3b6fb6", "#33588c"), "pool": ("#3f8a5c", "#2f6a48"), "norm": ("#7a5aa6", "#5e4785"),
+    "mark": ("#1a73e8", "#8ab4f8"), "inside": ("#f4f6f8", "#212327"), "body": ("#ffffff", "#2b2d31"),
+    "product": ("#3b6fb6", "#33588c"), "pool": ("#397d54", "#2f6a48"), "norm": ("#7a5aa6", "#5e4785"),
     "element": ("#a5474f", "#84383f"), "move": ("#8a6d3b", "#6d5730"), "quantised": ("#b0602a", "#8a4b22"),
     "data": ("#4f7a85", "#3d616a"), "control": ("#5b6470", "#474e58"), "call": ("#56657a", "#434f61"),
     "other": ("#6b6b6b", "#525252"), "var": ("#e3efe6", "#27402f"),
-    "added": ("#1e8e3e", "#34a853"), "removed": ("#d93025", "#f28b82"), "changed": ("#e8a100", "#fdd663"),
-    "target0": ("#0d8787", "#0f8b8b"), "target1": ("#b13a82", "#a83a7c"), "target2": ("#557f26", "#5d8a2b"),
-    "target3": ("#5351cf", "#5f5dd0"), "same": ("#9aa0a8", "#4d5158"),
+    "added": ("#1a7f37", "#34a853"), "removed": ("#d93025", "#f28b82"), "changed": ("#9a6700", "#fdd663"),
+    "target0": ("#0b7c7c", "#0b7c7c"), "target1": ("#b13a82", "#a83a7c"), "target2": ("#557f26", "#557f26"),
+    "target3": ("#5351cf", "#5f5dd0"), "same": ("#70767e", "#4d5158"),
     "heat1": ("#fff6d6", "#3a3320"), "heat2": ("#ffe6a1", "#57441c"), "heat3": ("#ffcb73", "#7a5215"),
-    "heat4": ("#ff9f56", "#a2560f"), "heat5": ("#f9633f", "#c4401c"),
+    "heat4": ("#ff9f56", "#8f4a0c"), "heat5": ("#f9633f", "#b03312"),
 }  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def _box(graph: Graph, placed: Placed, targets: list[str]) -> str:
 
 
 def _label(label: Label) -> str:
-    return f'<text class="{label.kind}" x="{label.x:.1f}" y="{label.y:.1f}">{escape(cut(label.text, 48))}</text>'
+    return f'<text class="{label.kind}" x="{label.x:.1f}" y="{label.y:.1f}">{escape(cut(label.text, MOST_LETTERS))}</text>'
 
 
 def _line(line: Line) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from relaylang.viz.boxes import SIGNS, Sheet, cut, sheets
+from relaylang.viz.boxes import EMPTY, SIGNS, Sheet, cut, sheets
 from relaylang.viz.graph import Graph, Group, Node
 
 #: More values than these at once are not drawn; the lines say what they use.
@@ -93,7 +93,7 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
                 elif node.label == "fn":
                     prefix = f"{names[node.id]} = "
                 stack += [(g, depth + 1, prefix) for g in reversed(inside)]
-    return "\n".join(lines).rstrip("\n") + "\n"
+    return "\n".join(lines or [EMPTY]).rstrip("\n") + "\n"
 
 
 def _near(rows: Sequence[_Line], changed: dict[int, str]) -> Iterator[tuple[int, int]]:

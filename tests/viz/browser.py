@@ -78,6 +78,14 @@ class Browser:
     def act(self, *actions: dict[str, Any], kind: str = "pointer") -> None:
         self._do("/actions", {"actions": [{"type": kind, "id": kind, "actions": list(actions)}]})
 
+    def acts(self, *devices: dict[str, Any]) -> None:
+        """Actions of several devices at once, as WebDriver writes them."""
+        self._do("/actions", {"actions": list(devices)})
+
+    def print(self) -> str:
+        """The page as PDF in base 64."""
+        return self._do("/print", {})
+
     def click(self, x: float, y: float) -> None:
         self.act(
             {"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +19,6 @@ from tests.viz.test_scene import NETWORKS, assert_apart, blocks, typed
 from tests.viz.test_viz import BRANCHES, CONVNET, SKIP, chain, checked, fused
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="chromium and chromedriver are not on this machine")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    made = Browser(tmp_path_factory.mktemp("profile"))
-    yield made
-    made.close()
 
 
 #: The page's boxes, the straight parts of its edges, and the edges that the boxes name.
@@ -226,7 +218,7 @@ def test_a_painted_page(browser: Browser, tmp_path: Path) -> None:
     panel = browser.run("return document.getElementById('panel').innerText")
     assert "5 stay: too small" in panel and panel.index("nn.dense") < panel.index("nn.relu") and "≥" in panel
     assert browser.run("return document.querySelectorAll('.legend .key').length") == 5
-    browser.run("[...document.querySelectorAll('#panel a')].find((a) => a.textContent === 'nn.dense').click()")
+    browser.run("[...document.querySelectorAll('#panel button')].find((a) => a.textContent === 'nn.dense').click()")
     assert browser.run("return document.querySelector('.chosen').classList.contains('heat5')")
     assert "time" in browser.run("return document.getElementById('panel').innerText")
     assert browser.log() == []

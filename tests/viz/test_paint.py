@@ -51,7 +51,8 @@ def compiled() -> Profile:
     def step(operators: str, at: str) -> Step:
         return Step(operators, "Tensor[(1), float32]", at and f"build/convnet.relay:{at}", "", "float32", 1000, 0, 64)
 
-    steps = [step("transpose", ""), step("nn.conv2d > add > nn.relu", "15:8"), step("nn.max_pool2d", "17:8")]
+    fused = step("nn.conv2d > add > nn.relu", "15:8")._replace(others=("build/convnet.relay:16:16", "build/convnet.relay:16:8 %1"))
+    steps = [step("transpose", ""), fused, step("nn.max_pool2d", "17:8")]
     ends = np.array([[[0, 1000], [1000, 9000], [9000, 10000]]] * 3)
     return Profile(steps, ends, Peaks(1e9, 1e9, (1e9,) * len(SIZES)), 1)
 
@@ -68,6 +69,11 @@ def test_times_of_compiled_kernels(tmp_path: Path, form: str) -> None:
     assert ("kernel", "nn.conv2d > add > nn.relu") in conv.notes and any(name == "roofline" for name, _ in conv.notes)
     shown = boxes(graph)
     assert [(r.name, r.shape) for r in shown["nn.max_pool2d"].rows] == [("1 µs", "11.1 %")]
+    # the other calls of the kernel have its colour, and name the call that has its time
+    inside = [p.box for p in scene_of(Plans(graph)).boxes if p.box.title in ("nn.bias_add", "nn.relu") and p.box.heat]
+    assert [(b.title, b.rows[-1].name, b.rows[-1].style, b.heat) for b in inside] == [
+        ("nn.bias_add", "in nn.conv2d", "time", 5), ("nn.relu", "in nn.conv2d", "time", 5),
+    ]  # fmt: skip
     assert (shown["nn.max_pool2d"].heat, shown["nn.dense"].heat) == (2, 0)
     assert [style for style, _ in legend(graph, Plans(graph).sheets)] == ["heat5", "heat4", "heat3", "heat2", "heat1"]
     svg = as_svg(graph)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from relaylang.ir import IRModule
+from relaylang.viz import as_text
+from relaylang.viz.boxes import letters
 from relaylang.viz.graph import graph_of
 from relaylang.viz.repeats import fold_repeats
 from relaylang.viz.scene import Plans, Scene, scene_of
@@ -73,6 +75,19 @@ def assert_apart(scene: Scene) -> None:
                 mine = line.start.startswith(f"{key}/")
                 apart = right <= placed.x or left >= placed.x + placed.w or bottom <= placed.y or top >= placed.y + placed.h
                 assert apart or mine, (line, key)
+
+
+def test_texts_fit() -> None:
+    """Pictures are as wide as their texts, and boxes as wide as wide letters need."""
+    text = "def @a_function_with_a_long_name(%x: Tensor[(1, 3, 224, 224), float32]) { nn.relu(%x) }"
+    scene = scene_of(Plans(graph_of(checked(text))))
+    for label in scene.labels:
+        assert label.x + 6.0 * letters(label.text) < scene.width
+    assert letters("nnnn") == 4 and letters("MW名") > 4 and letters("ill.") < 3 and letters("e\u0301") == letters("e")
+    empty = scene_of(Plans(graph_of(IRModule({}))))
+    assert (empty.boxes, [label.text for label in empty.labels]) == ([], ["The program has no functions."])
+    assert empty.width > 200 and empty.height > 20
+    assert as_text(graph_of(IRModule({}))) == "The program has no functions.\n"
 
 
 PROGRAMS = {"skip": SKIP, "branches": BRANCHES, "long": chain(120)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.backends.cpu.dtypes import SIZES
+from relaylang.backends.cpu.origin import calls_of
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, Function, TensorType, post_order
@@ -27,7 +28,9 @@ def step_of(item: Instruction) -> Step:
     data = sum(_size(v) for v in _once([*(v for v in read if not _is_weight(v.slot)), *written]))
     if isinstance(item, (Run, Outside)):
         names, ty, span, dtype, macs = _function(item.function)
-        return Step(names, ty, *place_of(span), dtype, macs, weights, data)
+        place, line = place_of(span)
+        others = dict.fromkeys(place_of(call.span)[0] for call in calls_of(item.function) if call.span is not None)
+        return Step(names, ty, place, line, dtype, macs, weights, data, tuple(p for p in others if p != place))
     out = item.outputs[0]
     name = "weights into the kernel's layout" if isinstance(item, PackIn) else "copy"
     return Step(name, f"{out.dtype}{list(out.shape)}", "", "", out.dtype, 0, weights, data)
