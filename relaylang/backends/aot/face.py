@@ -61,6 +61,12 @@ def c_names(wanted: Iterable[str]) -> list[str]:
     return out
 
 
+def error_rows(prefix: str) -> list[str]:
+    """The rows of an enumeration of the errors."""
+    last = len(ERRORS)
+    return [f"  {prefix}_ERROR_{name} = {n}{',' * (n < last)}  // {text}" for n, (name, text) in enumerate(ERRORS.items(), 1)]
+
+
 @dataclass(frozen=True)
 class Face:
     """What a caller sees: the program's name in C, its inputs and outputs, its memory and its weights."""
@@ -80,6 +86,16 @@ class Face:
     def prefix(self) -> str:
         return self.name.upper()
 
+    @property
+    def begin(self) -> Sequence[str]:
+        """Lines of C behind the header's."""
+        return []
+
+    @property
+    def place(self) -> str:
+        """The attribute of constants that says where they lie."""
+        return ""
+
     def _struct(self, kind: str, fields: Sequence[Field], const: str) -> str:
         rows = [f"  {const}{CTYPES[f.leaf.dtype]}* {f.name};  // {f.type}" for f in fields] or ["  char none;"]
         return "\n".join([f"typedef struct {self.name}_{kind} {{", *rows, f"}} {self.name}_{kind};"])
@@ -94,7 +110,6 @@ class Face:
         """The header, which C and C++ include."""
         p = self.prefix
         none = "the file's own memory, for one run at a time" if self.static else "memory of malloc"
-        errors = [f"  {p}_ERROR_{name} = {n},  // {text}" for n, (name, text) in enumerate(ERRORS.items(), 1)]
         sizes = [f"#define {p}_WORKSPACE_SIZE {self.workspace}", f"#define {p}_WORKSPACE_ALIGN {ALIGN}"]
         if self.external:
             sizes.append(f"#define {p}_WEIGHTS_SIZE {self.weights + ALIGN}")
@@ -109,7 +124,7 @@ class Face:
         guard = f"{p}_H"
         return "\n".join([
             "// made by relaylang", f"#ifndef {guard}", f"#define {guard}", "#include <stddef.h>", "#include <stdint.h>",
-            "#ifdef __cplusplus", 'extern "C" {', "#endif", "", *sizes, "", "enum {", f"  {p}_OK = 0,", *errors, "};", "",
+            "#ifdef __cplusplus", 'extern "C" {', "#endif", "", *sizes, "", "enum {", f"  {p}_OK = 0,", *error_rows(p), "};", "",
             self._struct("inputs", self.inputs, "const "), "", self._struct("outputs", self.outputs, ""), "", *said,
             f"{self.signature};", "", *ends, "#ifdef __cplusplus", "}", "#endif", "#endif", "",
         ])  # fmt: skip

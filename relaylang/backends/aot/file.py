@@ -13,7 +13,8 @@ from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
 
 #: Warnings about C that people write.
-_QUIET = ("-Wsign-compare", "-Wunused-value", "-Wmissing-field-initializers", "-Wmissing-braces", "-Wparentheses")
+_QUIET = ("-Wpedantic", "-Woverlength-strings", "-Wsign-compare", "-Wunused-value", "-Wmissing-field-initializers", "-Wmissing-braces",
+          "-Wparentheses")
 _GCC = ("-Wmaybe-uninitialized", "-Wpsabi", "-Wstringop-overflow", "-Warray-bounds")
 FLAGS = "-O2 -fwrapv -fno-strict-aliasing -ffp-contract=off"
 
@@ -59,7 +60,7 @@ class AotEmitter(Emitter):
                   '#error "the constants of this C have the least byte first"', "#endif"]  # fmt: skip
         return [f"// {title}", f"// compile it with gcc or clang: cc {self.flags} -c {name}.c",
                 *(lacking if macros else []), *little, *ignored, *threads, f'#include "{name}.h"',
-                *([] if self.face.static else ["#include <stdlib.h>"])]  # fmt: skip
+                *([] if self.face.static else ["#include <stdlib.h>"]), *self.face.begin]  # fmt: skip
 
     def source(self, entry: CFunction, title: str, main: bool) -> str:
         """The C file."""
@@ -70,7 +71,7 @@ class AotEmitter(Emitter):
             parts.append(self.sequence(f"run_{number}", program.run))
         parts += [function.text for function in self.functions]
         if not face.external:
-            parts.append(array("r_weights", bytes(self.kernels.weights.content), ALIGN))
+            parts.append(array("r_weights", bytes(self.kernels.weights.content), ALIGN, face.place))
         parts.append(face.run(entry))
         if main:
             parts.append(face.main())

@@ -69,14 +69,14 @@ def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c
             offloaded = driver.compile_regions(mod, accelerator.options, waiting, entry, f"{prefix}_")
             mod, regions = offloaded.partitioned.module, offloaded.codes
             notes.append(offloaded.report.rstrip("\n"))
-            generators[accelerator.name] = Generator(partial(_npu, regions, f"{prefix}_ethos_u"))
+            generators[accelerator.name] = Generator(partial(_npu, regions, prefix))
         else:
             parts = partitioned(mod, waiting, entry, f"{prefix}_")
             mod, path = parts.module, accelerator.get("path", "")
             notes.append(parts.report())
-            generators[accelerator.name] = Generator(cmsis_nn.region_source)
+            generators[accelerator.name] = Generator(partial(cmsis_nn.region_source, prefix))
         waiting = {}
-    face = partial(MicroFace, static=True, external=False, devices=["ethos_u"] if regions else [])
+    face = partial(MicroFace, static=True, external=False, npu=bool(regions), fast=npu.fast_bytes(regions))
     made = generate(mod, host, waiting, entry, prefix, face, partial(host_library, host, path), generators=generators)
     operators = [(f"run_{number}", program.arena_bytes) for number, program in made.kernels.programs.items()]
     operators += [(op.region.symbol, op.code.workspace) for op, _ in made.outside]
@@ -91,8 +91,8 @@ def _portable(host: Target) -> Target:
     return Target(host.name, {key: value for key, value in host.options.items() if key not in _MACHINE})
 
 
-def _npu(regions: Mapping[str, RegionCode], handle: str, region: Region) -> Code:
-    return npu.region_source(region, regions[region.symbol], handle)
+def _npu(regions: Mapping[str, RegionCode], prefix: str, region: Region) -> Code:
+    return npu.region_source(region, regions[region.symbol], prefix)
 
 
 def _wrong(what: str, names: Sequence[str]) -> RelayError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from relaylang.backends.bare_metal.cmsis_layers import LEFT, Dense, LimitedPool, layer_of
-from relaylang.backends.bare_metal.rom import HEAD, stored
+from relaylang.backends.bare_metal.rom import head, stored
 from relaylang.ir import Call, Constant, Expr, Function, Var
 from relaylang.partition.composites import composite_nodes
 from relaylang.partition.fixed_point import Rescale
@@ -27,8 +27,12 @@ _ONE = (1 << 30, 1)
 
 @dataclass
 class _Writer:
-    """The parts of a region's C. `operands` are its inputs in C; `workspace` are the bytes of memory that it needs."""
+    """The parts of a region's C. `operands` are its inputs in C; `workspace` are the bytes of memory that it needs.
 
+    The program's names begin with `prefix`.
+    """
+
+    prefix: str
     operands: list[str]
     shapes: list[tuple[int, ...]]
     shape: tuple[int, ...]
@@ -39,7 +43,7 @@ class _Writer:
 
     def constant(self, name: str, values: np.ndarray) -> None:
         content = np.ascontiguousarray(values).tobytes()
-        self.constants.append(stored(name, content))
+        self.constants.append(stored(self.prefix, name, content))
         self.constant_bytes += len(content)
 
     def dims(self, name: str, *numbers: int) -> None:
@@ -166,8 +170,8 @@ def _workspace(layer: Conv, channels: int, kh: int, kw: int) -> int:
     return max(2 * channels * kh * kw, 4 * _BLOCK * kh * kw, whole)
 
 
-def region_source(region: Region) -> Code:
-    """The C of a region that consists of one composite's call."""
+def region_source(prefix: str, region: Region) -> Code:
+    """The C of a region that consists of one composite's call. The program's names begin with `prefix`."""
     composite = region.function.body
     assert isinstance(composite, Call) and isinstance(composite.op, Function)
     layer = layer_of(composite)
@@ -176,7 +180,7 @@ def region_source(region: Region) -> Code:
     data = [given[arg] for arg in first.args[: 2 if isinstance(layer, (Sum, Product)) else 1] if isinstance(arg, Var)]
     numbers = {id(param): n for n, param in enumerate(region.function.params)}
     shape = _shape(composite)
-    writer = _Writer([], [_shape(arg) for arg in data], shape)
+    writer = _Writer(prefix, [], [_shape(arg) for arg in data], shape)
     for n, arg in enumerate(data):
         if isinstance(arg, Constant):
             writer.constant(f"side{n}", np.broadcast_to(arg.data, shape))
@@ -200,7 +204,7 @@ def region_source(region: Region) -> Code:
     source = "\n".join([
         f"// {region.symbol}, made by relaylang", f"#ifndef {SINGLE_ROUNDING}",
         f'#error "compile CMSIS-NN and this file with -D{SINGLE_ROUNDING}: Relay rounds once"', "#endif", "#include <stdint.h>",
-        f'#include "{HEADER}"', HEAD, "", *writer.constants, "", f"{signature};", f"{signature} {{",
+        f'#include "{HEADER}"', head(prefix), "", *writer.constants, "", f"{signature};", f"{signature} {{",
         *(f"  {line}" for line in writer.lines), "}", "",
     ])  # fmt: skip
     return Code(source=source, workspace=writer.workspace, constant_bytes=writer.constant_bytes)

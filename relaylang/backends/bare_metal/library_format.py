@@ -91,6 +91,7 @@ def _metadata(program: MicroProgram) -> dict[str, Any]:
     main = {
         "device": _CPU,
         "workspace_size_bytes": program.workspace,
+        **({"fast_memory_size_bytes": program.fast_bytes} if program.fast_bytes else {}),
         "constants_size_bytes": program.constant_bytes,
         "io_size_bytes": sum(t["size"] for t in [*inputs.values(), *outputs.values()]),
         "inputs": inputs,

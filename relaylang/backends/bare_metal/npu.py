@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from relaylang.backends.bare_metal.rom import ALIGN, HEAD, stored
+from collections.abc import Mapping
+
+from relaylang.backends.bare_metal.rom import ALIGN, head, stored
 from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.runtime.external import Code, Region
 
@@ -10,21 +12,36 @@ from relaylang.runtime.external import Code, Region
 DRIVER = "ethosu_driver.h"
 
 
-def region_source(region: Region, code: RegionCode, handle: str) -> Code:
-    """The C of a region. `handle` is the variable with the driver."""
+def handle(prefix: str) -> str:
+    """The variable with the driver."""
+    return f"{prefix}_ethos_u"
+
+
+def fast_memory(prefix: str) -> str:
+    """The array that is the NPU's own memory, which regions use one after the other."""
+    return f"{prefix}_fast"
+
+
+def fast_bytes(regions: Mapping[str, RegionCode]) -> int:
+    """The bytes of the NPU's own memory: 0 where the memory mode has none."""
+    return max((code.details["driver"]["scratch_fast"]["bytes"] for code in regions.values()), default=0)
+
+
+def region_source(region: Region, code: RegionCode, prefix: str) -> Code:
+    """The C of a region of the program whose names begin with `prefix`."""
     driver = code.details["driver"]
     scratch, fast = driver["scratch"], driver["scratch_fast"]
     # Memory regions of the command stream by number, each with its address and bytes.
     bases: dict[int, tuple[str, int]] = {driver["weights_region"]: ("weights", len(code.weights))}
-    workspace = 0
-    for memory in (scratch, fast):
-        if memory["bytes"]:
-            bases[memory["region"]] = (f"(char*)workspace + {workspace}", memory["bytes"])
-            workspace += -(-memory["bytes"] // ALIGN) * ALIGN
+    if scratch["bytes"]:
+        bases[scratch["region"]] = ("(char*)workspace", scratch["bytes"])
+    if fast["bytes"]:
+        bases[fast["region"]] = (fast_memory(prefix), fast["bytes"])
     places = [bases.get(n, ("0", 0)) for n in range(max(bases) + 1)]
     inputs = [f"in{n}" for n in range(len(code.inputs))]
     outputs = [f"out{n}" for n in range(len(code.outputs))]
-    params = [*(f"const void* {name}" for name in inputs), *(f"void* {name}" for name in outputs), "void* workspace"]
+    params = [*(f"const void* {name}" for name in inputs), *(f"void* {name}" for name in outputs)]
+    params += ["void* workspace"] if scratch["bytes"] else []
     signature = f"int32_t {region.symbol}({', '.join(params)})"
 
     def address(place: dict[str, int]) -> str:
@@ -34,16 +51,18 @@ def region_source(region: Region, code: RegionCode, handle: str) -> Code:
         f"  uint64_t base[] = {{{', '.join(f'(uintptr_t)({at})' for at, _ in places)}}};",
         f"  const size_t sizes[] = {{{', '.join(str(size) for _, size in places)}}};",
         *(f"  memcpy({address(at)}, {name}, {at['bytes']});" for name, at in zip(inputs, driver["inputs"])),
-        f"  if (ethosu_invoke({handle}, commands, {len(code.command_stream)}, base, sizes, {len(places)})) return 1;",
+        f"  if (ethosu_invoke({handle(prefix)}, commands, {len(code.command_stream)}, base, sizes, {len(places)})) return 1;",
         *(f"  memcpy({name}, {address(at)}, {at['bytes']});" for name, at in zip(outputs, driver["outputs"])),
         "  return 0;",
     ]
     source = "\n".join([
         f"// {region.symbol}, made by relaylang", "#include <stddef.h>", "#include <stdint.h>", "#include <string.h>",
-        f'#include "{DRIVER}"', HEAD, "", stored("commands", code.command_stream), "", stored("weights", code.weights), "",
-        f"extern void* {handle};", f"{signature};", f"{signature} {{", *body, "}", "",
+        f'#include "{DRIVER}"', head(prefix), "", stored(prefix, "commands", code.command_stream), "",
+        stored(prefix, "weights", code.weights), "", f"extern void* {handle(prefix)};",
+        *([f"extern char {fast_memory(prefix)}[];"] if fast["bytes"] else []), f"{signature};", f"{signature} {{", *body, "}", "",
     ])  # fmt: skip
+    workspace = -(-scratch["bytes"] // ALIGN) * ALIGN
     return Code(source=source, workspace=workspace, constant_bytes=len(code.command_stream) + len(code.weights))
 
 
-__all__ = ["DRIVER", "region_source"]
+__all__ = ["DRIVER", "fast_bytes", "fast_memory", "handle", "region_source"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from relaylang.backends.bare_metal.host import calls_cmsis_nn, check_rounding
 from relaylang.backends.bare_metal.library_format import save
-from relaylang.backends.bare_metal.npu import DRIVER
+from relaylang.backends.bare_metal.npu import DRIVER, fast_bytes
 from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.aot import AotProgram, checked_place
@@ -52,9 +52,15 @@ class MicroProgram(AotProgram):
         if regions:
             self.executor = SIMULATORS[0]
 
+    @property
+    def fast_bytes(self) -> int:
+        """The bytes of the NPU's own memory."""
+        return fast_bytes(self.regions)
+
     def report(self) -> str:
         """The memory that the program needs, and the report of its accelerators."""
-        return "\n".join([*([self.notes.rstrip("\n")] if self.notes else []), super().report()])
+        fast = f", the NPU's own memory: {self.fast_bytes} bytes" if self.fast_bytes else ""
+        return "\n".join([*([self.notes.rstrip("\n")] if self.notes else []), super().report() + fast])
 
     @property
     def input_tensors(self) -> dict[str, TensorSpec]:
@@ -83,23 +89,29 @@ class MicroProgram(AotProgram):
         return f"{self.name}_run((void*)inputs, (void*)outputs{', 0' if self.regions else ''})"
 
     def _opened(self, text: str) -> Any:
-        library = self._linked(text)
+        stand_in = f"extern {_POINTER};\n#define ethosu_invoke relay_npu"
+        included = {f'#include "{DRIVER}"': stand_in, f'#include "{self.name}.h"': self.header}
+
+        def alone(content: bytes) -> bytes:
+            for line, found in included.items():
+                content = content.replace(line.encode(), found.encode())
+            return content
+
+        given = {name: alone(content) if name.endswith(".c") else content for name, content in self._externals.items()}
+        if self.regions:
+            text = f'{text}#include <stddef.h>\n__attribute__((visibility("default"))) {_POINTER};\n'
+        library = open_library(self._compiled(text, given))
+        if self.regions:
+            self._answered(library)
         if calls_cmsis_nn(self._externals):
             check_rounding(library)
         return library
 
-    def _linked(self, text: str) -> Any:
-        if not self.regions:
-            return super()._opened(text)
-        stand_in = f"extern {_POINTER};\n#define ethosu_invoke relay_npu".encode()
-        given = {name: content.replace(f'#include "{DRIVER}"'.encode(), stand_in) if name.endswith(".c") else content
-                 for name, content in self._externals.items()}  # fmt: skip
-        text = f'{text}#include <stddef.h>\n__attribute__((visibility("default"))) {_POINTER};\n'
-        library = open_library(self._compiled(text, given))
+    def _answered(self, library: Any) -> None:
+        """Set what answers the calls of the driver in a library."""
         self._invoke = _INVOKE(self._answer)
         address = ctypes.cast(self._invoke, ctypes.c_void_p).value
         ctypes.c_void_p.from_address(address_in(library, "relay_npu")).value = address
-        return library
 
     def _answer(self, driver: Any, commands: int, size: int, bases: Any, sizes: Any, count: int) -> int:
         """What the NPU does: the region of these commands, computed by the simulator in the program's own memory."""

@@ -24,7 +24,7 @@ BOARD = ROOT / "examples" / "bare_metal"
 ARM = ("arm-none-eabi-gcc", "-mcpu=cortex-m55", "-mfloat-abi=hard", "--specs=rdimon.specs", "-T", str(BOARD / "an547.ld"),
        str(BOARD / "startup.c"))  # fmt: skip
 QEMU = ("qemu-system-arm", "-M", "mps3-an547", "-nographic", "-semihosting", "-kernel")
-HOST = ("cc", "-Wall", "-Wextra", "-Werror")
+HOST = ("cc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 _HEADER = """#include <stddef.h>
 #include <stdint.h>
 struct ethosu_driver;

@@ -1,0 +1,93 @@
+"""The memories of a program: sections for a linker script, sizes in metadata.json and in the header, warnings of compilers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from relaylang.backends.bare_metal import compile_bare_metal
+from relaylang.backends.bare_metal.program import MicroProgram
+from relaylang.runtime.artifact import read_tar
+from tests.backends.bare_metal.firmware import HOST
+from tests.backends.bare_metal.test_applications import bars, module
+from tests.shared import few
+
+FLAGS = (*HOST[1:], "-fwrapv", "-fno-strict-aliasing")
+#: Names that the header has for itself, or in both kinds of letters.
+NAMES = """def @main(%output: Tensor[(3), int8], %workspace: Tensor[(5), int8], %a: Tensor[(7), int8], %A: Tensor[(9), int8]) {
+  (sum(%output), sum(%workspace), sum(%a), sum(%A))
+}
+"""
+
+
+def unpacked(program: MicroProgram, folder: Path) -> dict[str, bytes]:
+    program.save(folder / "net.tar")
+    files = read_tar((folder / "net.tar").read_bytes())
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    (folder / "ethosu_driver.h").write_text(
+        "struct ethosu_driver;\nint ethosu_invoke(struct ethosu_driver*, const void*, int, uint64_t*, const size_t*, int);\n"
+    )
+    return files
+
+
+def compiled(folder: Path, *flags: str, compiler: str = "cc") -> bytes:
+    """The object files of an archive's C."""
+    sources = sorted((folder / "codegen/host/src").glob("*.c"))
+    command = [compiler, *FLAGS, *flags, "-I.", "-Icodegen/host/include", "-c", *map(str, sources)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return b"".join((folder / f"{source.stem}.o").read_bytes() for source in sources)
+
+
+@pytest.mark.parametrize(("accelerator", "fast"), [("ethos-u55-256", False), ("ethos-u65-512", True)])
+def test_the_memories_of_an_npu_have_sections_and_sizes(accelerator: str, fast: bool, tmp_path: Path) -> None:
+    pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
+    program = compile_bare_metal(bars(), f"ethos-u -accelerator={accelerator}, c")
+    assert (program.fast_bytes > 0) == fast and ("the NPU's own memory: " in program.report()) == fast
+    files = unpacked(program, tmp_path)
+    (main,) = json.loads(files["metadata.json"])["modules"]["default"]["memory"]["functions"]["main"]
+    header, source = (files[name].decode() for name in ("codegen/host/include/tvmgen_default.h", "codegen/host/src/default_lib0.c"))
+    arrays = {name: int(size) for name, size in re.findall(r"^(?:static )?char (\w+)\[(\d+)\]", source, re.M)}
+    sizes = {name: int(size) for name, size in re.findall(r"#define TVMGEN_DEFAULT_(WORKSPACE|FAST)_SIZE (\d+)", header)}
+    assert arrays["r_workspace"] == sizes["WORKSPACE"] == main["workspace_size_bytes"]
+    (used,) = (code.details["driver"]["scratch_fast"]["bytes"] for code in program.regions.values())
+    assert [arrays.get("tvmgen_default_fast", 0), sizes.get("FAST", 0), main.get("fast_memory_size_bytes", 0)] == [used] * 3
+    default = {".rodata.tvm", ".bss.noinit.tvm", *([".bss.NoInit.ethos_u_cache"] if fast else [])}
+    found = compiled(tmp_path)
+    assert all(name.encode() in found for name in default)
+    others = {"CONSTANTS": "flash", "WORKSPACE": "ethosu_scratch", **({"FAST": ".sram"} if fast else {})}
+    found = compiled(tmp_path, *(f'-DTVMGEN_DEFAULT_{memory}_SECTION="{name}"' for memory, name in others.items()))
+    assert all(name.encode() in found for name in others.values())
+    assert not any(name.encode() in found for name in default)
+
+
+@pytest.mark.parametrize("compiler", few(["cc", "clang"], "clang"))
+def test_compilers_have_no_warnings(compiler: str, tmp_path: Path) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not here")
+    unpacked(compile_bare_metal(bars(), "c"), tmp_path)
+    compiled(tmp_path, "-O2", compiler=compiler)
+
+
+@pytest.mark.parametrize("standard", few(["c++98", "c++20"], "c++98"))
+def test_cpp_includes_the_header(standard: str, tmp_path: Path) -> None:
+    unpacked(compile_bare_metal(bars(), "c"), tmp_path)
+    (tmp_path / "main.cpp").write_text('#include "tvmgen_default.h"\nint main() { return tvmgen_default_run(0, 0); }\n')
+    command = ["c++", f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Icodegen/host/include", "main.cpp"]
+    compiled(tmp_path)
+    done = subprocess.run([*command, "default_lib0.o", "-lm", "-o", "app"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_sizes_of_tensors_have_names_of_their_own() -> None:
+    program = compile_bare_metal(module(NAMES), "c")
+    sizes = re.findall(r"#define TVMGEN_DEFAULT_(\w+)_SIZE (\d+)", program.header)
+    assert dict(sizes[:4]) == {"OUTPUT": "3", "WORKSPACE_2": "5", "A": "7", "A_2": "9"}
+    assert len(dict(sizes)) == len(sizes) == 9
