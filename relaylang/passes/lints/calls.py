@@ -149,7 +149,8 @@ def cancelling_calls(view: View) -> Iterator[Diagnostic]:
 def repeated_calls(view: View) -> Iterator[Diagnostic]:
     """R1009: calls that are written twice with the same operands, where one of them would do.
 
-    Branches and functions are looked at apart. Of repeated calls on repeated operands, only the last ones count.
+    Branches and functions are looked at apart. Of repeated calls on repeated operands, only the last ones count. Calls on
+    constants alone do not count: they are folded.
     """
     keys = Keys()
     seen: set[int] = set()
@@ -172,7 +173,9 @@ def repeated_calls(view: View) -> Iterator[Diagnostic]:
                 inside[id(child)] += id(node) in again
         for node in order:
             known = again.get(id(node))
-            if known is None or not isinstance(node, Call) or not node.args or not view.has(node) or not view.has(known):
+            if known is None or not isinstance(node, Call) or not view.has(node) or not view.has(known):
+                continue
+            if all(isinstance(arg, Constant) for arg in node.args):
                 continue
             if uses[id(node)] != inside[id(node)]:
                 yield finding("R1009", f"{name_of(node)} is computed twice", node.span, "the same operands and attributes",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, Fix
-from relaylang.ir import Call, Constant, TensorType, Var
+from relaylang.ir import Call, Constant, Function, TensorType, Var, children
+from relaylang.ir.types import type_children
 from relaylang.passes.lints.calls import name_of
 from relaylang.passes.lints.view import View, finding
 
@@ -25,15 +26,38 @@ _MOST_NUMBERS = 4096
 
 
 def wide_constants(view: View) -> Iterator[Diagnostic]:
-    """R1010: float64 constants in a program whose tensors are float32."""
-    floats = {v.checked_type.dtype for v in view.nodes if isinstance(v, Var) and isinstance(v.checked_type, TensorType)}
+    """R1010: float64 constants in a program whose tensors are float32. Those that only casts to float32 take have a repair."""
+    floats = _element_types(view)
     if "float32" not in floats or "float64" in floats:
         return
+    narrowed: dict[int, bool] = {}
+    for node in view.nodes:
+        ty = node.checked_type
+        narrows = name_of(node) == "cast" and isinstance(ty, TensorType) and ty.dtype == "float32"
+        for child in children(node):
+            narrowed[id(child)] = narrows and narrowed.get(id(child), True)
     for node in view.nodes:
         if isinstance(node, Constant) and node.dtype == "float64" and node.span is not None:
             short = node.span.text.removesuffix("f64")
-            fix = Fix(node.span, f"{short}f", "write a float32 number") if short != node.span.text else None
+            fits = short != node.span.text and narrowed.get(id(node), False)
+            fix = Fix(node.span, f"{short}f", "write a float32 number") if fits else None
             yield finding("R1010", "a float64 constant in a float32 program", node.span, "the tensors are float32", fix=fix)
+
+
+def _element_types(view: View) -> set[str]:
+    """The element types of variables and functions, and of what these hold."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    stack = [node.checked_type for node in view.nodes if isinstance(node, (Var, Function))]
+    while stack:
+        ty = stack.pop()
+        if ty is None or id(ty) in seen:
+            continue
+        seen.add(id(ty))
+        if isinstance(ty, TensorType):
+            found.add(ty.dtype)
+        stack.extend(type_children(ty))
+    return found
 
 
 def overflows(view: View) -> Iterator[Diagnostic]:

@@ -97,6 +97,7 @@ FOUND = {
     "float64": (
         main('multiply(%x, cast(2f64, dtype="float32"))'), [("R1010", "2f64")], main("multiply(%x, 2f)"),
     ),
+    "float64 beside a cast": (main('(%x, cast(nn.relu(2f64), dtype="float32"))'), [("R1010", "2f64")], None),
     "overflow": (main("add(%n, multiply(100000, 100000))", "%n: int32"), [("R1011", "multiply(100000, 100000)")], None),
     "narrow": (main('cast(300, dtype="int8")', ""), [("R1011", 'cast(300, dtype="int8")')], None),
 }  # fmt: skip
@@ -120,6 +121,9 @@ CLEAN = {
     "another reshape": main("reshape(reshape(%x, newshape=[6]), newshape=[3, 2])"),
     "an unknown extent": main("reshape(%x, newshape=[-1, 3])", "%x: Tensor[(?, 3), float32]"),
     "a float64 program": main("multiply(%x, 2f64)", "%x: Tensor[(2), float64]"),
+    "weights of one fill": main("add(full(2f, shape=[2, 3]), multiply(%x, full(2f, shape=[2, 3])))", "%x: Tensor[(2, 3), float32]"),
+    "a float64 result": main("(%x, nn.relu(2f64))"),
+    "a float64 field": "type P { P(float64), }\n" + main("match (P(2f64)) { P(%d) => (%x, %d) }"),
     "what fits": main("multiply(100, 100)", ""),
     "all clauses": "type C { R, G }\n" + main("match ((%c, %d)) { (R, _) => 1, (_, R) => 2, _ => 3 }", "%c: C, %d: C"),
 }  # fmt: skip
