@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relaylang.backends.ethosu import vela_process
 from relaylang.backends.ethosu.tools import load
 from relaylang.diagnostics import RelayError, did_you_mean, error
 
@@ -173,11 +174,14 @@ def _inherited(parser: configparser.ConfigParser, mode: str, key: str) -> str | 
 
 
 class CompileError(Exception):
-    """The compiler refused a graph; the message is its own."""
+    """The compiler refused a graph, with a message of its own, or crashed."""
 
 
 def compile_model(model: bytes, how: Settings, kind: str = "TOSA") -> Compiled:
-    """Compile a file in memory: `kind` is TOSA or TFLITE. Raises `CompileError` with Vela's words where it refuses."""
+    """Compile a file in memory: `kind` is TOSA or TFLITE. Raises `CompileError` with Vela's words where it refuses.
+
+    Vela's native part runs in a process of its own, whose crash is a refusal, too.
+    """
     regor = load("ethosu.regor", "compiling for the Ethos-U")
     architecture, macs, cores = ACCELERATORS[how.accelerator]
     config = (
@@ -191,61 +195,40 @@ def compile_model(model: bytes, how: Settings, kind: str = "TOSA") -> Compiled:
         f"\n[scheduler]\noptimize={how.optimise}\n{limit}{without}cpu_tensor_alignment=16\n"
     )
     try:
-        made = regor.compile(architecture, model, kind, config, options=options)
-    except (RuntimeError, ValueError) as problem:
-        raise CompileError(" ".join(str(problem).split())) from None
+        made = vela_process.compiled(Path(str(regor.__file__)).parents[1], architecture, model, kind, config, options)
+    except vela_process.Failure as problem:
+        raise CompileError(str(problem)) from None
     return _compiled(made)
 
 
-def _compiled(model: Any) -> Compiled:
-    report = model.perf_report
-    memories = []
-    for memory in report.memories.values():
-        if memory.memoryName.lower() not in _INTERNAL:
-            traffic = {a.accessType: (a.bytesRead, a.bytesWritten) for a in memory.accesses.values()}
-            memories.append(Memory(memory.memoryName, memory.peakUsage, memory.totalAccessCycles, traffic))
-    return Compiled(
-        command_stream=bytes(model.command_stream),
-        weights=bytes(model.read_only.data),
-        weights_region=model.read_only.region,
-        scratch_size=model.scratch.size,
-        scratch_region=model.scratch.region,
-        scratch_fast_size=model.scratch_fast.size,
-        scratch_fast_region=model.scratch_fast.region,
-        inputs=tuple(_tensor(t) for t in model.inputs),
-        outputs=tuple(_tensor(t) for t in model.outputs),
-        total_cycles=report.totalCycles,
-        npu_cycles=report.npuCycles,
-        macs=report.macCount,
-        operations=report.npuOps,
-        original_weights=report.originalWeights,
-        encoded_weights=report.encodedWeights,
-        memories=tuple(memories),
-        layers=tuple(_layers(model.opt_database)),
-        places=tuple(_places(model.opt_database)),
-    )
+def _compiled(made: dict[str, Any]) -> Compiled:
+    memories, tables = made.pop("memories"), made.pop("tables")
+    lists: dict[str, Any] = {
+        "inputs": tuple([Tensor(tuple(shape), *rest) for shape, *rest in made.pop("inputs")]),
+        "outputs": tuple([Tensor(tuple(shape), *rest) for shape, *rest in made.pop("outputs")]),
+        "memories": tuple([Memory(*memory) for memory in memories if memory[0].lower() not in _INTERNAL]),
+        "layers": tuple(_layers(tables)),
+        "places": tuple(_places(tables)),
+    }
+    return Compiled(**made, **lists)
 
 
-def _tensor(tensor: Any) -> Tensor:
-    return Tensor(tuple(tensor.shape), tensor.element_size, tensor.region, tensor.address, tensor.size)
-
-
-def _rows(database: Any, table: str) -> list[dict[str, str]]:
+def _rows(tables: Mapping[str, Any], table: str) -> list[dict[str, str]]:
     """A table of the compiler's database."""
-    found = database.tables.get(table)
-    return [] if found is None else [dict(zip(found.header, row)) for row in found.data]
+    header, rows = tables[table]
+    return [dict(zip(header, row)) for row in rows]
 
 
-def _layers(database: Any) -> list[Layer]:
+def _layers(tables: Mapping[str, Any]) -> list[Layer]:
     return [
-        Layer(row["name"], row["operator"], int(row["op_cycles"]), int(row["mac_count"])) for row in _rows(database, "perf")
+        Layer(row["name"], row["operator"], int(row["op_cycles"]), int(row["mac_count"])) for row in _rows(tables, "perf")
     ]
 
 
-def _places(database: Any) -> list[Place]:
-    layers = {row["id"]: row for row in _rows(database, "perf")}
+def _places(tables: Mapping[str, Any]) -> list[Place]:
+    layers = {row["id"]: row for row in _rows(tables, "perf")}
     return [
         Place(HEADER + int(row["offset"]), layers[row["scheduled_id"]]["name"], int(layers[row["scheduled_id"]]["op_cycles"]))
-        for row in _rows(database, "queue")
+        for row in _rows(tables, "queue")
         if row["scheduled_id"] in layers
     ]

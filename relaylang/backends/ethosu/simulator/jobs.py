@@ -78,8 +78,7 @@ class Jobs:
         depth = state["BLOCKDEP"] if self._before else 0
         if depth > most:
             raise state.fault(f"has the BLOCKDEP {depth}, and the accelerator holds back {most} blocks")
-        lost = lost_tables(state) if depth and self._reads_table else ()
-        if len(lost):
+        if depth and self._reads_table and (lost := lost_tables(state)).size:
             return 0, INTERNAL, int(lost[0])
         jobs = list(islice(_reading(state), depth)) if depth else []
         for total in range(depth):
