@@ -274,11 +274,13 @@ class Writer:
             if operator.op == "RESHAPE" and readers[operator.outputs[0]] > 1:
                 x = graph.tensors[operator.inputs[0]]
                 maker = self._maker(x, "RESHAPE")
-                if maker is not None and maker.op == "RESCALE":
+                if maker is not None and maker.op == "RESCALE" and x.dtype in ("int8", "int16"):
                     graph.layer = x.name.partition("/")[0]
                     operator = replace(operator, inputs=(self.held(x).name, *operator.inputs[1:]))
                     graph.makers[operator.outputs[0]] = operator
             graph.operators.append(operator)
+        # Pools share constants with operators behind them.
+        graph.operators.sort(key=lambda operator: not operator.op.startswith("CONST"))
 
     def _is_one(self, rescale: Operator) -> bool:
         """Whether a rescale cuts int32 numbers to narrower ones and leaves their scale."""
