@@ -24,6 +24,8 @@ def transfer(state: State, memory: Memory) -> None:
     if all(chosen.values()):
         raise state.fault("chooses the rows of both ends, which the accelerator cannot")
     indices = _indices(state, memory, rows) if any(chosen.values()) else None
+    if indices is not None and chosen["DST"]:
+        _check_distinct(state, indices)
     source, target = (_addresses(state, memory, end, rows, size, indices if chosen[end] else None) for end in ("SRC", "DST"))
     memory.copy(source, target)
 
@@ -52,6 +54,14 @@ def _indices(state: State, memory: Memory, rows: tuple[int, int]) -> np.ndarray:
         bad = found.min() if found.min() < 0 else found.max()
         raise state.fault(f"chooses the row {bad} of {most + 1}")
     return found
+
+
+def _check_distinct(state: State, indices: np.ndarray) -> None:
+    """Rows that are written differ: which of two comes last is not documented."""
+    ordered = np.sort(indices, axis=1)
+    again = ordered[:, 1:][ordered[:, 1:] == ordered[:, :-1]]
+    if again.size:
+        raise state.fault(f"writes the row {again[0]} twice: the indices of replaced entries must differ")
 
 
 def _addresses(state: State, memory: Memory, end: str, rows: tuple[int, int], size: int,

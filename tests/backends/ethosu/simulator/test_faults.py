@@ -18,6 +18,7 @@ from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.backends.ethosu.listing import listing
 from relaylang.backends.ethosu.simulator.jobs import early_reads
 from relaylang.backends.ethosu.stream import read_stream, with_params
+from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
 from relaylang.syntax import fromtext, parse
 from tests.backends.ethosu.networks import random_input, random_network
@@ -186,6 +187,25 @@ def test_blocks_behind_a_transposition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "early_reads", lambda stream: {})
     with pytest.raises(RelayError, match=r"R0616.*OP_POOL, may use byte 0x38 of region 2 before"):
         simulated()
+
+
+@pytest.mark.parametrize(("executor", "says"), [
+    ("ethosu-sim", r"R0616.*OP_DMA_START, writes the row 4 twice: the indices of replaced entries must differ"),
+    ("tosa", r"R0613.*TOSA_UNPREDICTABLE"),
+])  # fmt: skip
+def test_indices_of_replaced_entries_that_repeat(executor: str, says: str) -> None:
+    """The interpreter's last one wins. On the accelerator, which one does is not documented."""
+    params = "%x: Tensor[(9, 5, 6), int8], %i: Tensor[(1, 3), int32], %y: Tensor[(3, 5, 6), int8]"
+    mod = fromtext(f'def @main({params}) {{ scatter_nd(%x, %i, %y, mode="update") }}', "net.relay")
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-128, 128, (extent, 5, 6)).astype("int8") for extent in (9, 3))
+    artifact = ethosu.compile(mod, {"accelerator": "ethos-u85-256"})
+    artifact.executor = executor
+    once, twice = np.array([[4, 0, 8]], "int32"), np.array([[4, 0, 4]], "int32")
+    np.testing.assert_array_equal(artifact.run(x, once, y), evaluate(mod, x, once, y))
+    np.testing.assert_array_equal(evaluate(mod, x, twice, y)[4], y[2])
+    with pytest.raises(RelayError, match=says):
+        artifact.run(x, twice, y)
 
 
 @pytest.mark.parametrize("seed", few(range(20), 0))
