@@ -204,8 +204,21 @@ class Analysis:
         elif symbol.kind == "variable" and symbol.uses:
             ty = self.type_at(symbol.uses[0].start, (Var,))
         if ty is None and self.before is not None:
-            ty = self.before.known_type(symbol.kind, symbol.name)
+            ty = self.before.known_type(symbol.kind, symbol.name, self._function_of(symbol))
         return ty
+
+    def _function_of(self, symbol: Symbol) -> str:
+        """The name of the function that binds a variable; "" for other names."""
+        if symbol.kind not in ("variable", "parameter"):
+            return ""
+        places = symbol.places()
+        found = bisect_right(self._functions, (places[0].start,)) - 1 if places else -1
+        return self._functions[found][1] if found >= 0 else ""
+
+    @cached_property
+    def _functions(self) -> list[tuple[int, str]]:
+        """Where each function begins, with its name."""
+        return sorted((symbol.begin, symbol.name) for symbol in self.table.globals.values() if symbol.definition is not None)
 
     def bound_type(self, start: int, value_start: int) -> Type | None:
         """The type of the variable that is bound at an offset, and whose value begins at another (-1: nowhere)."""
@@ -213,15 +226,15 @@ class Analysis:
         return self.type_at(value_start) if ty is None and value_start >= 0 else ty
 
     @cached_property
-    def _by_name(self) -> dict[tuple[str, str], list[Symbol]]:
-        out: dict[tuple[str, str], list[Symbol]] = {}
+    def _by_name(self) -> dict[tuple[str, str, str], list[Symbol]]:
+        out: dict[tuple[str, str, str], list[Symbol]] = {}
         for symbol in self.table.symbols:
-            out.setdefault((symbol.kind, symbol.name), []).append(symbol)
+            out.setdefault((symbol.kind, symbol.name, self._function_of(symbol)), []).append(symbol)
         return out
 
-    def known_type(self, kind: str, name: str) -> Type | None:
-        """The type of the last name of that kind whose type is known, for versions that cannot be read."""
-        found = (self.type_of(symbol) for symbol in reversed(self._by_name.get((kind, name), [])))
+    def known_type(self, kind: str, name: str, function: str) -> Type | None:
+        """The type of the last name of that kind in a function, for versions that cannot be read. None if it is not known."""
+        found = (self.type_of(symbol) for symbol in reversed(self._by_name.get((kind, name, function), [])))
         return next((ty for ty in found if ty is not None), None)
 
 

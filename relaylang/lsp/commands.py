@@ -94,9 +94,8 @@ async def execute(command: str, name: str, text: str, path: str) -> tuple[bool, 
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-    shown = said.decode(errors="replace").rstrip()
-    if not process.returncode and command == "relay.compile":
-        shown = f"{output(name, path)}\n{shown}"
+    # messages name the text's file, which the command does not read
+    shown = said.decode(errors="replace").rstrip().replace("<stdin>:", f"{os.path.basename(path) or '<stdin>'}:")
     return not process.returncode, shown
 
 

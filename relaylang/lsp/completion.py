@@ -20,6 +20,7 @@ from relaylang.syntax.literals import string
 from relaylang.syntax.symbols import Symbol
 
 _BEGINS = re.compile(r"^[ \t]*(?:def|type|data|extern)\b", re.M)
+_FUNCTION = re.compile(rf"[ \t]*def[ \t]+({patterns()['GLOBAL']})")
 #: The first statement of a body, in a line of its own.
 _BODY = re.compile(r"\{[ \t]*\n(?=([ \t]+)\S)")
 #: How many characters in front of the cursor are always read.
@@ -67,6 +68,8 @@ class TextNames(Mapping[str, "Type | None"]):
         self._part = part
         self._versions = [version for version in (known, known.before) if version is not None and version.reading is not None]
         self._library = standard.imported(text)
+        function = _FUNCTION.match(part.text)
+        self._function = function[1] if function is not None else ""
         self._earlier = {string(name[1:]) if name[1] == '"' else name[1:]: name for name in part.earlier}
 
     def __len__(self) -> int:
@@ -111,7 +114,7 @@ class TextNames(Mapping[str, "Type | None"]):
         ty = self._type(symbol.name, self._part.place(symbol.definition.start), value)
         if ty is not None:
             return ty
-        found = (version.known_type(symbol.kind, symbol.name) for version in self._versions if version.good)
+        found = (version.known_type(symbol.kind, symbol.name, self._function) for version in self._versions if version.good)
         return next((ty for ty in found if ty is not None), None)
 
     def _type(self, name: str, start: int, value: int) -> Type | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
@@ -28,6 +28,7 @@ from relaylang.ops.domains import ELEMENT_TYPES, offered
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import AttrField, Op
+from relaylang.repl.calls import Bracket
 from relaylang.repl.completion.fitting import Fitting, argument_type
 from relaylang.repl.completion.names import Names
 from relaylang.repl.completion.place import Cursor
@@ -197,7 +198,7 @@ class _Place:
 
     def _patterns(self, level: int, matched: tuple[int, int]) -> Iterator[Offer]:
         """The constructors of the matched type that no clause takes whole; inside a pattern, those of its part's type."""
-        ty = self._part(level, argument_type(self.cursor.code[slice(*matched)], self._variables()))
+        ty = self._part(self.cursor.brackets[:level], argument_type(self.cursor.code[slice(*matched)], self._variables()))
         if level:
             yield from map(_constructor, self._of(ty))
         else:
@@ -214,9 +215,9 @@ class _Place:
         alike = [found for found in types if any(c.name_hint in names for c in found)]
         return [c for found in alike[:1] or types for c in found]
 
-    def _part(self, level: int, ty: Type | None) -> Type | None:
-        """The type at the cursor in a pattern, inside this many brackets of constructors and tuples. `ty` is the whole's."""
-        for bracket in reversed(self.cursor.brackets[:level]):
+    def _part(self, brackets: Sequence[Bracket], ty: Type | None) -> Type | None:
+        """The type of a part of a pattern, inside brackets of constructors and tuples. `ty` is the whole's."""
+        for bracket in reversed(brackets):
             name = self.cursor.code[bracket.at - 1]
             fields = self._fields_of(name.text, ty) if name.kind == "name" else ty.fields if isinstance(ty, TupleType) else ()
             ty = fields[len(bracket.commas)] if len(bracket.commas) < len(fields) else None
@@ -244,19 +245,35 @@ class _Place:
         """The variables that hold here, the last one first: the nearest that the word begins, and those of the statement."""
         bound = self.cursor.table.visible(len(self.cursor.text)).values()
         word_at = len(self.cursor.text) - len(self.cursor.word)
-        here = sorted((s for s in bound if s.definition is not None and s.definition.start < word_at), key=lambda s: -s.begin)
+        being_bound = self.cursor.bound
+        here = sorted(
+            (s for s in bound if s.definition is not None and s.definition.start < word_at and s.name != being_bound),
+            key=lambda s: -s.begin,
+        )
         mentioned = {t.text for t in self.cursor.code[-_MOST_TOKENS:] if t.kind == "local"}
         mentioned.add(self.cursor.word.rpartition(".")[0])  # whose field is written
         near = {s.name: s for s in [s for s in here if self._begins(s.name)][:_MOST_VARIABLES]}
         near |= {s.name: s for s in here if s.name in mentioned and s.name not in near}
         known = self.names.types_of(self.cursor.text, list(near.values()))
         out = {name: known.get(name) or self._annotation(symbol) for name, symbol in near.items()}
+        for name, symbol in reversed(near.items()):
+            out[name] = out[name] or self._matched(symbol, out)
         others = self.names.variables()
         for name in reversed(list(others)):
             text = spelled("%", name)
             if text not in out and (text in mentioned or (len(out) < _MOST_VARIABLES and self._begins(text))):
                 out[text] = others[name]
         return out
+
+    def _matched(self, symbol: Symbol, variables: Mapping[str, Type | None]) -> Type | None:
+        """The type of a variable in a pattern, from that of the matched value."""
+        assert symbol.definition is not None
+        cursor = self.cursor.before(symbol.definition)
+        clause = cursor.clause() if cursor.back() in ("(", ",", "{") else None
+        if clause is None:
+            return None
+        level, matched = clause
+        return self._part(cursor.brackets[:level], argument_type(cursor.code[slice(*matched)], variables))
 
     def _begins(self, name: str) -> bool:
         return not self.cursor.word.startswith("%") or quality(self.cursor.word, name) is not None

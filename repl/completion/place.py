@@ -6,6 +6,8 @@ Everything comes from the tokens in front of the cursor. The text behind it may 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from copy import copy
 from functools import cached_property
 from itertools import pairwise, takewhile
 
@@ -47,6 +49,15 @@ class Cursor:
             count -= 1
         #: the tokens in front of the word
         self.code = code if count == len(code) else code[:count]
+
+    def before(self, token: Token) -> Cursor:
+        """The cursor in front of a token of the code, with no word."""
+        made = copy(self)
+        for name in ("brackets", "call", "nest"):  # they are computed again
+            made.__dict__.pop(name, None)
+        made.text, made.word, made.in_string, made.hidden = self.text[: token.start], "", False, False
+        made.code = self.code[: bisect_left(self.code, token.start, key=lambda t: t.start)]
+        return made
 
     def back(self, count: int = 1) -> str:
         """The text of a token in front of the word, the last one first."""
@@ -201,6 +212,19 @@ class Cursor:
             return False
         begin = len(self.text) - len(self.word)
         return "\n" not in self.text[last.end : begin]
+
+    @property
+    def bound(self) -> str:
+        """The variable whose value is written here; "" inside a function in the value, which may call itself."""
+        depth = 0
+        for i in range(len(self.code) - 1, -1, -1):
+            text = self.code[i].text
+            depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
+            if text == "let" and depth <= 0 and i + 1 < len(self.code):
+                return self.code[i + 1].text
+            if depth <= 0 and text in (";", "{"):
+                return ""
+        return ""
 
     @property
     def begins_statement(self) -> bool:

@@ -20,5 +20,11 @@ def test_a_command_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch, tmp
     assert not good and said == "run @main took more than 0.5 seconds"
 
 
+def test_messages_name_the_texts_file(tmp_path: Path) -> None:
+    text = "def @main() {\n  nn.rellu(1)\n}\n"
+    good, said = asyncio.run(commands.execute("relay.run", "main", text, str(tmp_path / "net.relay")))
+    assert not good and said.startswith("net.relay:2:3: error[R0202]")
+
+
 def test_libraries_have_names_of_their_own() -> None:
     assert commands.output("main", "/a/net.relay") == "/a/net.so" and commands.output("f", "/a/net.relay") == "/a/net.f.so"

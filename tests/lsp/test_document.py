@@ -153,6 +153,14 @@ def test_types_of_sound_functions_are_known_beside_a_broken_one() -> None:
     assert types["%y"] == "Tensor[(2, 4), float32]"  # as it was
 
 
+def test_an_unknown_variable_has_no_type_of_another_functions_one() -> None:
+    one = "def @f(%t: int32) -> int32 { let %r = add(%t, 1); %r }\n"
+    before = Analysis(one + "def @g(%x: float32) { %x }\n", "net.relay")
+    analysis = Analysis(one + "def @g(%x: float32) { let %r = c2d(%x); %x }\n", "net.relay", before=before)
+    types = [analysis.symbol_type(s) for s in analysis.table.symbols if s.name == "%r"]
+    assert types == ["int32", None]
+
+
 @pytest.mark.parametrize("text", ["%x", "add(%x, 1)", 'import "prelude.rly"\ndef @f() { 1 }', "def @f() { 1 }\n@f()", ""])
 def test_other_texts_are_read_as_a_whole(text: str) -> None:
     with pytest.raises(NotByParts):
