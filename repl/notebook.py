@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 from pygments import highlight
 from pygments.formatters import HtmlFormatter, Terminal256Formatter, TerminalFormatter
-from pygments.token import Comment, Keyword, Name, Number, String, Token
+from pygments.styles.default import DefaultStyle
+from pygments.token import Comment, Error, Keyword, Name, Number, String, Token
 
 from relaylang.diagnostics.html import BOX
 from relaylang.ir import Expr, IRModule
@@ -27,13 +28,18 @@ def highlighted(shown: str) -> str:
     """Relay text, or a session's output, as HTML with its own colours. Of a long text, the first lines."""
     lines = shown.splitlines()
     short = "\n".join(lines[:_LINES])[:_CHARACTERS]
-    made: str = highlight(short, RelayLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_STYLE))
+    made: str = highlight(short, RelayLexer(), HtmlFormatter(noclasses=True, nowrap=True, style=_Style))
     left = len(lines) - short.count("\n") - 1
     more = f'<div style="color: #888">{left} more lines; print the program for all of it</div>' if left > 0 else ""
     return f'<pre style="{BOX}">{made}</pre>{more}'
 
 
-_STYLE = "default"
+class _Style(DefaultStyle):
+    """Pygments' colours, without frames around letters of pictures that are no Relay."""
+
+    styles: ClassVar = {**DefaultStyle.styles, Error: ""}
+
+
 #: Colours of the terminal's own sixteen, by kind: those that are readable on light and dark ones.
 _COLOURS = {
     Token: "",

@@ -16,7 +16,10 @@ _CODE = re.compile(r"\x1b\[([0-9;]*)m")
 #: A notebook's colour by ANSI code, readable on the light box.
 _COLOURS = {"31": "#c4212c", "32": "#1a7f37", "33": "#8a5a00", "34": "#0b57b0", "35": "#8250df", "36": "#0a6a7a"}
 #: Text and background, so that dark notebooks show it, too.
-BOX = "margin: 0; padding: 6px 10px; border-radius: 4px; line-height: 1.35; overflow-x: auto; color: #1f2328; background: #f6f8fa"
+BOX = (
+    "margin: 0; padding: 6px 10px; border-radius: 4px; font-family: monospace; line-height: 1.35; overflow-x: auto; "
+    "color: #1f2328; background: #f6f8fa"
+)
 
 
 class Run(NamedTuple):

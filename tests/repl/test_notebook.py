@@ -56,6 +56,11 @@ def test_repr_of_a_wrong_node_says_so() -> None:
     assert "Call" in repr(call)
 
 
+def test_pictures_in_text_have_no_frames() -> None:
+    shown = notebook.highlighted("fn(%x: 2×3)\n  ●  %0 = nn.relu(%x) : 2×3\n▒▒▒")
+    assert "×" in shown and "●" in shown and "border:" not in shown and "font-family: monospace" in shown
+
+
 def test_html_is_coloured_and_escaped() -> None:
     evil = relay.Var("<script>alert(1)</script>", relay.TensorType((2,)))
     found = relay.Function([evil], relay.nn.relu(evil))._repr_html_()
