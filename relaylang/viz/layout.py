@@ -23,6 +23,11 @@ LANE_GAP = 12.0
 #: A longer edge runs at the drawing's side.
 _LONGEST = 16
 _SWEEPS = 10
+#: How often parts sink: a part may have to wait for those below it.
+_ROUNDS = 12
+#: A drawing so many times wider than its widest rank has its columns cut, where places differ by so much.
+_STEEP = 1.5
+_APART = 400.0
 
 
 @dataclass
@@ -58,6 +63,9 @@ def _ranks(inputs: Sequence[Sequence[int]], users: Sequence[Sequence[int]], top:
     ranks = [0] * len(inputs)
     for box, sources in enumerate(inputs):
         ranks[box] = max((ranks[s] + 1 for s in sources), default=0)
+    for _ in range(_ROUNDS):
+        if not _sink(ranks, users, top):
+            break
     # a box goes down to its users where that makes no more edges longer than shorter
     for box in reversed(range(len(inputs))):
         if users[box] and not top[box] and len(set(inputs[box])) <= len(users[box]):
@@ -65,6 +73,49 @@ def _ranks(inputs: Sequence[Sequence[int]], users: Sequence[Sequence[int]], top:
     if any(top) and any(not t and not r for t, r in zip(top, ranks)):
         ranks = [0 if t else r + 1 for t, r in zip(top, ranks)]
     return ranks
+
+
+def _sink(ranks: list[int], users: Sequence[Sequence[int]], top: Sequence[bool]) -> bool:
+    """Move parts down to their users where more edges lead out of them than in; say whether any moved.
+
+    A part is a set of boxes that have room below, joined by edges from one rank to the next. A computation of weights
+    is one: it goes down to the call that takes them.
+    """
+    latest = list(ranks)
+    for box in reversed(range(len(ranks))):
+        if users[box] and not top[box]:
+            latest[box] = min(latest[u] for u in users[box]) - 1
+    part = [-1] * len(ranks)
+    joined: list[list[int]] = [[] for _ in ranks]
+    for box, below in enumerate(users):
+        for user in below if latest[box] > ranks[box] else ():
+            if latest[user] > ranks[user] and ranks[user] == ranks[box] + 1:
+                joined[box].append(user)
+                joined[user].append(box)
+    parts: list[list[int]] = []
+    for first in range(len(ranks)):
+        if latest[first] > ranks[first] and part[first] < 0:
+            part[first] = len(parts)
+            parts.append([first])
+            for box in parts[-1]:
+                for near in joined[box]:
+                    if part[near] < 0:
+                        part[near] = part[first]
+                        parts[-1].append(near)
+    leaving, room = [0] * len(parts), [len(ranks)] * len(parts)
+    for box, below in enumerate(users):
+        for user in below:
+            if part[user] != part[box]:
+                if part[user] >= 0:
+                    leaving[part[user]] -= 1
+                if part[box] >= 0:
+                    leaving[part[box]] += 1
+                    room[part[box]] = min(room[part[box]], ranks[user] - ranks[box] - 1)
+    sinking = [number for number in range(len(parts)) if leaving[number] > 0]
+    for number in sinking:
+        for box in parts[number]:
+            ranks[box] += room[number]
+    return bool(sinking)
 
 
 class _Placement:
@@ -162,11 +213,6 @@ class _Placement:
 
     def place(self) -> None:
         """Give the items of a column one place: near their neighbours above and below, and apart from those beside them."""
-        self.columns = self._columns()
-        column = self.column = [0] * len(self.widths)
-        for number, items in enumerate(self.columns):
-            for item in items:
-                column[item] = number
         #: the neighbours in the rank, at the left and at the right, with the least distances
         self.left: list[tuple[int, float] | None] = [None] * len(self.widths)
         self.right: list[tuple[int, float] | None] = [None] * len(self.widths)
@@ -174,11 +220,43 @@ class _Placement:
             for a, b in pairwise(row):
                 apart = (self.widths[a] + self.widths[b]) / 2 + (LANE_GAP if max(a, b) >= self.count else GAP)
                 self.left[b], self.right[a] = (a, apart), (b, apart)
+        widest = max((sum(beside[1] for i in row if (beside := self.right[i]) is not None) for row in self.rows), default=0.0)
+        self._stand(self._columns())
         order = self._from_left()
-        self._begin(order)
+        if self._begin(order) > _STEEP * widest:
+            self._stand(self._pieces(order))
+            order = self._from_left()
+            self._begin(order)
         for sweep in range(_SWEEPS):
             for number in order if sweep % 2 else reversed(order):
                 self._move(self.columns[number])
+
+    def _stand(self, columns: list[list[int]]) -> None:
+        self.columns = columns
+        self.column = [0] * len(self.widths)
+        for number, items in enumerate(columns):
+            for item in items:
+                self.column[item] = number
+
+    def _pieces(self, order: Sequence[int]) -> list[list[int]]:
+        """The columns, cut where a part could stand much further left than the part above or below it.
+
+        Columns that stand beside each other in a few ranks push each other aside in all of theirs. Of many such columns
+        come stairs. A cut lets each begin anew at the left.
+        """
+        at = [0.0] * len(self.widths)
+        pieces: list[list[int]] = []
+        for number in order:
+            items = self.columns[number]
+            least = [0.0 if (beside := self.left[i]) is None else at[beside[0]] + beside[1] for i in items]
+            begin = 0
+            for end in range(1, len(items) + 1):
+                if end == len(items) or abs(least[end] - least[end - 1]) > _APART:
+                    pieces.append(items[begin:end])
+                    for item in pieces[-1]:
+                        at[item] = max(least[begin:end])
+                    begin = end
+        return pieces
 
     def _columns(self) -> list[list[int]]:
         """The items from top to bottom that stand in one line: lanes, and boxes on the longest ways.
@@ -236,8 +314,8 @@ class _Placement:
                         order.append(other)
         return order
 
-    def _begin(self, order: Sequence[int]) -> None:
-        """Place each column in the middle between its leftmost and its rightmost place."""
+    def _begin(self, order: Sequence[int]) -> float:
+        """Place each column in the middle between its leftmost and its rightmost place; give the width they take."""
         least, most = [0.0] * len(self.columns), [0.0] * len(self.columns)
         for number in order:
             beside = [found for i in self.columns[number] if (found := self.left[i]) is not None]
@@ -249,6 +327,7 @@ class _Placement:
         for number, items in enumerate(self.columns):
             for item in items:
                 self.xs[item] = (least[number] + most[number]) / 2
+        return width
 
     def _move(self, items: Sequence[int]) -> None:
         """Move a column towards its neighbours above and below, as far as there is room."""

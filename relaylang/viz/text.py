@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from unicodedata import combining, east_asian_width
 
 from relaylang.viz.boxes import EMPTY, SIGNS, Sheet, cut, sheets
 from relaylang.viz.graph import Graph, Group, Node
@@ -53,7 +54,7 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
 
     def line(text: str, name: str = "", family: str = "", change: str = "") -> None:
         text = SIGNS.get(change, "  ") + text if graph.compared else text
-        text = cut(text.rstrip(), width) if width > 1 else text.rstrip()
+        text = _fitted(text.rstrip(), width) if width > 1 else text.rstrip()
         text = text.translate(_PLAIN) if ascii_only else text
         if color and change in _CHANGES:
             text = f"\x1b[{_CHANGES[change]}m{text}\x1b[0m"
@@ -94,6 +95,26 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
                     prefix = f"{names[node.id]} = "
                 stack += [(g, depth + 1, prefix) for g in reversed(inside)]
     return "\n".join(lines or [EMPTY]).rstrip("\n") + "\n"
+
+
+def _fitted(text: str, width: int) -> str:
+    """A line in `width` columns. A call loses its last arguments before its type."""
+    if _columns(text) <= width:
+        return text
+    call, end, ty = text.rpartition(") : ")
+    if not end or len(ty) > width // 3:
+        call, end, ty = text, "", ""
+    room = width - _columns(f"…{end}{ty}")
+    while call and _columns(call) > room:
+        call = call[: max(0, len(call) - max(1, (_columns(call) - room) // 2))]
+    return f"{call}…{end}{ty}"
+
+
+def _columns(text: str) -> int:
+    """The columns of a terminal that a text takes: ideographs take two, accents on their own none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _near(rows: Sequence[_Line], changed: dict[int, str]) -> Iterator[tuple[int, int]]:

@@ -197,6 +197,39 @@ def test_main_ways_are_straight() -> None:
     assert len(across) == 2 * 6
 
 
+def weighted(count: int) -> str:
+    """A chain of products whose weights are computed, as batch normalisations are where they are simplified."""
+    lines, last = [], "%x"
+    for i in range(count):
+        lines += [f"%a{i} = add(%variance_of_layer{i}, 1e-5f);", f"%b{i} = sqrt(%a{i});", f"%c{i} = divide(1f, %b{i});"]
+        lines += [f"%d{i} = multiply(%c{i}, %c{i});", f"%e{i} = expand_dims(%d{i}, axis=0);"]
+        lines += [f"%f{i} = negative(%variance_of_layer{i});"]
+        lines += [f"%g{i} = multiply(%f{i}, %d{i});", f"%h{i} = expand_dims(%g{i}, axis=0);", f"%k{i} = nn.relu({last});"]
+        lines += [f"%l{i} = multiply(%k{i}, %e{i});", f"%m{i} = add(%l{i}, %h{i});"]
+        last = f"%m{i}"
+    params = "".join(f", %variance_of_layer{i}: Tensor[(8), float32]" for i in range(count))
+    return f"def @main(%x: Tensor[(1, 8), float32]{params}) {{\n" + "\n".join(lines) + f"\n{last}\n}}"
+
+
+def test_computed_weights_stand_beside_their_users() -> None:
+    """They go down to the calls that take them, and longer networks do not become wider."""
+    few, many = (Plans(graph_of(checked(weighted(count)))) for count in (6, 30))
+    scene = scene_of(many)
+    assert_geometry(scene)
+    assert scene.width < 1.5 * scene_of(few).width
+    plan = next(iter(many.plans.values()))
+    ranks, boxes = plan.layout.ranks, plan.sheet.boxes
+    first = [ranks[n] for n, box in enumerate(boxes) if box.title == "add" and any("variance" in row.name for row in box.rows)]
+    assert len(first) == 30 and max(first) > 60
+    for number, box in enumerate(boxes):
+        if box.title in ("sqrt", "divide"):
+            assert ranks[number] == 1 + max(ranks[e.source] for e in box.edges)
+    lengths = [ranks[n] - ranks[e.source] for n, box in enumerate(boxes) for e in box.edges]
+    assert sum(lengths) < 2 * len(lengths)
+    main = {p.x + p.w / 2 for p in scene.boxes[100:] if p.box.title == "nn.relu"}
+    assert len(main) == 1
+
+
 def test_repeats_of_fused_functions_fold() -> None:
     """Functions with equal insides count as equal, whichever parameters they take."""
     graph = fold_repeats(graph_of(fused(blocks(5).replace("nn.relu", "nn.softmax"))))

@@ -74,6 +74,17 @@ def test_lanes() -> None:
     assert max(map(len, as_text(graph_of(checked(SKIP)), width=20).splitlines())) == 20
 
 
+def test_lines_keep_types_and_fit_wide_letters() -> None:
+    names = [f"%a_long_name_of_a_value_{i}" for i in range(5)]
+    params = ", ".join(f"{name}: Tensor[(2, 30), float32]" for name in names)
+    text = f"def @main({params}) {{ concatenate(({', '.join(names)}), axis=1) }}"
+    lines = as_text(graph_of(checked(text)), 60).splitlines()
+    assert lines[-1].endswith("…) : 2×150") and len(lines[-1]) == 60 and "concatenate((%a_long_name_of_a_value_0, " in lines[-1]
+    x = relay.var("名前" * 20, shape=(2, 3), dtype="float32")
+    for line in as_text(graph_of(relay.Function([x], relay.nn.relu(x))), 40).splitlines():
+        assert 38 <= sum(2 if c in "名前" else 1 for c in line) <= 40
+
+
 def test_types_in_short() -> None:
     def tuples(depth: int) -> relay.Type:
         ty: relay.Type = relay.TensorType((2, 3), "int8")
