@@ -25,6 +25,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, render
+from relaylang.diagnostics.rendering import COLUMNS, prose_width
 from relaylang.repl.calls import Signature, function_signature, op_signature, open_call
 from relaylang.repl.commands import Quit
 from relaylang.repl.completer import suggestions
@@ -133,7 +134,7 @@ class Shell:
 
     def report(self, diagnostics: Iterable[Diagnostic]) -> None:
         for diagnostic in diagnostics:
-            print(render(diagnostic, self._color), file=self._err, flush=True)
+            print(render(diagnostic, self._color, prose_width(COLUMNS)), file=self._err, flush=True)
 
 
 def run_script(shell: Shell, lines: Iterable[str]) -> None:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
 _BLUE, _BOLD, _GREEN, _RESET = "\x1b[1;34m", "\x1b[1m", "\x1b[1;32m", "\x1b[0m"
-#: Lines longer than this are cut around the place that is shown.
-_MAX_SHOWN = 110
-#: How much of a cut line stands in front of the place.
+#: The columns of a diagnostic's lines. Longer lines of the source are cut around the place that is shown.
+COLUMNS = 120
+#: The columns beside a source line: its number, and the signs of a cut.
+_BESIDE = 10
+#: How much of a cut line stands in front of the place, at most.
 _AHEAD = 40
 _TAB = 4
 
@@ -115,13 +117,13 @@ class _Painter:
         return f"{code}{text}{_RESET}" if self.color and text else text
 
 
-def _excerpt(source: SourceFile, marks: Sequence[_Mark], paint: _Painter) -> list[str]:
-    """One line of the source, and a line of carets for each mark. A long line is cut around the first mark."""
+def _excerpt(source: SourceFile, marks: Sequence[_Mark], paint: _Painter, most: int) -> list[str]:
+    """One line of the source, and a line of carets for each mark. A line of more than `most` is cut around the first."""
     number = marks[0].line
     text = source.line(number)
-    long = len(text) > _MAX_SHOWN
-    left = max(0, marks[0].begin - _AHEAD) if long else 0
-    piece = text[left : left + _MAX_SHOWN] if long else text
+    long = len(text) > most
+    left = max(0, marks[0].begin - min(_AHEAD, most // 3)) if long else 0
+    piece = text[left : left + most] if long else text
     head = "…" if left else ""
     tail = "…" if left + len(piece) < len(text) else ""
     shown, columns = laid_out(piece)
@@ -139,7 +141,7 @@ def _excerpt(source: SourceFile, marks: Sequence[_Mark], paint: _Painter) -> lis
     return out
 
 
-def _source_lines(diagnostic: Diagnostic, paint: _Painter) -> list[str]:
+def _source_lines(diagnostic: Diagnostic, paint: _Painter, most: int) -> list[str]:
     """The marked lines of every source, in the order of the text; the diagnostic's own source first."""
     sources: list[SourceFile] = []
     own = diagnostic.span
@@ -158,13 +160,13 @@ def _source_lines(diagnostic: Diagnostic, paint: _Painter) -> list[str]:
             if before and line > before + 1:
                 out.append(paint("  ...", _BLUE))
             before = line
-            groups = [here] if len(source.line(line)) <= _MAX_SHOWN else [[m] for m in here]
+            groups = [here] if len(source.line(line)) <= most else [[m] for m in here]
             for group in groups:
-                out += _excerpt(source, group, paint)
+                out += _excerpt(source, group, paint, most)
     return out
 
 
-def _fixed_line(fix: Fix, paint: _Painter) -> list[str]:
+def _fixed_line(fix: Fix, paint: _Painter, most: int) -> list[str]:
     """The line after the fix, with `+` below the new characters. Empty unless the fix is a short edit of one line."""
     source = fix.span.source
     start, end = fix.span.start, fix.span.end
@@ -173,7 +175,7 @@ def _fixed_line(fix: Fix, paint: _Painter) -> list[str]:
     number, column = source.locate(start)
     text = source.line(number)
     new = text[: column - 1] + fix.replacement + text[column - 1 + end - start :]
-    if len(new) > _MAX_SHOWN or column - 1 > len(text):
+    if len(new) > most or column - 1 > len(text):
         return []
     shown, columns = laid_out(new)
     first, last = columns[column - 1], columns[column - 1 + len(fix.replacement)]
@@ -185,20 +187,21 @@ def _fixed_line(fix: Fix, paint: _Painter) -> list[str]:
     ]
 
 
-def render(diagnostic: Diagnostic, color: bool = False) -> str:
+def render(diagnostic: Diagnostic, color: bool = False, columns: int = COLUMNS) -> str:
     """A diagnostic as it is shown to people; lines without a line end behind the last one.
 
-    `color` adds ANSI colours. The first line is the same for every tool that looks for places:
-    `FILE:LINE:COL: error[R0123]: title`.
+    `color` adds ANSI colours. Lines of the source are cut to fit `columns`. The first line is the same for every tool
+    that looks for places: `FILE:LINE:COL: error[R0123]: title`.
     """
     paint = _Painter(color, diagnostic.severity)
+    most = columns - _BESIDE
     where = f"{printable(str(diagnostic.span))}: " if diagnostic.span is not None else ""
     kind = paint(f"{diagnostic.severity}[{diagnostic.code}]", paint.own)
     out = [f"{where}{kind}: {paint(printable(diagnostic.title), _BOLD)}"]
-    out += _source_lines(diagnostic, paint)
+    out += _source_lines(diagnostic, paint, most)
     out += [f"  = {paint('note', _BOLD)}: {printable(note)}" for note in diagnostic.notes]
     fix = diagnostic.fix
     if fix is not None:
         out.append(f"  = {paint('help', _BOLD)}: {printable(fix.title or f'write `{fix.replacement}`')}")
-        out += _fixed_line(fix, paint)
+        out += _fixed_line(fix, paint, most)
     return "\n".join(out)

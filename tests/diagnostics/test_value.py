@@ -41,6 +41,16 @@ def test_a_line_with_carets() -> None:
     ]
 
 
+@pytest.mark.parametrize("columns", [20, 40, 60])
+def test_lines_of_the_source_fit_a_narrow_terminal(columns: int) -> None:
+    text = "%x = add(" + ", ".join(f"%v{i}" for i in range(40)) + ")\n"
+    lines = render(error("R0101", "wrong", span(text, "%v20")), columns=columns).splitlines()
+    assert all(len(line) <= columns for line in lines[1:])
+    at = lines[1].index("%v20")
+    assert lines[1][at - 1] == " " and lines[2][at:] == "^" * min(4, columns - at)
+    assert lines[1].endswith("…") and lines[1][8] == "…"
+
+
 def test_several_labels_share_a_line_and_lines_stand_in_order() -> None:
     text = "one two\nthree\nfour\nfive six\n"
     also = [(span(text, "one"), "first"), (span(text, "two"), "second"), (span(text, "five"), "third")]
