@@ -46,8 +46,11 @@ def _last_users(graph: Graph) -> list[float]:
     for node in graph.nodes:
         for i in node.inputs:
             user = node.id
-            while user >= 0 and graph.nodes[user].group != graph.nodes[i].group:
-                user = owner.get(graph.nodes[user].group, -1)
+            while user >= 0 and (inside := graph.nodes[user].group) != graph.nodes[i].group:
+                user = owner.get(inside, -1)
+                # a function that calls itself stands inside itself
+                if user >= 0 and graph.groups[graph.nodes[user].group].depth >= graph.groups[inside].depth:
+                    user = -1
             last[i] = max(last[i], user if user >= 0 else float("inf"))
     return last
 

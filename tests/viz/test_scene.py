@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
 from relaylang.ir import IRModule
-from relaylang.viz import as_text
+from relaylang.testing.generators.any_ir import AnyPrograms
+from relaylang.viz import as_text, difference
 from relaylang.viz.boxes import letters
 from relaylang.viz.graph import graph_of
 from relaylang.viz.repeats import fold_repeats
@@ -238,3 +240,45 @@ def test_repeats_of_fused_functions_fold() -> None:
     one_box = fold_repeats(graph_of(fused(blocks(5))))
     assert not any(n.kind == "repeat" for n in one_box.nodes)
     assert_geometry(scene_of(Plans(graph, expand=True)))
+
+
+@pytest.mark.parametrize("seed", few(range(400, 480), 421))
+def test_geometry_of_any_program(seed: int) -> None:
+    """Random programs, right and wrong ones. In 421, a function calls itself alone, and holds a function that holds itself."""
+    mod = AnyPrograms(random.Random(seed)).module(random.Random(seed).randint(2, 7))
+    for expand in (False, True):
+        assert_geometry(scene_of(Plans(graph_of(mod), expand)))
+        assert_geometry(scene_of(Plans(fold_repeats(graph_of(mod)), expand)))
+
+
+def random_chain(seed: int) -> str:
+    """Calls of one or two earlier values, near or far, some in branches and functions."""
+    rng = random.Random(seed)
+    names, lines, far = ["%x", "%y"], [], rng.random()
+
+    def value() -> str:
+        return rng.choice(names if rng.random() < far else names[-3:])
+
+    for i in range(rng.randint(1, 60)):
+        kind = rng.randrange(10)
+        if kind < 5:
+            lines.append(f"let %v{i} = add({value()}, {value()});")
+        elif kind < 7:
+            lines.append(f"let %v{i} = exp({value()});")
+        elif kind == 7:
+            lines.append(f"let %t{i} = ({value()}, {value()}); let %v{i} = add(%t{i}.0, %t{i}.1);")
+        elif kind == 8:
+            lines.append(f"let %v{i} = if (less(mean({value()}), 1f)) {{ let %q{i} = tanh({value()}); %q{i} }} else {{ {value()} }};")
+        else:
+            lines.append(f"let %f{i} = fn (%a{i}: Tensor[(2, 3), float32]) {{ add(%a{i}, {value()}) }}; let %v{i} = %f{i}({value()});")
+        names.append(f"%v{i}")
+    body = "\n".join([*lines, names[-1]])
+    return f"def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {{\n{body}\n}}"
+
+
+@pytest.mark.parametrize("seed", few(range(100), 0, 1))
+def test_geometry_of_random_chains(seed: int) -> None:
+    old, new = (graph_of(checked(random_chain(s))) for s in (seed, seed + 1))
+    for graph in (fold_repeats(graph_of(checked(random_chain(seed)))), difference(old, new)):
+        for expand in (False, True):
+            assert_geometry(scene_of(Plans(graph, expand)))
