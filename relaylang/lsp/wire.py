@@ -34,7 +34,12 @@ class Headers:
 
 
 def worth_a_line(record: logging.LogRecord) -> bool:
-    """Whether to log a record: not refused requests, whose answer has the reason; a line for each wrong message."""
+    """Whether to log a record: a line for each wrong message.
+
+    A refused request's answer has the reason. A request that the editor gives up may have its answer already.
+    """
+    if str(record.msg).startswith("Cancel notification"):
+        return False
     if record.exc_info and isinstance(record.exc_info[1], JsonRpcException):
         return False
     for title in _NO_MESSAGE:

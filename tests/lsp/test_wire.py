@@ -63,6 +63,12 @@ def test_what_is_not_open_is_refused() -> None:
     assert "float32" in str(found[50]["result"]) and err == "" and 99 in found
 
 
+def test_a_late_cancellation_is_silent() -> None:
+    cancel = message("$/cancelRequest", {"id": 12345})
+    found, err = answers(cancel, asks("hover", "file:///a.relay", 50))
+    assert "float32" in str(found[50]["result"]) and err == ""
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize(
     "header", ["content-length: {}\r\n\r\n", "CONTENT-LENGTH:{}\r\n\r\n", "Content-Length: {}\n\n"]
