@@ -1,4 +1,4 @@
-"""Makes pages of operators and of the grammar for mkdocs, and prepares those of docs/."""
+"""Makes pages of operators, of codes and of the grammar for mkdocs, and prepares those of docs/."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from relaylang.diagnostics.pages import PAGES as CODES
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
@@ -71,7 +72,37 @@ def grammar_page() -> str:
     )
 
 
-PAGES = {"operators.md": operators_page, "grammar.md": grammar_page}
+def codes_page() -> str:
+    """The pages of all codes, as `relay explain` shows them, in groups by their hundreds."""
+    lines = ["# Codes", "", f"Diagnostics have {len(CODES)} codes. `relay explain R0301` shows the same text.", ""]
+    for code, page in sorted(CODES.items()):
+        group = _GROUPS[code[1:3]]
+        if f"## {group}" not in lines:
+            lines += [f"## {group}", ""]
+        lines += [f"### {code}: {_plain(page.title)} {{ #{code.lower()} }}", ""]
+        lines += [_plain(part) for text in page.text.strip().split("\n\n") for part in (" ".join(text.split()), "")]
+        for name, shown in (("Wrong", page.wrong), ("Right", page.right)):
+            lines += [f"{name}:", "", f"```{_EXAMPLES[page.kind]}", shown.strip("\n"), "```", ""]
+    return "\n".join(lines)
+
+
+#: The parts that raise codes, by the hundreds of these.
+_GROUPS = {
+    "00": "Files", "01": "Syntax", "02": "Names", "03": "Types", "04": "Evaluation", "05": "Passes", "06": "Backends",
+    "07": "The command line and the session", "08": "Import of networks", "09": "Faults of relaylang", "10": "Lints",
+}  # fmt: skip
+#: The languages of examples, by the kinds of pages.
+_EXAMPLES = {
+    "relay": "relay", "lint": "relay", "run": "relay", "session": "relay", "shell": "sh", "python": "python", "text": "text",
+}  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    """Text without the signs of HTML, outside of code."""
+    return "".join(part if i % 2 else part.replace("<", "&lt;") for i, part in enumerate(re.split(r"(`[^`]*`)", text)))
+
+
+PAGES = {"operators.md": operators_page, "grammar.md": grammar_page, "codes.md": codes_page}
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -41,7 +41,7 @@ def browser(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Br
     made.close()
 
 
-@pytest.mark.parametrize(("typed", "wanted"), [("conv2d", "nn.conv2d"), ("softmax", "nn.softmax")])
+@pytest.mark.parametrize(("typed", "wanted"), [("conv2d", "nn.conv2d"), ("R0221", "R0221: no such library")])
 def test_the_search_needs_no_server(browser: Browser, site: Path, typed: str, wanted: str) -> None:
     browser.open(f"file://{site}/index.html?q={typed}")
     deadline = time.monotonic() + 30
@@ -50,7 +50,7 @@ def test_the_search_needs_no_server(browser: Browser, site: Path, typed: str, wa
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("page", ["index", "operators", "beside_tvm", "mistakes", "tutorial"])
+@pytest.mark.parametrize("page", ["index", "operators", "codes", "beside_tvm", "mistakes", "tutorial"])
 def test_pages_fit_narrow_windows_and_need_no_network(browser: Browser, site: Path, page: str) -> None:
     for width in (420, 1280):
         browser.resize(width, 900)
