@@ -13,7 +13,7 @@ from math import log2
 from typing import NamedTuple
 from unicodedata import combining, east_asian_width
 
-from relaylang.viz.graph import REASON, Graph, Node
+from relaylang.viz.graph import NAMELESS, REASON, Graph, Node
 
 #: More rows than these are counted.
 _MOST_ROWS = 8
@@ -26,6 +26,9 @@ EMPTY = "The program has no functions."
 
 #: So many operators' names stand in a title.
 _NAMED = 3
+
+#: Names of arguments that say nothing about them.
+_PLAIN = frozenset({"", "data", "lhs", "rhs"})
 
 #: Signs before the titles of boxes that a difference marks.
 SIGNS = {"added": "+ ", "removed": "− ", "changed": "~ "}
@@ -120,12 +123,13 @@ def inner_first(graph: Graph, members: list[list[Node]]) -> list[int]:
 
 
 class _Operand(NamedTuple):
-    """A value that a node takes. `inside` is the node for it inside the box."""
+    """A value that a node takes. `inside` is the node for it inside the box, `name` that of the argument."""
 
     source: int
     path: str
     inside: int = -1
     change: str = ""
+    name: str = ""
 
 
 class _Sheets:
@@ -170,6 +174,8 @@ class _Sheets:
         operands = {n.id: self._operands(n) for n in members}
         drawn = [n for n in members if n.id == made.result or not self._hidden(n)]
         captured = self.captured[group]
+        if made.result >= 0 and self._box_of(result := self._trace(made.result)[0], own) < 0:
+            captured.setdefault(result)  # a branch can give a value from around it as it is
         for node in drawn:
             for operand in operands[node.id]:
                 if self._box_of(operand.source, own) < 0 and not self._is_row(operand.source):
@@ -203,7 +209,8 @@ class _Sheets:
             else:
                 row = self.graph.nodes[source]
                 style = operand.change or (row.change if row.kind == "const" else "")
-                box.rows.append(Row(_ending(SIGNS.get(style, "") + row.label + operand.path), row.shape, source, style))
+                label = operand.name if row.label == NAMELESS and operand.name not in _PLAIN else row.label
+                box.rows.append(Row(_ending(SIGNS.get(style, "") + label + operand.path), row.shape, source, style))
         inside = any(i in self.changed for i in node.inner)
         box.change = box.change or ("changed" if any(r.style for r in box.rows) else "inside" if inside else "")
         return box
@@ -265,7 +272,8 @@ class _Sheets:
                 found += [_Operand(*self._trace(f), change=change or edge_change(made, place)) for place, f in fields]
             elif made.kind != "callee":
                 inside = params[number] if number < min(len(params), len(node.taken)) else -1
-                found.append(_Operand(source, path, inside, change))
+                name = node.operands[number] if number < len(node.operands) else ""
+                found.append(_Operand(source, path, inside, change, name))
         captured = dict.fromkeys(source for inner in node.inner for source in self.captured[inner])
         return found + [_Operand(source, "", source) for source in captured]
 

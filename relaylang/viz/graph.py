@@ -43,6 +43,8 @@ from relaylang.ops.traits import Trait
 from relaylang.syntax import astext
 from relaylang.syntax.placement import LEAVES, place
 
+#: The label of constants with more numbers than one.
+NAMELESS = "constant"
 #: How much of a constant's value and of an attribute is kept.
 _MOST = 200
 
@@ -279,7 +281,7 @@ class _Builder:
         match expr:
             case Constant():
                 shown = _values(expr.data)
-                label = shown if expr.data.ndim == 0 else "constant"
+                label = shown if expr.data.ndim == 0 else NAMELESS
                 return self._new(expr, group, "const", label, attrs=[("value", shown)], value=expr.data)
             case MetaRef():
                 return self._new(expr, group, "const", f"meta[{expr.type_key}][{expr.index}]")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import relaylang as relay
 from relaylang.ir import IRModule
 from relaylang.testing.generators.any_ir import AnyPrograms
 from relaylang.viz import as_text, difference
@@ -125,6 +127,29 @@ def test_values_of_lets_are_edges_and_weights_are_rows() -> None:
     dense = next(p.box for p in scene.boxes if p.box.title == "nn.dense")
     assert [(row.name, row.shape) for row in dense.rows] == [("%w", "3×3")]
     assert {label.text for label in scene.labels} >= {"then", "else", "Cons(%h, %t)", "Nil", "2×3"}
+
+
+def test_branches_that_give_a_value_from_around() -> None:
+    text = """def @main(%x: Tensor[(3, 3), float32], %c: bool, %w: Tensor[(3, 3), float32]) {
+      let %y = nn.dense(%x, %w);
+      if (%c) { %y } else { if (%c) { %w } else { nn.relu(%y) } }
+    }"""
+    scene = scene_of(Plans(graph_of(checked(text)), expand=True))
+    assert_geometry(scene)
+    title = {p.key: p.box.title for p in scene.boxes}
+    inside = [(p.key.count("/"), p.box.title, p.result) for p in scene.boxes if "/" in p.key]
+    assert (1, "%y", True) in inside and (2, "%w", True) in inside and (2, "nn.relu", True) in inside
+    assert ("nn.dense", "if") in {(title[a], title[b]) for a, b in edges(scene)}
+
+
+def test_constants_have_the_names_of_their_arguments() -> None:
+    x, numbers = relay.var("x", shape=(1, 4), dtype="float32"), relay.const(np.ones((2, 4), "float32"))
+    bias = relay.const(np.ones(2, "float32"))
+    body = relay.add(relay.nn.bias_add(relay.nn.dense(x, numbers), bias), bias)
+    boxes = [p.box for p in scene_of(Plans(graph_of(IRModule.from_expr(relay.Function([x], body))))).boxes]
+    assert {b.title: [r.name for r in b.rows] for b in boxes if b.rows} == {
+        "nn.dense": ["weight"], "nn.bias_add": ["bias"], "add": ["constant"],
+    }  # fmt: skip
 
 
 def test_each_projection_has_a_label() -> None:
