@@ -90,7 +90,7 @@ class Calls:
         declared = callee.arg_types
         also += [report.origin(node.args[j]) for j in range(index) if _share(declared[index], declared[j])]
         what = f"argument {index + 1} of {name_of(node.op)}"
-        report.mismatch(what, wanted, have, argument_span(node, index), also=also)
+        report.mismatch(what, wanted, have, argument_span(node, index), also=also, node=node.args[index])
 
 
 def _share(left: Type, right: Type) -> bool:

@@ -116,7 +116,7 @@ class Functions:
         if agreed is None:
             self._report.mismatch(
                 "a function's result", result, body, place(last_value(function.body), function.span, True),
-                also=[(result_span(function), "it is declared here")],
+                also=[(result_span(function), "it is declared here")], node=last_value(function.body),
             )  # fmt: skip
         elif agreed is not result:
             signature = FuncType(signature.arg_types, agreed, signature.type_params)

@@ -42,11 +42,19 @@ def literal_of_type(call: Call, types: Sequence[Type]) -> Fix | None:
             continue
         if not isinstance(wanted, TensorType) or not isinstance(have, TensorType) or wanted.dtype == have.dtype:
             return None
-        written = re.fullmatch(_NUMBER, node.span.text) if node.span is not None else None
-        text = written and _literal(written[1], wanted.dtype)
-        if text and node.span is not None:
-            return Fix(_plain(node.span), text, f"write `{text}`")
+        fix = number_of_type(node, wanted)
+        if fix is not None:
+            return fix
     return None
+
+
+def number_of_type(node: Expr | None, wanted: Type) -> Fix | None:
+    """A number that is written, in the element type that its place needs."""
+    if not isinstance(node, Constant) or node.data.ndim or node.span is None or not isinstance(wanted, TensorType):
+        return None
+    written = re.fullmatch(_NUMBER, node.span.text)
+    text = written and _literal(written[1], wanted.dtype)
+    return Fix(_plain(node.span), text, f"write `{text}`") if text and text != node.span.text else None
 
 
 def _literal(digits: str, dtype: str) -> str | None:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from relaylang.diagnostics import Diagnostic, Fix, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
-from relaylang.ir.types import GlobalTypeVar, Type, TypeCall
+from relaylang.ir.types import GlobalTypeVar, TensorType, Type, TypeCall
 from relaylang.ops.record import Op, RelationError
 from relaylang.typing.places import argument_span, attribute_span, plain
 from relaylang.typing.program import Program
-from relaylang.typing.repairs import repair
+from relaylang.typing.repairs import number_of_type, repair
 from relaylang.typing.solver import Solver
 from relaylang.typing.texts import difference, name_of, show
 from relaylang.typing.written import call_span
@@ -55,8 +55,10 @@ class Report:
             error(code, title, plain(span), label, also=places, notes=notes, fix=fix, severity=severity)
         )
 
-    def mismatch(self, what: str, wanted: Type, found: Type, span: Span | None, also: Iterable[Label] = ()) -> None:
-        """Report two types that must be the same and differ: `what` must be `wanted`, not `found`."""
+    def mismatch(
+        self, what: str, wanted: Type, found: Type, span: Span | None, also: Iterable[Label] = (), node: Expr | None = None
+    ) -> None:
+        """Report two types that must be the same and differ: `what`, which is `node`, must be `wanted`, not `found`."""
         solver = self._solver
         if solver.infinite:
             self.say("R0310", f"{what} would have a type that contains itself", span, also=also)
@@ -64,14 +66,15 @@ class Report:
         wanted, found = solver.resolve(wanted), solver.resolve(found)
         inner = solver.conflict
         text = difference(wanted, found) or (difference(*inner) if inner is not None else "")
+        fix = number_of_type(node, wanted) if isinstance(wanted, TensorType) and not wanted.shape else None
         self.say(
             "R0302", f"{what} must be `{show(wanted)}`, not `{show(found)}`", span,
-            also=[*also, *self.definitions(wanted, found)], notes=(text,) if text else (),
+            also=[*also, *self.definitions(wanted, found)], notes=(text,) if text else (), fix=fix,
         )  # fmt: skip
 
     def cannot_be(self, node: Expr, what: str, wanted: Type, found: Type) -> None:
         """As `mismatch`, at a node."""
-        self.mismatch(what, wanted, found, call_span(node) if isinstance(node, Call) else node.span)
+        self.mismatch(what, wanted, found, call_span(node) if isinstance(node, Call) else node.span, node=node)
 
     def shown(self, ty: Type) -> str:
         """The text of a type as it is known now."""

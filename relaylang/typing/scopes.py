@@ -73,7 +73,7 @@ class Scopes:
                 wanted = self._annotations.open(variable.type_annotation, variable)
                 if not self._solver.unify(wanted, ty):
                     what = f"the value of {name_of(variable)}"
-                    self._report.mismatch(what, wanted, ty, place(value, let.span))
+                    self._report.mismatch(what, wanted, ty, place(value, let.span), node=value)
             return
         if id(variable) in types and not self._earlier.has(variable):
             self._late.add(id(variable))
@@ -91,7 +91,7 @@ class Scopes:
         else:
             self._report.mismatch(
                 f"the value of {name_of(variable)}", bound, ty, place(value, let.span),
-                also=[(variable.span, "declared here")],
+                also=[(variable.span, "declared here")], node=value,
             )  # fmt: skip
 
     def report_loose(self) -> None:

@@ -95,7 +95,7 @@ class Values:
             origins = self._report.origin_of_variable
             self._report.mismatch(
                 "the new value of a reference", inner, value, place(node.value, node.span),
-                also=[*origins(node.ref), *origins(node.value)],
+                also=[*origins(node.ref), *origins(node.value)], node=node.value,
             )  # fmt: skip
         return _UNIT
 

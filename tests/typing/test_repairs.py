@@ -48,6 +48,35 @@ def test_the_repair(body: str, repaired: str) -> None:
     assert errors(made) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "repaired"),
+    [
+        ("def @f(%x: float32) { %x }\ndef @main() { @f(1) }", "def @f(%x: float32) { %x }\ndef @main() { @f(1f) }"),
+        ("def @main() { let %y: int64 = 1; %y }", "def @main() { let %y: int64 = 1i64; %y }"),
+        ("def @main() -> float16 { -2.5 }", "def @main() -> float16 { -2.5f16 }"),
+        ("def @main(%r: ref(float64)) { ref_write(%r, 2) }", "def @main(%r: ref(float64)) { ref_write(%r, 2f64) }"),
+        ("type P { P(uint8), }\ndef @main() { P(7) }", "type P { P(uint8), }\ndef @main() { P(7u8) }"),
+    ],
+)
+def test_a_number_in_the_type_of_its_place(text: str, repaired: str) -> None:
+    (said,) = errors(text)
+    assert said.fix is not None and said.fix.apply(text) == repaired
+    assert errors(repaired) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def @f(%x: Tensor[(2), float32]) { %x }\ndef @main() { @f(1) }",
+        "def @main() -> uint8 { 300 }",
+        "def @main() -> bool { 1 }",
+    ],
+)
+def test_a_number_that_its_place_does_not_take(text: str) -> None:
+    (said,) = errors(text)
+    assert said.fix is None
+
+
 @pytest.mark.parametrize("body", ["%n + 1.5f", "%x + %n", "add(%x, 1, 2)", "nn.relu(%x, %x)", "less(1, 2f)"])
 def test_where_nothing_can_be_suggested(body: str) -> None:
     (said,) = errors(f"{HEAD}{{ {body} }}")
