@@ -128,8 +128,8 @@ INTRODUCTION = """# Diagnostics
 
 Every failure that input can cause is a diagnostic. It has a code, a message, labelled places and notes. Many have a repair
 that a tool can apply. `relay explain R0102` explains a code, with an example and its repair; `relay explain` lists all
-codes. [Typical mistakes](mistakes.md) shows the messages of wrong programs. The exit status is 0 for success, 1 for a wrong
-program, 2 for a wrong call.
+codes, and [codes](codes.md) has all these pages. [Typical mistakes](mistakes.md) shows the messages of wrong programs.
+The exit status is 0 for success, 1 for a wrong program, 2 for a wrong call.
 
     FILE:LINE:COL: error[R0102]: this `(` is never closed
 
