@@ -104,7 +104,7 @@ class Profile:
         peaks = {"float32_gflops": 2e-9 * self.peaks.floats, "int8_gops": 2e-9 * self.peaks.integers,
                  "read_gbytes": [1e-9 * r for r in self.peaks.reads]}  # fmt: skip
         return {"threads": self.threads, "runs": len(self.times), "seconds": self.seconds, "peaks": peaks,
-                "kernels": [asdict(cost) for cost in self.costs]}  # fmt: skip
+                "kernels": [{**asdict(cost), "others": list(cost.others)} for cost in self.costs]}  # fmt: skip
 
     def json(self) -> str:
         """The same as text."""

@@ -115,10 +115,16 @@ def _place(slot: Slot) -> tuple[str, int]:
 def _reads(item: Instruction) -> list[Slot]:
     """What an instruction reads; of a branch, what it does not make itself."""
     if not isinstance(item, Branch):
-        return item.reads()
+        return _taken(item)
     inner = walk([item])
     made = {id(s) for i in inner for s in i.outputs}
-    return [s for i in inner for s in i.reads() if id(s) not in made]
+    return [s for i in inner for s in _taken(i) if id(s) not in made]
+
+
+def _taken(item: Instruction) -> list[Slot]:
+    """What an instruction reads, and the part of its result that lies in its place already."""
+    inside = [v.slot for v in item.inputs if any(v.slot is s for s in item.outputs)] if isinstance(item, Run) else []
+    return [*inside, *item.reads()]
 
 
 def input_name(name: str, path: Sequence[int]) -> str:
