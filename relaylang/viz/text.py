@@ -99,22 +99,29 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
 
 def _fitted(text: str, width: int) -> str:
     """A line in `width` columns. A call loses its last arguments before its type."""
-    if _columns(text) <= width:
+    if _prefix(text, width) == text:
         return text
     call, end, ty = text.rpartition(") : ")
     if not end or len(ty) > width // 3:
         call, end, ty = text, "", ""
-    room = width - _columns(f"…{end}{ty}")
-    while call and _columns(call) > room:
-        call = call[: max(0, len(call) - max(1, (_columns(call) - room) // 2))]
-    return f"{call}…{end}{ty}"
+    rest = f"…{end}{ty}"
+    return _prefix(call, width - sum(map(_columns, rest))) + rest
 
 
-def _columns(text: str) -> int:
-    """The columns of a terminal that a text takes: ideographs take two, accents on their own none."""
+def _prefix(text: str, columns: int) -> str:
+    """The letters of a text that fit in columns of a terminal."""
     if text.isascii():
-        return len(text)
-    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+        return text[: max(0, columns)]
+    for at, letter in enumerate(text):
+        columns -= _columns(letter)
+        if columns < 0:
+            return text[:at]
+    return text
+
+
+def _columns(letter: str) -> int:
+    """The columns that a letter takes: ideographs take two, accents on their own none."""
+    return 0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1
 
 
 def _near(rows: Sequence[_Line], changed: dict[int, str]) -> Iterator[tuple[int, int]]:
