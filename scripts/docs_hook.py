@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
+
 from relaylang.diagnostics.pages import PAGES as CODES
+from relaylang.diagnostics.pages import readable
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
@@ -82,7 +86,8 @@ def codes_page() -> str:
         lines += [f"### {code}: {_plain(page.title)} {{ #{code.lower()} }}", ""]
         lines += [_plain(part) for text in page.text.strip().split("\n\n") for part in (" ".join(text.split()), "")]
         for name, shown in (("Wrong", page.wrong), ("Right", page.right)):
-            lines += [f"{name}:", "", f"```{_EXAMPLES[page.kind]}", shown.strip("\n"), "```", ""]
+            language = _EXAMPLES[page.kind] if readable(shown) == shown.strip("\n") else "text"
+            lines += [f"{name}:", "", f"```{language}", readable(shown), "```", ""]
     return "\n".join(lines)
 
 
@@ -93,7 +98,8 @@ _GROUPS = {
 }  # fmt: skip
 #: The languages of examples, by the kinds of pages.
 _EXAMPLES = {
-    "relay": "relay", "lint": "relay", "run": "relay", "session": "relay", "shell": "sh", "python": "python", "text": "text",
+    "relay": "relay", "lint": "relay", "run": "relay", "session": "relay",
+    "shell": "relay-console", "python": "python", "text": "text",
 }  # fmt: skip
 
 
@@ -119,28 +125,61 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         page.meta["hide"] = ["navigation", "toc"]  # the first page has its own links, and pictures that want room
     markdown = _TABLE.sub(lambda found: _measured(found[1], found[2]), markdown)
     # the built pages stand alone, so that links out of docs/ become names
-    markdown = re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", r"\1 (`\2`)", markdown)
+    markdown = re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", _named, markdown)
     markdown = markdown.replace("```console\n", "```relay-console\n").replace("```relay-wrong\n", "```relay\n")
+    if page.file.src_uri != "grammar.md":
+        markdown = _FENCED.sub(lambda found: f"```{found[1] or _language(found[2])}\n{found[2]}```\n", markdown)
     return _INDENTED.sub(lambda found: found[1] + _fenced(found[2]), markdown)
+
+
+@event_priority(-50)  # between the plugins that write and copy the index
+def on_post_build(config: Any) -> None:
+    """Put the operator whose name is asked for first: `relu` finds `nn.relu` in front of `nn.leaky_relu`."""
+    path = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    for entry in index["docs"]:
+        if entry["location"].startswith("operators.html#op-"):
+            name = entry["title"].rpartition(".")[2]
+            entry["boost"] = 16 / len(name.split("_")) ** 2 / (1 if entry["title"] in (name, f"nn.{name}") else 2)
+        elif entry["location"].startswith("passes.html#"):
+            entry["boost"] = 4  # `FuseOps` finds its effect in front of its times
+    path.write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
+
+
+def _named(link: re.Match[str]) -> str:
+    return f"`{link[2]}`" if link[1].strip("`") == link[2] else f"{link[1]} (`{link[2]}`)"
 
 
 _TABLE = re.compile(r"<!-- measured: (\S+) (.+) -->")
 #: A block of code by its indent, behind a paragraph that is no item of a list.
 _INDENTED = re.compile(r"(^(?![ \t]|[-*] |\d+\. )[^\n]*\n\n)((?:    [^\n]*\n|\n(?=    ))+)", re.M)
+#: A fenced block; `text` is no language.
+_FENCED = re.compile(r"^```(?:text|(\S+)|)\n(.*?)^```\n", re.M | re.S)
 #: The language of a block without one, by its lines; the first that fits.
-_LANGUAGES = {
-    "diff": re.compile(r"^@@ ", re.M),
-    "relay-console": re.compile(r"^\$ |error\[R|warning\[R", re.M),
-    "relay": re.compile(r'^\s*(?:#\[version|def @|fn \(|let %|%\w+ = |type \w+ ?[={\[]|import "|// [A-Z]+:)', re.M),
-    "python": re.compile(r"^(?:import|from|def|class|with|@)\b|\brelay\.\w+\(", re.M),
-    "sh": re.compile(r"^(?:relay|pip|make|python|cmake|ninja|cc|[A-Z_]+=\S+) ", re.M),
-}
+_LANGUAGES = (
+    ("diff", re.compile(r"^@@ ", re.M)),
+    ("relay-console", re.compile(r"^\$ |error\[R|warning\[R", re.M)),
+    ("json", re.compile(r'\A\{\s*"')),
+    ("ini", re.compile(r"\A\[[\w.]+\]$", re.M)),
+    ("c", re.compile(r"^#include |^struct \w+ ", re.M)),
+    ("relay", re.compile(r'^\s*(?:#\[version|def @|fn \(|let %|%\w+ = |type \w+ ?[={\[]|import "|// [A-Z]+:)', re.M)),
+    ("pycon", re.compile(r"^>>> ", re.M)),
+    ("python", re.compile(r"^(?:import|from|def|class|with|@)\b|\brelay\.[\w.]+\(|^\w+ = torch\.", re.M)),
+    ("sh", re.compile(r"^(?:relay|pip|make|python|cmake|ninja|cc|cd|tar|tvmc|arm-none-eabi-gcc|[A-Z_]+=\S+) ", re.M)),
+    ("lua", re.compile(r"^vim\.", re.M)),
+    ("vim", re.compile(r"^autocmd ", re.M)),
+    ("elisp", re.compile(r"^\(define-", re.M)),
+    ("relay", re.compile(r"^q?nn\.\w+\(", re.M)),
+)
 
 
 def _fenced(block: str) -> str:
     text = "\n".join(line[4:] for line in block.rstrip().split("\n"))
-    language = next((name for name, lines in _LANGUAGES.items() if lines.search(text)), "text")
-    return f"```{language}\n{text}\n```\n"
+    return f"```{_language(text)}\n{text}\n```\n"
+
+
+def _language(text: str) -> str:
+    return next((name for name, lines in _LANGUAGES if lines.search(text)), "text")
 
 
 def _measured(file: str, heading: str) -> str:

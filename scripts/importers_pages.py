@@ -223,7 +223,7 @@ def pages() -> dict[str, str]:
     tables = {
         "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
         "import_tflite.md": (TFLITE, tflite_rows()),
-        "import_pytorch.md": (TORCH, [f"| {name} |" for name in sorted({*torch_table().names(), *quantised})]),
+        "import_pytorch.md": (TORCH, [f"| `{name}` |" for name in sorted({*torch_table().names(), *quantised})]),
     }
     tables["exporting.md"] = (EXPORT, export_rows())
     return {name: text + "\n".join(rows) + "\n" for name, (text, rows) in tables.items()}

@@ -118,6 +118,10 @@ def test_the_pages_are_built_and_need_no_network(tmp_path: Path, monkeypatch: py
     tutorial = (tmp_path / "site/tutorial.html").read_text(encoding="utf-8")
     assert '<span class="gp">$ </span>' in tutorial and '<span class="gp">%' not in tutorial
     assert '<span class="cp">#[version' in tutorial and '<span class="gr">error[R0202]</span>' in tutorial
+    gallery = (tmp_path / "site/diagnostics.html").read_text(encoding="utf-8")
+    assert gallery.count('<span class="gr">error[R') >= 15 and '<span class="kd">def' in gallery
+    codes = (tmp_path / "site/codes.html").read_text(encoding="utf-8")
+    assert "(an empty file)" in codes and "\0" not in codes and "\N{SYMBOL FOR NULL}" in codes
     beside = (tmp_path / "site/beside_tvm.html").read_text(encoding="utf-8")
     assert beside.count("<table>") >= 8 and "measured:" not in beside
     assert "dense" in re.split(index["config"]["separator"], "nn.dense(data, weight)")

@@ -50,6 +50,16 @@ def test_the_search_needs_no_server(browser: Browser, site: Path, typed: str, wa
         time.sleep(0.2)
 
 
+@pytest.mark.parametrize(("typed", "first"), [("relu", "nn.relu"), ("add", "add"), ("nn.conv2d", "nn.conv2d"), ("conv", "nn.conv1d")])
+def test_the_search_puts_the_operator_of_that_name_first(browser: Browser, site: Path, typed: str, first: str) -> None:
+    browser.open(f"file://{site}/index.html?q={typed}")
+    deadline = time.monotonic() + 30
+    while not (found := browser.run(FOUND)):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert found[0] == first
+
+
 @pytest.mark.parametrize("page", ["index", "operators", "codes", "beside_tvm", "mistakes", "tutorial"])
 def test_pages_fit_narrow_windows_and_need_no_network(browser: Browser, site: Path, page: str) -> None:
     for width in (420, 1280):

@@ -6,7 +6,7 @@ that raises an error imports no page.
 
 from __future__ import annotations
 
-from relaylang.diagnostics.pages.book import PAGES, add_pages, page_text
+from relaylang.diagnostics.pages.book import PAGES, add_pages, page_text, readable
 from relaylang.diagnostics.pages.page import Page
 
-__all__ = ["PAGES", "Page", "add_pages", "page_text"]
+__all__ = ["PAGES", "Page", "add_pages", "page_text", "readable"]

@@ -41,6 +41,11 @@ add_pages(*sorted((page for family in _FAMILIES for page in family.PAGES), key=l
 def page_text(page: Page, width: int = 100) -> str:
     """A page as it is printed: title, text in `width` columns, the wrong example, the repaired one."""
     paragraphs = [textwrap.fill(" ".join(part.split()), width) for part in page.text.strip().split("\n\n")]
-    wrong = textwrap.indent(page.wrong.strip("\n"), "    ")
-    right = textwrap.indent(page.right.strip("\n"), "    ")
+    wrong, right = (textwrap.indent(readable(example), "    ") for example in (page.wrong, page.right))
     return f"{page.code}: {page.title}\n\n" + "\n\n".join(paragraphs) + f"\n\nWrong:\n\n{wrong}\n\nRight:\n\n{right}\n"
+
+
+def readable(example: str) -> str:
+    """An example as a reader sees it: control characters as their pictures, and words for an empty file."""
+    text = "".join(chr(0x2400 + ord(c)) if c < " " and c not in "\t\n" else c for c in example.strip("\n"))
+    return text if text.strip() else "(an empty file)"

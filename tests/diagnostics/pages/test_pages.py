@@ -192,6 +192,8 @@ def test_pages_fit_a_terminal() -> None:
     for page in PAGES.values():
         for line in page_text(page).splitlines():
             assert len(line) <= 130, (page.code, line)
+            assert line.isprintable(), (page.code, line)
+    assert "Wrong:\n\n    (an empty file)\n" in page_text(PAGES["R0002"])
 
 
 def test_main_is_what_the_tests_call() -> None:
