@@ -4,6 +4,8 @@ export RELAY_SHARED ?= $(abspath ../shared)
 BIN = $(VENV)/bin
 TESTS ?= tests
 JOBS ?= 2
+# The tests start Python hundreds of times: it keeps its compiled modules, whatever the caller's environment says.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu fuzz-vm fuzz-npu clean generated
 

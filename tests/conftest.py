@@ -24,6 +24,11 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Import relaylang as it is: pytest rewrites the asserts of every distribution that has a plugin, in each worker."""
+    getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("relaylang")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse names of tests that differ from process to process: pytest-xdist wants the same ones in each."""
     bad = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6,}", item.nodeid)]
