@@ -191,3 +191,7 @@ def @main(%x: Tensor[(1, 8, 8, 64), {data}], %w: Tensor[(3, 3, 64, 32), {weight}
 }}""")
         text = emit_c(mod, ["w"], options={"march": "x86-64-v3"})
         assert "= r_dot_pair_vi(" in text and ("r_add_wide(" in text) == bool(wide)
+
+
+def test_panels_of_bytes_are_whole_vectors() -> None:
+    test_convolutions(SHAPES[4], "uint8", "generic")  # weights of 1176 bytes behind sums that are read as vectors

@@ -18,7 +18,7 @@ from relaylang.backends.cpu.scalar import Buf
 class Panels:
     """Packed weights: `count` panels of `size` elements for each group.
 
-    The values that sums begin with, if any, take the first `head` elements of a panel.
+    The values that sums begin with, if any, take the first `head` elements of a panel. Such panels are whole vectors long.
     """
 
     buf: Buf
@@ -33,6 +33,10 @@ def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, 
     groups, count = c.groups if c.group_weight else 1, -(-c.columns // width)
     head = width * SIZES[arith.total] // SIZES[arith.weight] if weights.begin else 0
     size = head + math.prod(counts) * width * arith.steps
+    if head:
+        # blocks read these values as aligned vectors
+        vector = kernel.isa.of(arith.total).lanes * SIZES[arith.total] // SIZES[arith.weight]
+        size = -(-size // vector) * vector
 
     def body(source: Buf, target: Buf) -> ir.Body:
         """One unit for each panel."""
