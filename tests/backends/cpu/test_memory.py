@@ -16,7 +16,7 @@ from relaylang.backends.cpu.schedule import Program, Run, Slot, walk
 from relaylang.interpreter import evaluate
 from relaylang.syntax import parse
 from relaylang.typing import check
-from tests.shared import SHARED
+from tests.shared import SHARED, few
 
 
 def slot(size: int, first: int, last: int) -> Slot:
@@ -31,7 +31,7 @@ def lowered(text: str, bound: tuple[str, ...] = ()) -> Program:
     return lower_module(mod, "main", bound, BY_NAME["avx2"])
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 60, 450, 2000])
+@pytest.mark.parametrize("count", few([0, 1, 5, 60, 450, 2000], 0, 1, 5, 60, 450))
 def test_what_lives_at_once_lies_apart(count: int) -> None:
     pick = random.Random(count)
     slots = []

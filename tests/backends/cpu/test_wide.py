@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ import pytest
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import emit_c
+from relaylang.backends.cpu.lower.geometry import Conv
+from relaylang.backends.cpu.lower.tiles import tiles_of
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var
 from relaylang.ops import get, make_attrs
@@ -105,3 +109,29 @@ def test_no_kernel_holds_much_on_the_stack() -> None:
     held = [int(size) for _, size in _ARRAY.findall(text)]
     assert held
     assert max(held) * 8 <= KERNEL
+
+
+def line(size: int, kernel: int, stride: int, dilation: int, before: int, behind: int) -> Conv:
+    """Windows along a line."""
+    out = (size + before + behind - (kernel - 1) * dilation - 1) // stride + 1
+    return Conv(1, 1, 1, 1, [size], [kernel], [stride], [dilation], [before], [behind], [out], [2], 1, False)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_tiles_cover_a_line(seed: int) -> None:
+    """Equal neighbours stand together, and each tile has the columns of its windows that are data."""
+    pick = random.Random(seed)
+    conv = line(*[pick.randint(*ends) for ends in ((20, 90), (1, 5), (1, 4), (1, 4), (0, 20), (0, 20))])
+    (length,), (size,), (stride,), (before,) = conv.out, conv.size, conv.stride, conv.before
+    found = tiles_of(conv, pick.randint(1, 14))
+    assert all(one != other for (one, _), (other, _) in pairwise(found))
+    first = 0
+    for tile in [tile for tile, equal in found for _ in range(equal)]:
+        end = (tile.count - 1) * stride + (conv.kernel[0] - 1) * conv.dilation[0] + 1
+        assert [j for j in range(end) if 0 <= first * stride - before + j < size] == list(tile.columns)
+        first += tile.count
+    assert first == length
+
+
+def test_a_wide_line_has_few_tiles() -> None:
+    assert [equal for _, equal in tiles_of(line(WIDE, 3, 1, 1, 1, 1), 10)] == [1, WIDE // 10 - 2, 1]

@@ -15,6 +15,7 @@ from relaylang.typing import check
 from tests.backends.vm.programs import LISTS
 from tests.backends.vm.test_programs import module
 from tests.growth import Run, assert_linear
+from tests.shared import few
 
 NEXT = GlobalVar("next")
 #: A program's step: from a value and the input to the next value.
@@ -74,7 +75,8 @@ def test_a_million_nested_calls() -> None:
     assert compile_vm(module(text)).call("deep", (1_000_000,)) == 1_000_000
 
 
-def test_a_list_of_a_million_elements() -> None:
+@pytest.mark.parametrize("size", few([50_000, 1_000_000], 50_000))
+def test_a_long_list(size: int) -> None:
     """It is built, mapped, folded, turned round and appended to; it goes out to Python and comes back."""
     mod = module(LISTS + """
 def @turn[A](%l: List[A], %done: List[A]) -> List[A] {
@@ -86,11 +88,11 @@ def @work(%l: List[int32]) { let %more = @map(fn (%x: int32) -> (int32, bool) { 
    %turned) }
 """)
     executable = compile_vm(mod)
-    made = executable.call("build", (1_000_000, ConstructorValue(mod.get_type("List")[2])))
+    made = executable.call("build", (size, ConstructorValue(mod.get_type("List")[2])))
     assert repr(made).startswith("Cons(1, Cons(2, Cons(3") and len(repr(made)) < 10_000
     total, item = executable.call("work", (made,))
-    assert total == 2 * sum(range(2, 1_000_002))
-    for number in range(1_000_000, 0, -1):
+    assert total == 2 * sum(range(2, size + 2))
+    for number in range(size, 0, -1):
         (value, small), item = item.fields
         assert number % 999 or (value == number + 1 and small == (number < 3))
     assert not item.fields

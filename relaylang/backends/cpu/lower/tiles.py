@@ -164,15 +164,23 @@ def _sums(pad: str, form: Form, tile: Tile, x: str, w: str, step: int, pair: int
     return out
 
 
-def tiles_of(conv: Conv, most: int) -> list[Tile]:
-    """The tiles of a line."""
+def tiles_of(conv: Conv, most: int) -> list[tuple[Tile, int]]:
+    """The tiles of a line, equal neighbours once with their number."""
     length, stride, reach = conv.out[-1], conv.stride[-1], (conv.kernel[-1] - 1) * conv.dilation[-1]
     count = -(-length // -(-length // most))
-    out = []
-    for first in range(0, length, count):
-        own = min(count, length - first)
-        start = first * stride - conv.before[-1]
-        out.append(Tile(own, range(max(0, -start), min((own - 1) * stride + reach + 1, conv.size[-1] - start))))
+    # From the first tile with all of its columns on, those before this one are equal.
+    whole = min(length // count, (conv.size[-1] + conv.before[-1] - (count - 1) * stride - reach - 1) // (count * stride) + 1)
+    out: list[tuple[Tile, int]] = []
+    at, tiles = 0, -(-length // count)
+    while at < tiles:
+        own = min(count, length - at * count)
+        start = at * count * stride - conv.before[-1]
+        tile = Tile(own, range(max(0, -start), min((own - 1) * stride + reach + 1, conv.size[-1] - start)))
+        equal = max(1, whole - at) if start >= 0 else 1
+        at += equal
+        if out and out[-1][0] == tile:
+            equal += out.pop()[1]
+        out.append((tile, equal))
     return out
 
 
@@ -201,7 +209,7 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
     lanes = isa.lanes if surely_less(isa.lanes - 1, channels) else 1
     held = min(conv.kernel[-1], 5) + 2 + (2 if pairs or zero else 0)
     tiles = [] if isinstance(conv.out[-1], Size) else tiles_of(conv, max(1, min(_TILE, isa.registers - held)))
-    along = conv.kernel[-1] <= _TAPS and 0 < len(set(tiles)) <= _SHAPES
+    along = conv.kernel[-1] <= _TAPS and 0 < len({tile for tile, _ in tiles}) <= _SHAPES
     pairs = pairs and along and lanes > 1
     packed = pack(pairs) if pack is not None else None
     if not along:
@@ -224,10 +232,11 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
         channels if direct else chunk, how, pairs, zero, channels % lanes == 0,
     )  # fmt: skip
     names: dict[Tile, str] = {}
-    for tile in tiles:
+    for tile, _ in tiles:
         if tile not in names:
             names[tile] = f"{kernel.name}_tile{len(names)}"
             kernel.functions.append(_tile_function(names[tile], form, tile))
+    most, line = tiles[0][0].count, sum(equal for _, equal in tiles)
     chunks = -(-channels // chunk)
     units = conv.batch * chunks
     for d in outer:
@@ -257,20 +266,20 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
     put(f"  const {CTYPES[form.weight]}* w = {packed.name + ' + ' + ' + '.join(w_at) if packed is not None else 0};")
     place = " + ".join([f"n * {o_steps[0]}", *[f"y{d} * {o_steps[d + 1]}" for d in outer], "c0"])
     if direct is None:
-        put(f"  {ctype} t[{tiles[0].count * chunk}] __attribute__((aligned(64)));")
+        put(f"  {ctype} t[{most * chunk}] __attribute__((aligned(64)));")
     pad = "  "
-    if len(tiles) > 1:
-        put(f"  for (long q = 0; q < {len(tiles)}; q++) {{")
+    if line > 1:
+        put(f"  for (long q = 0; q < {line}; q++) {{")
         pad = "    "
-    put(f"{pad}const long p = {f'q * {tiles[0].count}' if len(tiles) > 1 else 0};")
+    put(f"{pad}const long p = {f'q * {most}' if line > 1 else 0};")
     if direct is not None:
         put(f"{pad}{ctype}* t = {direct.name} + {place} + p * {channels};")
     arguments = "".join(f", {n}" for n in [*counts, *([zero] if zero else []), *form.sizes])
     start = f"x + (p * {conv.stride[-1]} - {conv.before[-1]}) * {form.column}"
-    for number, tile in enumerate(tiles):
-        if number + 1 < len(tiles) and tiles[number + 1] == tile:
-            continue
-        test = f"if (q < {number + 1}) " if number + 1 < len(tiles) else ""
+    passed = 0
+    for tile, equal in tiles:
+        passed += equal
+        test = f"if (q < {passed}) " if passed < line else ""
         put(f"{pad}{test}{names[tile]}({start}, w, t, cn{arguments});" + (" else" if test else ""))
     if direct is None:
         strides = [0] * len(shape)
@@ -280,8 +289,7 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
             bounds[conv.axes[d]] = (f"y{d}", f"y{d} + 1")
         shift = "c0"
         if along:
-            end = tiles[0].count
-            bounds[conv.axes[-1]] = ("p", f"(p + {end} < {conv.out[-1]} ? p + {end} : {conv.out[-1]})")
+            bounds[conv.axes[-1]] = ("p", f"(p + {most} < {conv.out[-1]} ? p + {most} : {conv.out[-1]})")
             strides[conv.axes[-1]] = chunk
             shift = f"(c0 + p * {chunk})"
         put(f"{pad}const {ctype}* v = t - {shift};")
@@ -290,6 +298,6 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
         place_in = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
         finish(sink, nest, index, nest.load(Buf("v", shape, dtype), place_in))
         stage.lines += render.lines(written_out(nest.build(), kernel.isa), len(pad) // 2 + 1)
-    if len(tiles) > 1:
+    if line > 1:
         put("  }")
     put("}")

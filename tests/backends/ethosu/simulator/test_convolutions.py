@@ -73,7 +73,7 @@ def random_convolution(seed: int) -> Case:
     return Case(data, rng.integers(low, high + 1, (1, *sizes, inputs)).astype(dtype))
 
 
-@pytest.mark.parametrize("accelerator", U85)
+@pytest.mark.parametrize("accelerator", few(U85, "ethos-u85-128", "ethos-u85-1024"))
 @pytest.mark.parametrize("start", few(range(0, 300, 10), 0))
 def test_random_convolutions(start: int, accelerator: str) -> None:
     forms = set()
