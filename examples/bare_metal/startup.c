@@ -16,6 +16,11 @@ void reset(void) {
   _start();
 }
 
-__attribute__((section(".vectors"), used)) static void* const vectors[16] = {
-    &stack_top, reset, stop, stop, stop, stop, stop, 0, 0, 0, 0, stop, stop, 0, stop, stop,
+struct vectors {
+  void* stack;
+  void (*handlers[15])(void);
+};
+
+__attribute__((section(".vectors"), used)) static const struct vectors vectors = {
+    &stack_top, {reset, stop, stop, stop, stop, stop, 0, 0, 0, 0, stop, stop, 0, stop, stop},
 };

@@ -14,6 +14,7 @@ from typing import Any
 from relaylang.backends.target import Target
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
+from relaylang.partition.targets import target_names
 from relaylang.plugins.entrypoints import BACKEND_GROUP, installed_names, load_installed, package_of, wrong_plugin
 
 
@@ -79,7 +80,7 @@ BACKENDS: dict[str, Backend] = {
     "cmsis-nn": Backend(
         "relaylang.backends.cmsis_nn",
         "calls of CMSIS-NN for Arm Cortex-M, in C source",
-        {"path": str},
+        {"path": str, "approximate": bool},
         ignored=dict.fromkeys(("mcpu", "mattr", "debug-last-error"), "the flags of the C compiler choose CMSIS-NN's code"),
     ),
 }
@@ -201,6 +202,8 @@ def _backend_name(name: str, span: Span | None) -> str:
     if find_backend(name) is None:
         near = did_you_mean(name, [*backend_names(), *ALIASES])
         notes = [f"did you mean {ALIASES.get(near, near)}?"] if near else []
+        if name in target_names():
+            notes = [f"{name} has a pattern table, and no compiler: relay partition --target {name}"]
         notes += [_line(known) for known in backend_names()]
         raise RelayError(error("R0601", f"unknown target {name}", span, notes=notes))
     return name

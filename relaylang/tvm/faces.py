@@ -9,8 +9,10 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.abc import InspectLoader
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from importlib.util import find_spec
+from types import CodeType, ModuleType
 from typing import Any
 
 from relaylang.tvm.names import homes
@@ -75,7 +77,13 @@ class Finder:
         if not homes(name) and not absent(name):
             # without the module's name in the error, `from tvm import topi` passes the message on
             raise ModuleNotFoundError(missing(name))
-        return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+        return ModuleSpec(name, self, is_package=not name.endswith(".__main__"))  # type: ignore[arg-type]
+
+    def get_code(self, name: str) -> CodeType | None:
+        """What `python -m` runs: the code of our module."""
+        home = homes(name)[0]
+        spec = find_spec(home)
+        return spec.loader.get_code(home) if spec is not None and isinstance(spec.loader, InspectLoader) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return Face(spec.name)

@@ -64,6 +64,13 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     assert done.returncode == 2 and "there is no script none.py" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_a_module_of_tvm_runs() -> None:
+    options = ["compile", "--workspace-pools-targets", "x", "-o", "x"]
+    command = [sys.executable, "-m", "relaylang", "tvm", "-m", "tvm.driver.tvmc", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode != 0 and "tvmc: --workspace-pools-targets is not here" in done.stderr
+
+
 def test_a_loaded_tvm_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "tvm.py").write_text("")
     code = "import sys; sys.path.insert(0, sys.argv[1]); import tvm\nimport relaylang.tvm.install"

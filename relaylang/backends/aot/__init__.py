@@ -81,7 +81,8 @@ def generate(mod: IRModule | Expr, first: Target, params: Mapping[str, np.ndarra
     `generators` stand for other compilers, before those that are registered. Raises `RelayError` as `compile_aot` does.
     """
     if first.name != "c":
-        raise RelayError(error("R0602", f"C source is for the target c, not for {first.name}"))
+        raise RelayError(error("R0602", f"C source is for the target c, not for {first.name}",
+                               notes=["--runtime bare-metal writes C for accelerators, too"]))  # fmt: skip
     if first.get("profile"):
         raise RelayError(error("R0602", "option -profile is for libraries: C source keeps no times"))
     if not isinstance(mod, IRModule):

@@ -71,7 +71,7 @@ def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c
             notes.append(offloaded.report.rstrip("\n"))
             generators[accelerator.name] = Generator(partial(_npu, regions, prefix))
         else:
-            parts = partitioned(mod, waiting, entry, f"{prefix}_")
+            parts = partitioned(mod, waiting, entry, f"{prefix}_", bool(accelerator.get("approximate", False)))
             mod, path = parts.module, accelerator.get("path", "")
             notes.append(parts.report())
             generators[accelerator.name] = Generator(partial(cmsis_nn.region_source, prefix))

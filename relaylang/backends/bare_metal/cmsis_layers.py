@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -22,15 +23,19 @@ from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.cmsis_nn import RECIPE, pattern_table
 from relaylang.partition.targets.ethos_u.arithmetic import Product, Sum, read_product, read_sum
 from relaylang.partition.targets.ethos_u.convolutions import Conv, read_conv, read_dense
-from relaylang.partition.targets.ethos_u.parts import RANGES, narrow, op_name, tensor_of
-from relaylang.partition.targets.ethos_u.pools import Pool, read_max_pool
+from relaylang.partition.targets.ethos_u.parts import RANGES, narrow, op_name, scales, tensor_of
+from relaylang.partition.targets.ethos_u.pools import Pool, read_avg_pool, read_max_pool
 from relaylang.typing import check
 
 #: CMSIS-NN keeps extents in 16 bits.
 _MAX_EXTENT = 65535
-#: Its addition shifts numbers to the left by LEFT. They must fit into 32 bits when they are rescaled.
-LEFT = 20
-_MIN_SHIFT, _MAX_SHIFT = 32 - LEFT, 62 - LEFT
+#: Its addition shifts numbers to the left by so many bits. They must fit into 32 bits when they are rescaled, and their sum
+#: into 30.
+LEFT = {"int8": 20, "int16": 15}
+_MIN_SHIFT = {"int8": 12, "int16": 19}
+_MOST_SHIFT = 62
+#: The least scale of softmax: below it, CMSIS-NN's multiplier of int8 shifts to the right.
+_MIN_SOFTMAX = 2.0**-27
 
 
 @dataclass(frozen=True)
@@ -42,29 +47,42 @@ class Dense:
 
 @dataclass(frozen=True)
 class LimitedPool:
-    """A maximum over windows, limited."""
+    """A maximum over windows, or an average rounded to the nearest number, limited."""
 
     pool: Pool
     clamp: tuple[int, int]
+    average: bool = False
 
 
-Layer = Conv | Dense | LimitedPool | Sum | Product
+@dataclass(frozen=True)
+class Softmax:
+    """Softmax along the last axis of numbers with a scale."""
+
+    scale: float
 
 
-def layer_of(call: Call) -> Layer:
-    """The layer of a composite's call. Raises `Unsupported` with the reason where CMSIS-NN gives other integers."""
+Layer = Conv | Dense | LimitedPool | Sum | Product | Softmax
+
+
+def layer_of(call: Call, approximate: bool = False) -> Layer:
+    """The layer of a composite's call.
+
+    Raises `Unsupported` with the reason where CMSIS-NN gives other integers. `approximate` takes those that differ by one.
+    """
     assert isinstance(call.op, Function)
     name = call.op.attrs["Composite"]
-    if name in _REFUSED:
-        raise Unsupported(_REFUSED[name])
     for expr in (call, *call.args):
         ty = tensor_of(expr, "a tensor")
-        if ty.dtype != "int8":
+        if ty.dtype != "int8" and (ty.dtype != "int16" or name in _BYTES_ONLY):
             raise Unsupported(f"a tensor is {ty.dtype}; only int8 is rescaled as in Relay")
         if max(map(int, ty.shape), default=1) > _MAX_EXTENT:  # type: ignore[arg-type]
             raise Unsupported(f"an extent is more than {_MAX_EXTENT}")
     calls = [node for node in composite_nodes(call.op) if isinstance(node, Call)]
-    return _READERS[name](calls, call)
+    layer = _READERS[name](calls, call)
+    differs = "averages" if name in _AVERAGES and op_name(calls[0]) == "cast" else "softmax" if isinstance(layer, Softmax) else ""
+    if differs and not approximate:
+        raise Unsupported(_DIFFERENT[differs])
+    return layer
 
 
 def _conv(calls: Sequence[Call], call: Call) -> Conv:
@@ -84,15 +102,35 @@ def _dense(calls: Sequence[Call], call: Call) -> Dense:
 
 def _pool(calls: Sequence[Call], call: Call) -> LimitedPool:
     pool, *rest = calls
-    low, high, _ = narrow(rest, *RANGES["int8"], "int8")
+    dtype = _dtype(call)
+    low, high, _ = narrow(rest, *RANGES[dtype], dtype)
     return LimitedPool(read_max_pool([pool]), (low, high))
+
+
+def _average(calls: Sequence[Call], call: Call) -> LimitedPool:
+    dtype = _dtype(call)
+    pool = read_avg_pool(calls[:3])
+    low, high, _ = narrow(calls[3:], *RANGES[dtype], dtype)
+    return LimitedPool(pool.window, (low, high), average=True)
+
+
+def _softmax(calls: Sequence[Call], call: Call) -> Softmax:
+    dequantize, softmax, _ = calls
+    rank = len(tensor_of(call, "its result").shape)
+    if softmax.attrs.axis not in (-1, rank - 1):
+        raise Unsupported(f"softmax along axis {softmax.attrs.axis}; it takes the last one")
+    scale = scales(dequantize.args[1], "its input scale")
+    if scale.size != 1 or not scale.flat[0] > _MIN_SOFTMAX:
+        raise Unsupported("the scale of its input is 0, or one for each channel")
+    return Softmax(float(scale.flat[0]))
 
 
 def _sum(calls: Sequence[Call], call: Call) -> Sum:
     layer = read_sum(calls)
     _same_shapes(call)
+    dtype = _dtype(call)
     for operand in layer.operands:
-        if not _MIN_SHIFT <= operand.rescale.shifts[0] <= _MAX_SHIFT:
+        if not _MIN_SHIFT[dtype] <= operand.rescale.shifts[0] <= _MOST_SHIFT - LEFT[dtype]:
             raise Unsupported("the scales of an operand and of the result are too far from each other")
     return layer
 
@@ -100,6 +138,10 @@ def _sum(calls: Sequence[Call], call: Call) -> Sum:
 def _product(calls: Sequence[Call], call: Call) -> Product:
     _same_shapes(call)
     return read_product(calls)
+
+
+def _dtype(call: Call) -> str:
+    return tensor_of(call, "its result").dtype
 
 
 def _same_shapes(call: Call) -> None:
@@ -112,19 +154,25 @@ _READERS: Mapping[str, Callable[[Sequence[Call], Call], Layer]] = {
     "cmsis-nn.qnn_conv2d": _conv,
     "cmsis-nn.qnn_fully_connected": _dense,
     "cmsis-nn.qnn_max_pool2d": _pool,
+    "cmsis-nn.qnn_avg_pool2d": _average,
+    "cmsis-nn.qnn_softmax": _softmax,
     "cmsis-nn.qnn_add": _sum,
     "cmsis-nn.qnn_mul": _product,
 }
-_REFUSED: Mapping[str, str] = {
-    "cmsis-nn.qnn_avg_pool2d": "CMSIS-NN rounds averages to the nearest number, where Relay cuts them off",
-    "cmsis-nn.qnn_softmax": "CMSIS-NN computes it in whole numbers, where Relay computes in float32",
+#: CMSIS-NN rescales the sums of int16 by multipliers of 16 bits.
+_BYTES_ONLY = ("cmsis-nn.qnn_conv2d", "cmsis-nn.qnn_fully_connected")
+_AVERAGES = ("cmsis-nn.qnn_avg_pool2d",)
+_ALLOWED = "; -approximate allows that"
+_DIFFERENT: Mapping[str, str] = {
+    "averages": f"CMSIS-NN rounds averages to the nearest number, where Relay cuts them off{_ALLOWED}",
+    "softmax": f"CMSIS-NN computes it in whole numbers, where Relay computes in float32{_ALLOWED}",
 }
 
 
-def _refusal(call: Call) -> str | None:
+def _refusal(call: Call, approximate: bool) -> str | None:
     """Why a composite's call stays on the host, or None."""
     try:
-        layer_of(call)
+        layer_of(call, approximate)
     except Unsupported as refused:
         return refused.reason
     return None
@@ -147,10 +195,14 @@ class Partitioned:
         return "\n".join(lines)
 
 
-def partitioned(mod: IRModule, params: Mapping[str, np.ndarray] | None, entry: str, prefix: str) -> Partitioned:
-    """Bind parameters, fold constants, and give CMSIS-NN each call of its table that has the interpreter's integers."""
+def partitioned(mod: IRModule, params: Mapping[str, np.ndarray] | None, entry: str, prefix: str,
+                approximate: bool = False) -> Partitioned:  # fmt: skip
+    """Bind parameters, fold constants, and give CMSIS-NN each call of its table that has the interpreter's integers.
+
+    `approximate` gives it those that may differ by one, too.
+    """
     outcome = run(prepare(mod, RECIPE.name, params), pattern_table(), RECIPE, entry=entry, prefix=prefix,
-                  refuse=_refusal)  # fmt: skip
+                  refuse=partial(_refusal, approximate=approximate))  # fmt: skip
     check(outcome.module)
     notes = []
     for trace in outcome.traces.values():
@@ -166,4 +218,4 @@ def _names(composite: Expr) -> str:
     return " + ".join(op_name(node) for node in composite_nodes(composite.op))
 
 
-__all__ = ["LEFT", "Dense", "Layer", "LimitedPool", "Partitioned", "layer_of", "partitioned"]
+__all__ = ["LEFT", "Dense", "Layer", "LimitedPool", "Partitioned", "Softmax", "layer_of", "partitioned"]

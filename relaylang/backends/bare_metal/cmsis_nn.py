@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from relaylang.backends.bare_metal.cmsis_layers import LEFT, Dense, LimitedPool, layer_of
+from relaylang.backends.bare_metal.cmsis_layers import LEFT, Dense, LimitedPool, Softmax, layer_of
 from relaylang.backends.bare_metal.rom import head, stored
 from relaylang.ir import Call, Constant, Expr, Function, Var
 from relaylang.partition.composites import composite_nodes
-from relaylang.partition.fixed_point import Rescale
+from relaylang.partition.fixed_point import Rescale, multiplier_and_shift
 from relaylang.partition.targets.ethos_u.arithmetic import Product, Sum
 from relaylang.partition.targets.ethos_u.convolutions import Conv
-from relaylang.partition.targets.ethos_u.parts import Output, tensor_of
+from relaylang.partition.targets.ethos_u.parts import RANGES, Output, tensor_of
 from relaylang.runtime.external import Code, Region
 
 #: CMSIS-NN's header, which is the user's, and the macro with which it rounds as Relay does.
@@ -29,10 +30,11 @@ _ONE = (1 << 30, 1)
 class _Writer:
     """The parts of a region's C. `operands` are its inputs in C; `workspace` are the bytes of memory that it needs.
 
-    The program's names begin with `prefix`.
+    The program's names begin with `prefix`. `dtype` is that of the operands and of the result.
     """
 
     prefix: str
+    dtype: str
     operands: list[str]
     shapes: list[tuple[int, ...]]
     shape: tuple[int, ...]
@@ -40,6 +42,11 @@ class _Writer:
     lines: list[str] = field(default_factory=list)
     workspace: int = 0
     constant_bytes: int = 0
+
+    @property
+    def suffix(self) -> str:
+        """What the names of functions end with."""
+        return self.dtype.replace("int", "s")
 
     def constant(self, name: str, values: np.ndarray) -> None:
         content = np.ascontiguousarray(values).tobytes()
@@ -63,7 +70,7 @@ class _Writer:
                   *([f".ch_mult = {layer.weight.shape[3]}"] if layer.depthwise else []),
                   *(f".{name} = {{.h = {h}, .w = {w}}}" for name, (h, w) in
                     (("stride", layer.stride), ("padding", layer.pad[:2]), ("dilation", layer.dilation))),
-                  f".activation = {{{_limits(layer.out)}}}"]  # fmt: skip
+                  f".activation = {{{self.limits(layer.out)}}}"]  # fmt: skip
         self.lines.append(f"const cmsis_nn_{kind}_params params = {{{', '.join(params)}}};")
         self.dims("input", *self.shapes[0])
         self.dims("filter", *((1, kh, kw, out_channels) if layer.depthwise else layer.weight.shape))
@@ -80,7 +87,7 @@ class _Writer:
     def dense(self, layer: Conv) -> None:
         units, inputs = layer.weight.shape[0], layer.weight.size // layer.weight.shape[0]
         params = [f".input_offset = {-layer.input_zp}", ".filter_offset = 0", f".output_offset = {_zero_point(layer.out)}",
-                  f".activation = {{{_limits(layer.out)}}}"]  # fmt: skip
+                  f".activation = {{{self.limits(layer.out)}}}"]  # fmt: skip
         self.lines.append(f"const cmsis_nn_fc_params params = {{{', '.join(params)}}};")
         self.dims("input", self.shape[0], 1, 1, inputs)
         self.dims("filter", inputs, 1, 1, units)
@@ -115,30 +122,72 @@ class _Writer:
         self.lines.append("const cmsis_nn_per_channel_quant_params channels = {(int32_t*)multipliers, (int32_t*)shifts};")
 
     def pool(self, layer: LimitedPool) -> None:
-        pool = layer.pool
+        pool, channels = layer.pool, self.shapes[0][3]
         params = [f".{name} = {{.h = {h}, .w = {w}}}" for name, (h, w) in (("stride", pool.stride), ("padding", pool.pad[:2]))]
         self.lines.append(f"const cmsis_nn_pool_params params = {{{', '.join(params)}, .activation = {{{_pair(layer.clamp)}}}}};")
         self.dims("input", *self.shapes[0])
         self.dims("filter", 1, *pool.kernel, 1)
         self.dims("output", *self.shape)
-        self.lines.append("const cmsis_nn_context context = {0, 0};")
-        self.call("arm_max_pool_s8", "&context", "&params", "&input", self.operands[0], "&filter", "&output", "out0")
+        function = f"arm_{'avgpool' if layer.average else 'max_pool'}_{self.suffix}"
+        if layer.average:
+            self.workspace = 4 * channels
+            self.lines.append(f"if ({function}_get_buffer_size({self.shape[2]}, {channels}) > {self.workspace}) return 1;")
+        context = f"workspace, {self.workspace}" if layer.average else "0, 0"
+        self.lines.append(f"const cmsis_nn_context context = {{{context}}};")
+        self.call(function, "&context", "&params", "&input", self.operands[0], "&filter", "&output", "out0")
+
+    def softmax(self, layer: Softmax) -> None:
+        """Numbers less the largest of their row. Those of int8 have 5 bits before the point; of int16, parts of 10 / 65535."""
+        row = self.shape[-1]
+        rows = int(np.prod(self.shape[:-1]))
+        wide = self.dtype == "int16"
+        ratio = layer.scale * 6553.5 if wide else min(layer.scale * 2.0**26, 2.0**31 - 1)
+        multiplier, right = multiplier_and_shift(ratio)
+        shift = 31 - right
+        given = [self.operands[0], *map(str, (rows, row, multiplier, shift))]
+        if not wide:
+            self.lines.append(f"arm_softmax_s8({', '.join([*given, str(-((31 << 26) >> shift)), 'out0'])});")
+            self.lines.append("return 0;")
+            return
+        for name, values in (("exponents", _EXPONENTS), ("reciprocals", _RECIPROCALS)):
+            self.constant(name, values)
+        self.lines.append("const cmsis_nn_softmax_lut_s16 tables = {(const int16_t*)exponents, (const int16_t*)reciprocals};")
+        self.call("arm_softmax_s16", *given, "&tables", "out0")
 
     def sum(self, layer: Sum) -> None:
-        numbers = []
+        numbers, left = [], LEFT[self.dtype]
         for operand in layer.operands:
             multiplier, shift = _one(operand.rescale)
-            numbers += [-operand.input_zp, multiplier, shift - LEFT]
-        limits = _limits(layer.out)
-        self.call("arm_elementwise_add_s8", *self.operands, *map(str, numbers), str(LEFT), "out0", str(layer.output_zp),
-                  *map(str, _ONE), limits, str(int(np.prod(self.shape))))  # fmt: skip
+            numbers += [-operand.input_zp, multiplier, shift - left]
+        self.call(f"arm_elementwise_add_{self.suffix}", *self.operands, *map(str, numbers), str(left), "out0", str(layer.output_zp),
+                  *map(str, _ONE), self.limits(layer.out), str(int(np.prod(self.shape))))  # fmt: skip
 
     def product(self, layer: Product) -> None:
         assert layer.out.rescale is not None
         multiplier, shift = _one(layer.out.rescale)
         numbers = [_zero_point(layer.out), multiplier, shift]
-        self.call("arm_elementwise_mul_s8", *self.operands, *(str(-zp) for zp in layer.zero_points), "out0", *map(str, numbers),
-                  _limits(layer.out), str(int(np.prod(self.shape))))  # fmt: skip
+        self.call(f"arm_elementwise_mul_{self.suffix}", *self.operands, *(str(-zp) for zp in layer.zero_points), "out0",
+                  *map(str, numbers), self.limits(layer.out), str(int(np.prod(self.shape))))  # fmt: skip
+
+    def limits(self, out: Output) -> str:
+        return _pair(out.clamp or RANGES[self.dtype])
+
+
+def _table(function: Callable[[np.ndarray], np.ndarray], first: float, last: float) -> np.ndarray:
+    """513 numbers in parts of 2^15, between which CMSIS-NN interpolates.
+
+    A chord lies above a convex function. So half of its distance is taken off.
+    """
+    x = np.linspace(first, last, 513)
+    y = function(x)
+    half = (x[1] - x[0]) / 2
+    bulge = (y + function(x + 2 * half)) / 2 - function(x + half)
+    return (y - bulge / 2) * 2**15
+
+
+_EXPONENTS = np.minimum(np.round(_table(np.exp, -10.0, 10 / 65535)), 2**15 - 1).astype(np.int16)
+#: Too small by one: CMSIS-NN does not saturate, and a product of 1 would become -1.
+_RECIPROCALS = (np.floor(_table(lambda x: 1 / (1 + x), 0.0, 1.0)) - 1).astype(np.int16)
 
 
 def _one(rescale: Rescale) -> tuple[int, int]:
@@ -153,10 +202,6 @@ def _zero_point(out: Output) -> int:
 
 def _pair(clamp: tuple[int, int]) -> str:
     return f"{clamp[0]}, {clamp[1]}"
-
-
-def _limits(out: Output) -> str:
-    return _pair(out.clamp or (-128, 127))
 
 
 def _workspace(layer: Conv, channels: int, kh: int, kw: int) -> int:
@@ -174,17 +219,18 @@ def region_source(prefix: str, region: Region) -> Code:
     """The C of a region that consists of one composite's call. The program's names begin with `prefix`."""
     composite = region.function.body
     assert isinstance(composite, Call) and isinstance(composite.op, Function)
-    layer = layer_of(composite)
+    layer = layer_of(composite, approximate=True)  # `partitioned` has refused what may not differ
     first = next(node for node in composite_nodes(composite.op) if isinstance(node, Call))
     given = dict(zip(composite.op.params, composite.args))
     data = [given[arg] for arg in first.args[: 2 if isinstance(layer, (Sum, Product)) else 1] if isinstance(arg, Var)]
     numbers = {id(param): n for n, param in enumerate(region.function.params)}
     shape = _shape(composite)
-    writer = _Writer(prefix, [], [_shape(arg) for arg in data], shape)
+    dtype = tensor_of(composite, "its result").dtype
+    writer = _Writer(prefix, dtype, [], [_shape(arg) for arg in data], shape)
     for n, arg in enumerate(data):
         if isinstance(arg, Constant):
             writer.constant(f"side{n}", np.broadcast_to(arg.data, shape))
-            writer.operands.append(f"(const int8_t*)side{n}")
+            writer.operands.append(f"(const {dtype}_t*)side{n}")
         else:
             writer.operands.append(f"in{numbers[id(arg)]}")
     match layer:
@@ -194,12 +240,14 @@ def region_source(prefix: str, region: Region) -> Code:
             writer.dense(layer.conv)
         case LimitedPool():
             writer.pool(layer)
+        case Softmax():
+            writer.softmax(layer)
         case Sum():
             writer.sum(layer)
         case Product():
             writer.product(layer)
-    params = [f"const int8_t* in{n}" for n in numbers.values()]
-    params += ["int8_t* out0", *(["void* workspace"] if writer.workspace else [])]
+    params = [f"const {dtype}_t* in{n}" for n in numbers.values()]
+    params += [f"{dtype}_t* out0", *(["void* workspace"] if writer.workspace else [])]
     signature = f"int32_t {region.symbol}({', '.join(params)})"
     source = "\n".join([
         f"// {region.symbol}, made by relaylang", f"#ifndef {SINGLE_ROUNDING}",

@@ -116,6 +116,21 @@ def _pool(name: str):  # type: ignore[no-untyped-def]
     return check
 
 
+check_avg_pool2d, check_max_pool2d = _pool("nn.avg_pool2d"), _pool("nn.max_pool2d")
+
+
+def check_rounded_avg_pool2d(root: Expr) -> Verdict:
+    """As an average of whole numbers; they pass through float32 as they are, without a scale and a zero point."""
+    scaling = (call_of(root, "qnn.dequantize"), call_of(root, "qnn.quantize"))
+    plain = all(_number(call.args[1]) == 1 and _number(call.args[2]) == 0 for call in scaling)
+    return every(
+        check_avg_pool2d(root),
+        plain or "a scale is not 1, or a zero point is not 0",
+        not call_of(root, "nn.avg_pool2d").attrs.count_include_pad or not any(call_of(root, "nn.avg_pool2d").attrs.padding)
+        or "count_include_pad is True; it takes False",
+    )
+
+
 def check_qnn_binary_op(root: Expr) -> Verdict:
     """Element types, zero points of int16; not two scalars."""
     assert isinstance(root, Call)
@@ -142,9 +157,11 @@ def check_qnn_softmax(root: Expr) -> Verdict:
 
 
 def pattern_table() -> list[Entry]:
-    """The rows for CMSIS-NN, in TVM's order."""
+    """The rows for CMSIS-NN, in TVM's order; and averages as TensorFlow Lite rounds them."""
     dense = is_op("qnn.dense")(wildcard(), *_constants(5))
     average = is_op("cast")(is_op("nn.avg_pool2d")(is_op("cast")(wildcard())))
+    numbers = is_op("qnn.dequantize")(wildcard(), *_constants(2))
+    rounded = is_op("qnn.quantize")(is_op("nn.avg_pool2d")(numbers), *_constants(2))
     softmax = is_op("nn.softmax")(is_op("qnn.dequantize")(wildcard(), *_constants(2)))
 
     def binary(name: str) -> DFPattern:
@@ -154,11 +171,12 @@ def pattern_table() -> list[Entry]:
         ("cmsis-nn.qnn_conv2d", _conv(True), check_qnn_conv2d_pad),
         ("cmsis-nn.qnn_conv2d", _conv(False), check_qnn_conv2d),
         ("cmsis-nn.qnn_fully_connected", _requantized(dense), check_qnn_fully_connected),
-        ("cmsis-nn.qnn_avg_pool2d", _clipped(average), _pool("nn.avg_pool2d")),
-        ("cmsis-nn.qnn_max_pool2d", _clipped(is_op("nn.max_pool2d")(wildcard())), _pool("nn.max_pool2d")),
+        ("cmsis-nn.qnn_avg_pool2d", _clipped(average), check_avg_pool2d),
+        ("cmsis-nn.qnn_max_pool2d", _clipped(is_op("nn.max_pool2d")(wildcard())), check_max_pool2d),
         ("cmsis-nn.qnn_mul", binary("qnn.mul"), check_qnn_binary_op),
         ("cmsis-nn.qnn_add", binary("qnn.add"), check_qnn_binary_op),
         ("cmsis-nn.qnn_softmax", is_op("qnn.quantize")(softmax, *_constants(2)), check_qnn_softmax),
+        ("cmsis-nn.qnn_avg_pool2d", _clipped(rounded), check_rounded_avg_pool2d),
     ])  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,24 +32,27 @@ OWN = os.environ.get(VARIABLE)
 
 
 class Layers(Builder):
-    """Single layers of int8 in NHWC, each with inputs of its own. `params` are all inputs."""
+    """Single layers in NHWC, each with inputs of its own, of int8 or of `dtype`. `params` are all inputs."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, dtype: str = "int8") -> None:
         super().__init__(seed)
         self.layout = "NHWC"
+        self.kind = dtype
         self.params: list[Var] = []
 
     def input(self, *shape: int) -> Var:
-        self.params.append(var(f"x{len(self.params)}", shape=list(shape), dtype="int8"))
+        self.params.append(var(f"x{len(self.params)}", shape=list(shape), dtype=self.kind))
         check(self.params[-1])
         return self.params[-1]
 
     def values(self, *shape: int) -> np.ndarray:
-        return self.rng.integers(-128, 128, shape).astype("int8")
+        info = np.iinfo(self.kind)
+        return self.rng.integers(info.min, info.max + 1, shape).astype(self.kind)
 
     def clipped(self, value: Expr) -> Expr:
-        low = self.number(-128, 60)
-        return call("clip", value, a_min=float(low), a_max=float(self.number(low, 127))) if self.pick(0, 1) else value
+        info = np.iinfo(self.kind)
+        low = self.number(info.min, info.max // 2)
+        return call("clip", value, a_min=float(low), a_max=float(self.number(low, info.max))) if self.pick(0, 1) else value
 
     def summed(self, value: Expr, channels: int, axis: int) -> Expr:
         if self.pick(0, 1, 1) or axis == 3:
@@ -80,26 +84,51 @@ class Layers(Builder):
                      units=units, out_dtype="int32")  # fmt: skip
         return self.summed(value, units, 1)
 
-    def pool(self) -> Expr:
+    def pool(self, kind: str = "max") -> Expr:
+        """The largest numbers, averages rounded as in TensorFlow Lite ("rounded"), or cut off as in Relay ("cut")."""
         size = [self.number(1, 3), self.number(1, 3)]
-        pad = [self.number(0, s - 1) for s in size * 2]
-        data = self.input(1, self.number(4, 9), self.number(4, 9), self.number(1, 9))
-        return self.clipped(call("nn.max_pool2d", data, pool_size=size, strides=[self.number(1, 3), self.number(1, 3)], padding=pad,
-                                 layout="NHWC", ceil_mode=bool(self.pick(0, 1))))  # fmt: skip
+        pad = [self.number(0, s - 1) if kind != "cut" else 0 for s in size * 2]
+        data: Expr = self.input(1, self.number(4, 9), self.number(4, 9), self.number(1, 9))
+        if kind == "rounded":
+            data = call("qnn.dequantize", data, np.float32(1), 0, out_dtype="float32", axis=0)
+        elif kind == "cut":
+            data = call("cast", data, dtype="int32")
+        name = "nn.max_pool2d" if kind == "max" else "nn.avg_pool2d"
+        value = call(name, data, pool_size=size, strides=[self.number(1, 3), self.number(1, 3)], padding=pad, layout="NHWC",
+                     ceil_mode=bool(kind == "max" and self.pick(0, 1)))  # fmt: skip
+        if kind == "rounded":
+            value = call("qnn.quantize", value, np.float32(1), 0, out_dtype=self.kind, axis=0)
+        elif kind == "cut":
+            value = call("cast", value, dtype=self.kind)
+        return self.clipped(value)
+
+    def softmax(self) -> Expr:
+        wide = self.kind == "int16"
+        scale = np.float32(self.rng.uniform(0.01, 0.2) / (256 if wide else 1))
+        data = self.input(self.number(1, 3), self.number(2, 12))
+        value = call("qnn.dequantize", data, scale, 0 if wide else self.zero("int8"), out_dtype="float32", axis=0)
+        scale, zero = (1 / 32768, 0) if wide else (1 / 256, -128)
+        return call("qnn.quantize", call("nn.softmax", value), np.float32(scale), zero, out_dtype=self.kind, axis=0)
 
     def binary(self, name: str) -> Expr:
         shape = [1, self.number(1, 6), self.number(1, 6), self.number(1, 6)]
         left = self.input(*shape)
         right = self.pick(self.input(*shape), left, self.values(shape[3]), self.values(*shape))
-        top = 0.3 if name == "qnn.add" else 9.0
-        scales = [self.scale(0.3), self.zero("int8"), self.scale(0.3), self.zero("int8"), self.scale(top), self.zero("int8")]
+        wide = self.kind == "int16"
+        top = 0.3 if name == "qnn.add" else 2000.0 if wide else 9.0
+        zeros = [0, 0, 0] if wide else [self.zero("int8") for _ in range(3)]
+        scales = [self.scale(0.3), zeros[0], self.scale(0.3), zeros[1], self.scale(top), zeros[2]]
         return self.clipped(call(name, left, right, *scales))
 
     def network(self, count: int) -> IRModule:
         """A module with `count` layers of each kind."""
-        kinds = [lambda: self.conv(False), lambda: self.conv(True), self.dense, self.pool, lambda: self.binary("qnn.add"),
-                 lambda: self.binary("qnn.mul")]  # fmt: skip
+        kinds: list[Callable[[], Expr]] = [self.pool, lambda: self.binary("qnn.add"), lambda: self.binary("qnn.mul")]
+        if self.kind == "int8":
+            kinds += [lambda: self.conv(False), lambda: self.conv(True), self.dense, lambda: self.pool("rounded")]
         results = [kind() for _ in range(count) for kind in kinds]
+        return self.module(results)
+
+    def module(self, results: list[Expr]) -> IRModule:
         return IRModule.from_expr(Function(self.params, Tuple(results)))
 
     def inputs(self) -> dict[str, np.ndarray]:
@@ -126,17 +155,31 @@ def compiled(mod: IRModule, folder: str = "") -> MicroProgram:
     return compile_bare_metal(mod, f'cmsis-nn -path="{folder}", c' if folder else "cmsis-nn, c")
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_layers_give_the_interpreters_integers(seed: int, folder: str) -> None:
-    layers = Layers(seed)
+@pytest.mark.parametrize(("seed", "dtype"), [(0, "int8"), (1, "int8"), (2, "int16")])
+def test_layers_give_the_interpreters_integers(seed: int, dtype: str, folder: str) -> None:
+    layers = Layers(seed, dtype)
     mod = layers.network(4)
     program = compiled(mod, folder)
     values = layers.inputs()
     right = evaluate(mod, *values.values())
     differ = [n for n, (one, other) in enumerate(zip(program.run(**values), right)) if not np.array_equal(one, other)]
     assert differ == []
-    assert sum("external" in name for name in program.files) >= 23, program.report()
+    assert sum("external" in name for name in program.files) >= (25 if dtype == "int8" else 10), program.report()
     assert program.constant_bytes > sum(p.size for p in values.values()) / 100
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_approximate_layers_differ_little(dtype: str, folder: str) -> None:
+    """CMSIS-NN computes softmax in whole numbers, of int16 with tables; and rounds averages."""
+    layers = Layers(3, dtype)
+    mod = layers.module([layer for _ in range(6) for layer in (layers.softmax(), layers.pool("cut"))])
+    values = layers.inputs()
+    exact = compiled(mod, folder)
+    assert "0 calls, and 12 of its table on the host" in exact.report() and "-approximate allows that" in exact.report()
+    program = compile_bare_metal(mod, f'cmsis-nn -path="{folder}" -approximate, c')
+    assert program.report().startswith("cmsis-nn: 12 calls, and 0 of its table on the host")
+    for one, other in zip(program.run(**values), evaluate(mod, *values.values())):
+        assert np.abs(one.astype("int64") - other).max() <= (1 if dtype == "int8" else 16)
 
 
 def test_networks_for_the_npu_too(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +230,8 @@ TEXTS = {
       qnn.add(%x, %y, 0.1f, 1, 0.2f, 2, 0.3f, 3) }""",
     "too far from each other": """def @main(%x: Tensor[(2, 4), int8], %y: Tensor[(2, 4), int8]) {
       qnn.add(%x, %y, 0.00001f, 1, 0.2f, 2, 0.3f, 3) }""",
-    "a tensor is int16": """def @main(%x: Tensor[(2, 4), int16]) { qnn.mul(%x, %x, 0.1f, 0, 0.2f, 0, 0.3f, 0) }""",
+    "softmax along axis 0": """def @main(%x: Tensor[(2, 4), int8]) {
+      qnn.quantize(nn.softmax(qnn.dequantize(%x, 0.1f, 2), axis=0), 0.00390625f, -128, out_dtype="int8") }""",
 }  # fmt: skip
 
 

@@ -132,6 +132,11 @@ def test_a_target_in_json() -> None:
         assert [d.code for d in caught.value.diagnostics] == [code]
 
 
+def test_a_target_that_is_partitioned_for_alone() -> None:
+    with pytest.raises(RelayError, match="a pattern table, and no compiler: relay partition --target dnnl"):
+        parse_target("dnnl, c")
+
+
 def test_features_have_signs() -> None:
     assert "write +avx2" in said("llvm -mattr=avx2")
     assert "`+` has no sign" in said("llvm -mattr=+avx2,+")

@@ -34,6 +34,8 @@ DUMPS = {
     "relay": "", "c": "", "asm": "", "s": "",
     "ll": "--dump-code asm; there is no LLVM", "tir": "relay compile --emit loops", "te": "relay compile --emit loops",
 }  # fmt: skip
+#: The note for options of TVM's memory pools.
+POOLS = "the C has a section for each memory, which a linker script places: docs/bare-metal.md"
 
 
 def refused(what: str, instead: str) -> RelayError:
@@ -196,7 +198,7 @@ def _refuse(given: Mapping[str, Any]) -> None:
     if given["tuning_records"] and os.path.exists(given["tuning_records"]):
         raise refused("--tuning-records", "relay compile --emit space lists the schedules' knobs, and --schedule FILE sets them")
     if given["workspace_pools"]:
-        raise refused("--workspace-pools", "a program plans its memory itself: relay compile --report")
+        raise refused("--workspace-pools", POOLS)
     if given["use_vm"]:
         raise refused("use_vm", "relay.vm.compile, or relay compile")
     for name in ("print_ir_before", "print_ir_after"):
@@ -216,4 +218,4 @@ def _refuse(given: Mapping[str, Any]) -> None:
             raise refused(f"--executor-aot-{key} {settings[key]}", "memory lies at multiples of 64 bytes")
 
 
-__all__ = ["DUMPS", "compile_model", "compiled", "offloaded", "pass_config", "refused", "transformed"]
+__all__ = ["DUMPS", "POOLS", "compile_model", "compiled", "offloaded", "pass_config", "refused", "transformed"]

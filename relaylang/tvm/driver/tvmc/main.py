@@ -17,13 +17,15 @@ from relaylang.cli.usage import UsageError
 from relaylang.plugins.files import load_file
 from relaylang.runtime.text import read_text
 from relaylang.tvm.driver.tvmc import TUNING, TVMCPackage, load, run
-from relaylang.tvm.driver.tvmc.compiler import compiled, refused
+from relaylang.tvm.driver.tvmc.compiler import POOLS, compiled, refused
 from relaylang.tvm.driver.tvmc.frontends import FORMATS, parse_shapes
 from relaylang.tvm.driver.tvmc.runner import FILLS
 from relaylang.tvm.relay.backend import Executor, Runtime
 
 #: `--target-llvm-mcpu=skylake`, `--executor-aot-interface-api=c`: an option beside the name that it belongs to.
 _OPTION = re.compile(r"--(target|executor|runtime)-(ethos-u|ethos-n|cmsis-nn|compute-library|[a-z_]+)-([\w-]+)(?:=(.*))?", re.S)
+#: What belongs to memory pools.
+_POOLS = re.compile(r"--(workspace|constant)-pools-")
 
 
 def _compile_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +53,7 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runtime", default="cpp", help="cpp; crt with -f mlf")
     parser.add_argument("--tuning-records", default="", help=argparse.SUPPRESS)
     parser.add_argument("--workspace-pools", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--constant-pools", default="", help=argparse.SUPPRESS)
     parser.add_argument("--print-ir-before", default="", help=argparse.SUPPRESS)
     parser.add_argument("--print-ir-after", default="", help=argparse.SUPPRESS)
     parser.add_argument("--print-pass-times", action="store_true", help=argparse.SUPPRESS)
@@ -88,9 +91,9 @@ def _compile(args: argparse.Namespace) -> int:
         "output_format": args.output_format, "dump_code": args.dump_code, "dump_offloads": args.dump_offloads,
         "disabled_pass": [n for n in args.disabled_pass.split(",") if n], "pass_context_configs": args.pass_config,
         "additional_target_options": args.options["target"], "use_vm": False,
-        "mod_name": args.module_name, "workspace_pools": args.workspace_pools, "print_ir_before": args.print_ir_before,
-        "print_ir_after": args.print_ir_after, "instruments": None, "desired_layout": args.desired_layout,
-        "desired_layout_ops": args.desired_layout_ops, "mixed_precision": args.mixed_precision,
+        "mod_name": args.module_name, "workspace_pools": args.workspace_pools or args.constant_pools,
+        "print_ir_before": args.print_ir_before, "print_ir_after": args.print_ir_after, "instruments": None,
+        "desired_layout": args.desired_layout, "desired_layout_ops": args.desired_layout_ops, "mixed_precision": args.mixed_precision,
         "mixed_precision_calculation_type": args.mixed_precision_calculation_type,
         "mixed_precision_acc_type": args.mixed_precision_acc_type,
     })  # fmt: skip
@@ -143,6 +146,9 @@ def _options(arguments: Sequence[str]) -> tuple[list[str], dict[str, dict[str, d
 
 def _called(arguments: Sequence[str]) -> int:
     rest, options = _options(arguments)
+    pools = [item for item in rest if _POOLS.match(item)]
+    if pools:
+        raise refused(pools[0].partition("=")[0], POOLS)
     parser = Parser(prog="tvmc", description=__doc__, allow_abbrev=False)
     parser.add_argument("--version", action="store_true", help="show the version of TVM whose spelling this is")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)

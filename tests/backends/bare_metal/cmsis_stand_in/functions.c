@@ -1,6 +1,7 @@
 // Plain loops. A function writes all of the memory that it asks for, so that a workspace that is too small shows.
 #include "arm_nnfunctions.h"
 
+#include <math.h>
 #include <string.h>
 
 // The rescaled number: rounded once, halves up, or first to 31 bits, and then again, halves away from zero.
@@ -107,40 +108,99 @@ arm_cmsis_nn_status arm_fully_connected_s8(const cmsis_nn_context* context, cons
   return arm_fully_connected_per_channel_s8(context, p, &all, in, x, kernel, w, bias, b, out, result);
 }
 
-arm_cmsis_nn_status arm_max_pool_s8(const cmsis_nn_context* context, const cmsis_nn_pool_params* p, dims in, const int8_t* x, dims kernel,
-                                    dims out, int8_t* result) {
-  (void)context;
-  for (int y = 0; y < out->h; y++)
-    for (int z = 0; z < out->w; z++)
-      for (int c = 0; c < in->c; c++) {
-        int32_t most = -129;
-        for (int i = 0; i < kernel->h; i++)
-          for (int j = 0; j < kernel->w; j++) {
-            const int row = y * p->stride.h - p->padding.h + i, column = z * p->stride.w - p->padding.w + j;
-            if (row < 0 || row >= in->h || column < 0 || column >= in->w) continue;
-            const int8_t found = x[(row * in->w + column) * in->c + c];
-            most = found > most ? found : most;
-          }
-        if (most < -128) return ARM_CMSIS_NN_ARG_ERROR;
-        *result++ = limited(most, p->activation.min, p->activation.max);
-      }
-  return ARM_CMSIS_NN_SUCCESS;
-}
-
-arm_cmsis_nn_status arm_elementwise_add_s8(const int8_t* a, const int8_t* b, int32_t a_offset, int32_t a_multiplier, int32_t a_shift,
-                                           int32_t b_offset, int32_t b_multiplier, int32_t b_shift, int32_t left, int8_t* result,
-                                           int32_t offset, int32_t multiplier, int32_t shift, int32_t low, int32_t high, int32_t count) {
-  for (int n = 0; n < count; n++) {
-    const int32_t sum = rescaled((a[n] + a_offset) * (1 << left), a_multiplier, a_shift) +
-                        rescaled((b[n] + b_offset) * (1 << left), b_multiplier, b_shift);
-    result[n] = limited(rescaled(sum, multiplier, shift) + offset, low, high);
+// The window of an output: its sum and its largest number.
+#define POOLS(type, suffix, least)                                                                                              \
+  static int32_t pooled_##suffix(const cmsis_nn_pool_params* p, dims in, const type* x, dims kernel, dims out, int average,     \
+                                 type* result) {                                                                                \
+    for (int y = 0; y < out->h; y++)                                                                                            \
+      for (int z = 0; z < out->w; z++)                                                                                          \
+        for (int c = 0; c < in->c; c++) {                                                                                       \
+          int32_t most = least - 1, sum = 0, count = 0;                                                                         \
+          for (int i = 0; i < kernel->h; i++)                                                                                   \
+            for (int j = 0; j < kernel->w; j++) {                                                                               \
+              const int row = y * p->stride.h - p->padding.h + i, column = z * p->stride.w - p->padding.w + j;                  \
+              if (row < 0 || row >= in->h || column < 0 || column >= in->w) continue;                                           \
+              const type found = x[(row * in->w + column) * in->c + c];                                                         \
+              most = found > most ? found : most;                                                                               \
+              sum += found, count++;                                                                                            \
+            }                                                                                                                   \
+          if (!count) return ARM_CMSIS_NN_ARG_ERROR;                                                                            \
+          const int32_t value = !average ? most : (sum + (sum > 0 ? count / 2 : -(count / 2))) / count;                         \
+          *result++ = value < p->activation.min ? p->activation.min : value > p->activation.max ? p->activation.max : value;   \
+        }                                                                                                                       \
+    return ARM_CMSIS_NN_SUCCESS;                                                                                                \
+  }                                                                                                                             \
+  arm_cmsis_nn_status arm_max_pool_##suffix(const cmsis_nn_context* context, const cmsis_nn_pool_params* p, dims in,            \
+                                            const type* x, dims kernel, dims out, type* result) {                               \
+    (void)context;                                                                                                              \
+    return pooled_##suffix(p, in, x, kernel, out, 0, result);                                                                   \
+  }                                                                                                                             \
+  int32_t arm_avgpool_##suffix##_get_buffer_size(int width, int count) { return (void)width, 4 * count; }                       \
+  arm_cmsis_nn_status arm_avgpool_##suffix(const cmsis_nn_context* context, const cmsis_nn_pool_params* p, dims in,             \
+                                           const type* x, dims kernel, dims out, type* result) {                                \
+    filled(context, 4 * in->c);                                                                                                 \
+    return pooled_##suffix(p, in, x, kernel, out, 1, result);                                                                   \
   }
-  return ARM_CMSIS_NN_SUCCESS;
+POOLS(int8_t, s8, -128)
+POOLS(int16_t, s16, -32768)
+
+#define ELEMENTWISE(type, suffix)                                                                                               \
+  arm_cmsis_nn_status arm_elementwise_add_##suffix(                                                                             \
+      const type* a, const type* b, int32_t a_offset, int32_t a_multiplier, int32_t a_shift, int32_t b_offset,                  \
+      int32_t b_multiplier, int32_t b_shift, int32_t left, type* result, int32_t offset, int32_t multiplier, int32_t shift,     \
+      int32_t low, int32_t high, int32_t count) {                                                                               \
+    for (int n = 0; n < count; n++) {                                                                                           \
+      const int32_t sum = rescaled((a[n] + a_offset) * (1 << left), a_multiplier, a_shift) +                                    \
+                          rescaled((b[n] + b_offset) * (1 << left), b_multiplier, b_shift);                                     \
+      const int32_t value = rescaled(sum, multiplier, shift) + offset;                                                          \
+      result[n] = value < low ? low : value > high ? high : value;                                                              \
+    }                                                                                                                           \
+    return ARM_CMSIS_NN_SUCCESS;                                                                                                \
+  }                                                                                                                             \
+  arm_cmsis_nn_status arm_elementwise_mul_##suffix(const type* a, const type* b, int32_t a_offset, int32_t b_offset,            \
+                                                   type* result, int32_t offset, int32_t multiplier, int32_t shift,             \
+                                                   int32_t low, int32_t high, int32_t count) {                                  \
+    for (int n = 0; n < count; n++) {                                                                                           \
+      const int32_t value = rescaled((a[n] + a_offset) * (b[n] + b_offset), multiplier, shift) + offset;                        \
+      result[n] = value < low ? low : value > high ? high : value;                                                              \
+    }                                                                                                                           \
+    return ARM_CMSIS_NN_SUCCESS;                                                                                                \
+  }
+ELEMENTWISE(int8_t, s8)
+ELEMENTWISE(int16_t, s16)
+
+// In real numbers: the multiplier and the shift are the scale, with 5 bits before the point.
+void arm_softmax_s8(const int8_t* x, int32_t rows, int32_t size, int32_t multiplier, int32_t shift, int32_t least, int8_t* result) {
+  const double scale = ldexp(multiplier, shift - 57);
+  for (int row = 0; row < rows; row++, x += size) {
+    int most = -128;
+    double sum = 0;
+    for (int n = 0; n < size; n++) most = x[n] > most ? x[n] : most;
+    for (int n = 0; n < size; n++) sum += x[n] - most < least ? 0 : exp(scale * (x[n] - most));
+    for (int n = 0; n < size; n++) {
+      const double value = x[n] - most < least ? 0 : exp(scale * (x[n] - most)) / sum;
+      *result++ = limited((int32_t)floor(256 * value + 0.5) - 128, -128, 127);
+    }
+  }
 }
 
-arm_cmsis_nn_status arm_elementwise_mul_s8(const int8_t* a, const int8_t* b, int32_t a_offset, int32_t b_offset, int8_t* result,
-                                           int32_t offset, int32_t multiplier, int32_t shift, int32_t low, int32_t high, int32_t count) {
-  for (int n = 0; n < count; n++)
-    result[n] = limited(rescaled((a[n] + a_offset) * (b[n] + b_offset), multiplier, shift) + offset, low, high);
+// A table of 513 numbers at a place between 0 and 512.
+static double between(const int16_t* table, double place) {
+  const int at = place >= 512 ? 511 : (int)place;
+  return ldexp(table[at] + (place - at) * (table[at + 1] - table[at]), -15);
+}
+
+arm_cmsis_nn_status arm_softmax_s16(const int16_t* x, int32_t rows, int32_t size, int32_t multiplier, int32_t shift,
+                                    const cmsis_nn_softmax_lut_s16* tables, int16_t* result) {
+  for (int row = 0; row < rows; row++, x += size) {
+    int most = -32768, power;
+    double sum = 0;
+    for (int n = 0; n < size; n++) most = x[n] > most ? x[n] : most;
+#define POWER(n) between(tables->exp_lut, fmax(0, 256 + (rescaled(x[n] - most, multiplier, shift) + 32767) / 128.0))
+    for (int n = 0; n < size; n++) sum += POWER(n);
+    sum = 2 * frexp(sum, &power);  // from 1 to 2
+    const double reciprocal = ldexp(between(tables->one_by_one_lut, 512 * (sum - 1)), 1 - power);
+    for (int n = 0; n < size; n++) *result++ = (int16_t)(int)floor(32768 * POWER(n) * reciprocal + 0.5);
+  }
   return ARM_CMSIS_NN_SUCCESS;
 }

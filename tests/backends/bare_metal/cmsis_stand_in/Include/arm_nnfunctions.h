@@ -33,8 +33,18 @@ arm_cmsis_nn_status arm_fully_connected_s8(const cmsis_nn_context*, const cmsis_
                                            dims, const int8_t*, dims, const int8_t*, dims, const int32_t*, dims, int8_t*);
 arm_cmsis_nn_status arm_fully_connected_per_channel_s8(const cmsis_nn_context*, const cmsis_nn_fc_params*, channels, dims, const int8_t*,
                                                        dims, const int8_t*, dims, const int32_t*, dims, int8_t*);
-arm_cmsis_nn_status arm_max_pool_s8(const cmsis_nn_context*, const cmsis_nn_pool_params*, dims, const int8_t*, dims, dims, int8_t*);
-arm_cmsis_nn_status arm_elementwise_add_s8(const int8_t*, const int8_t*, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t,
-                                           int8_t*, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t);
-arm_cmsis_nn_status arm_elementwise_mul_s8(const int8_t*, const int8_t*, int32_t, int32_t, int8_t*, int32_t, int32_t, int32_t, int32_t,
-                                           int32_t, int32_t);
+#define OF_TYPE(type, suffix)                                                                                                   \
+  arm_cmsis_nn_status arm_max_pool_##suffix(const cmsis_nn_context*, const cmsis_nn_pool_params*, dims, const type*, dims, dims, \
+                                            type*);                                                                             \
+  int32_t arm_avgpool_##suffix##_get_buffer_size(int, int);                                                                     \
+  arm_cmsis_nn_status arm_avgpool_##suffix(const cmsis_nn_context*, const cmsis_nn_pool_params*, dims, const type*, dims, dims, \
+                                           type*);                                                                              \
+  arm_cmsis_nn_status arm_elementwise_add_##suffix(const type*, const type*, int32_t, int32_t, int32_t, int32_t, int32_t,       \
+                                                   int32_t, int32_t, type*, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t); \
+  arm_cmsis_nn_status arm_elementwise_mul_##suffix(const type*, const type*, int32_t, int32_t, type*, int32_t, int32_t,         \
+                                                   int32_t, int32_t, int32_t, int32_t);
+OF_TYPE(int8_t, s8)
+OF_TYPE(int16_t, s16)
+typedef struct { const int16_t *exp_lut, *one_by_one_lut; } cmsis_nn_softmax_lut_s16;
+void arm_softmax_s8(const int8_t*, int32_t, int32_t, int32_t, int32_t, int32_t, int8_t*);
+arm_cmsis_nn_status arm_softmax_s16(const int16_t*, int32_t, int32_t, int32_t, int32_t, const cmsis_nn_softmax_lut_s16*, int16_t*);
