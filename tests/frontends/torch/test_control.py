@@ -49,7 +49,8 @@ def test_conditionals() -> None:
         for y in (True, False):
             check(one_result, (x, torch.tensor(y)))
         check(branches, (x,))
-        check(branches, (x,), decomposed=True)
+    check(branches, (X,), decomposed=True)
+    check(branches, (-X.abs(),), decomposed=True)
 
 
 def test_a_conditional_on_an_extent_is_kept() -> None:
