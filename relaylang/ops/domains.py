@@ -6,6 +6,7 @@ The checker asks `problem_of` before it runs an operator's relation, so that no 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any as AnyValue
@@ -13,6 +14,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import TensorType, Type
 from relaylang.ops.layouts import usual
 from relaylang.ops.record import AttrField, Op
+from relaylang.ops.scales import CONV_RESULTS, DENSE_RESULTS, MATMUL_RESULTS, QUANTIZED, REALS, REQUANTIZED
 from relaylang.ops.shapes import out_of_range
 
 #: TVM holds these numbers in 32 bits.
@@ -55,8 +57,19 @@ CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("scatter_nd", "mode"): ("update", "add", "mul", "min", "max"),
     ("vision.all_class_non_max_suppression", "output_format"): ("onnx", "tensorflow"),
     ("vision.roi_align", "mode"): ("avg", "max"),
-    **{(op, "layout"): ("NCHW", "NHWC") for op in ("nn.depth_to_space", "nn.space_to_depth")},
-}
+    **{(op, "layout"): ("NCHW", "NHWC")
+       for op in ("nn.depth_to_space", "nn.space_to_depth", "vision.roi_align", "vision.roi_pool")},
+    ("nn.correlation", "layout"): ("NCHW",),
+    ("nn.sparse_conv2d", "layout"): ("NHWC", "NCHW"),
+    ("qnn.quantize", "out_dtype"): QUANTIZED,
+    ("qnn.dequantize", "out_dtype"): REALS,
+    ("qnn.requantize", "out_dtype"): REQUANTIZED,
+    ("qnn.conv2d", "out_dtype"): CONV_RESULTS,
+    ("qnn.conv2d_transpose", "out_dtype"): CONV_RESULTS,
+    ("qnn.dense", "out_dtype"): DENSE_RESULTS,
+    ("qnn.batch_matmul", "out_dtype"): MATMUL_RESULTS,
+    **{(f"random.{op}", "out_dtype"): ("float32", "float64") for op in ("uniform", "normal")},
+}  # fmt: skip
 
 #: Operators of a tensor in one of two layouts; the channels of the first one may be split (`NCHW16c`).
 TWO_LAYOUTS: dict[str, tuple[str, str]] = {
@@ -74,9 +87,23 @@ ELEMENT_TYPES = (
 )  # fmt: skip
 
 
+#: Usual values of attributes that take others, too.
+_USUAL: dict[tuple[str, str], tuple[str, ...]] = {
+    ("qnn.requantize", "compute_dtype"): ("None", "float32", "float64", "int64"),
+    ("nn.bitpack", "pack_type"): ("uint32", "uint8", "uint16", "uint64"),
+    **{(f"{qnn}nn.contrib_dense_pack", "weight_layout"): ("NC", "NC8n", "NC16n") for qnn in ("", "q")},
+    ("nn.conv2d_backward_weight", "kernel_layout"): ("NCHW", "NHWC"),
+    ("nn.conv2d_backward_weight", "out_layout"): ("OIHW", "HWIO"),
+    ("relay.op.annotation.simulated_quantize", "rounding"): ("round",),
+}
+#: Attributes whose element type counts or numbers things.
+_COUNTING = frozenset({"argsort", "topk", "dyn.topk", "shape_of", "vm.shape_of", "ndarray_size", "searchsorted"})
+
+
 def offered(op: Op, field: AttrField) -> tuple[AnyValue, ...]:
     """The values of an attribute that editors offer: all of an enumeration, the usual element types and layouts."""
-    words = CHOICES.get((op.name, field.name))
+    key = op.name, field.name
+    words = CHOICES.get(key) or _USUAL.get(key)
     if words is not None:
         return tuple(word for word in words if word)
     if field.kind == "bool":
@@ -84,12 +111,14 @@ def offered(op: Op, field: AttrField) -> tuple[AnyValue, ...]:
     if field.kind != "str":
         return ()
     if field.name.endswith("dtype"):
-        return ELEMENT_TYPES
+        usually = re.search(rf"\b{field.name}='(\w+)'", op.python or "")
+        first = usually[1] if usually is not None else "int32" if op.name in _COUNTING else "float32"
+        return tuple(dict.fromkeys([first, *(("int64",) if op.name in _COUNTING else ()), *ELEMENT_TYPES]))
     if not field.name.endswith("layout"):
         return ()
     if field.name == "layout" and op.name in TWO_LAYOUTS:
         return TWO_LAYOUTS[op.name]
-    data = op.schema.get("data_layout")
+    data = op.schema.get("data_layout") or op.schema.get("layout")
     return usual(str(field.default or (data.default if data is not None else "NCHW")))
 
 
@@ -181,8 +210,7 @@ def problem_of(op: Op, attrs: AnyValue, types: Sequence[Type]) -> tuple[str, int
             if wrong is not None:
                 return f"{name}={shown(value)}: {wrong}", None
         if words is not None and value.__class__ is str and value not in words:
-            listed = [f'"{word}"' for word in words if word]
-            return f'{name}="{value[:60]}" must be {", ".join(listed[:-1])} or {listed[-1]}', None
+            return f'{name}="{value[:60]}" must be {listed(words)}', None
         if axes is not None and axes < len(types) and isinstance(types[axes], TensorType):
             wrong = _no_axes(value, len(types[axes].shape))  # type: ignore[attr-defined]
             if wrong is not None:
@@ -194,6 +222,12 @@ def problem_of(op: Op, attrs: AnyValue, types: Sequence[Type]) -> tuple[str, int
         if real and not value and op.name in _SCALED:
             return f"{name}={value} must be positive", None
     return None
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words of a choice in a message: `"a", "b" or "c"`."""
+    *others, last = [f'"{word}"' for word in words if word]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def shown(value: AnyValue) -> str:

@@ -45,7 +45,7 @@ def usual(layout: str) -> tuple[str, ...]:
     if not spatial or not others:
         return (layout,)
     if others == "NC":
-        return layout, f"N{spatial}C", f"{layout}16c"
+        return tuple(dict.fromkeys([layout, f"NC{spatial}", f"N{spatial}C", f"NC{spatial}16c"]))
     last = ["".join([spatial, *order]) for order in permutations(others[::-1])]
     return tuple(dict.fromkeys([layout, *last, others[0] + spatial + others[1:]]))
 

@@ -216,8 +216,6 @@ def correlation(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) ->
     first, second = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_rank(first, 4, 0, ctx)
     need_rank(second, 4, 1, ctx)
-    if attrs.layout != "NCHW":
-        ctx.fail(f'layout={attrs.layout!r} must be "NCHW"')
     if attrs.kernel_size < 1 or attrs.kernel_size % 2 == 0:
         ctx.fail(f"kernel_size={attrs.kernel_size} must be an odd number")
     if attrs.max_displacement < 0:

@@ -82,8 +82,6 @@ def sparse_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
     channels = rows_of(values, indptr, ctx)
     if attrs.layout == "NHWC":
         return TensorType((*data.shape[:3], channels), data.dtype)
-    if attrs.layout != "NCHW":
-        ctx.fail(f'layout={attrs.layout!r} must be "NHWC" or "NCHW"')
     return TensorType((data.shape[0], channels, *data.shape[2:]), data.dtype)
 
 

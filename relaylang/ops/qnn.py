@@ -14,6 +14,12 @@ from relaylang.ops.nn_pool import AvgPool2DAttrs, pool_shape
 from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import broadcast
 from relaylang.ops.scales import (
+    CONV_RESULTS,
+    DENSE_RESULTS,
+    MATMUL_RESULTS,
+    QUANTIZED,
+    REALS,
+    REQUANTIZED,
     channel_extent,
     is_scalar,
     one_or_each,
@@ -69,7 +75,7 @@ def quantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
     extent = channel_extent(data, attrs.axis, not (is_scalar(types, 1) and is_scalar(types, 2)), ctx)
     per_channel(types, 1, "float32", extent, ctx)
     per_channel(types, 2, "int32", extent, ctx)
-    return TensorType(data.shape, out_dtype(attrs, ("int8", "uint8", "int16", "uint16", "int32"), ctx))
+    return TensorType(data.shape, out_dtype(attrs, QUANTIZED, ctx))
 
 
 def quantize_back(result: Type, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> None:
@@ -83,13 +89,13 @@ def dequantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     (int32) are scalars or vectors along axis. The result has the data's shape and out_dtype: float32 or float16.
     """
     data = tensor(types, 0, ctx)
-    need_dtype(data, ("int8", "uint8", "int16", "uint16", "int32"), 0, ctx)
+    need_dtype(data, QUANTIZED, 0, ctx)
     extent: Dim = 1
     if not (single(types, 1) and single(types, 2)):
         extent = channel_extent(data, attrs.axis, True, ctx)
     per_channel(types, 1, "float32", extent, ctx)
     per_channel(types, 2, "int32", extent, ctx)
-    return TensorType(data.shape, out_dtype(attrs, ("float16", "float32"), ctx))
+    return TensorType(data.shape, out_dtype(attrs, REALS, ctx))
 
 
 def requantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -104,7 +110,7 @@ def requantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     per_channel(types, 2, "int32", extent, ctx)
     need_scalar(types, 3, "float32", ctx)
     need_scalar(types, 4, "int32", ctx)
-    return TensorType(data.shape, out_dtype(attrs, ("int8", "uint8", "int16", "int32"), ctx))
+    return TensorType(data.shape, out_dtype(attrs, REQUANTIZED, ctx))
 
 
 def layout_axis(layout: str, letter: str, name: str, ctx: RelationContext) -> int:
@@ -156,7 +162,7 @@ def qnn_conv2d(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> 
     weight = tensor(types, 1, ctx)
     need_dtype(data, ("int8", "uint8", "int16"), 0, ctx)
     need_dtype(weight, ("int8", "uint8", "int16"), 1, ctx)
-    out_dtype(attrs, ("int16", "int32", "int64"), ctx)
+    out_dtype(attrs, CONV_RESULTS, ctx)
     need_scalar(types, 2, "int32", ctx)
     need_scalar(types, 4, "float32", ctx)
     out_axis = layout_axis(attrs.kernel_layout, "O", "kernel_layout", ctx)
@@ -185,7 +191,7 @@ def qnn_conv2d_transpose(types: Sequence[Type], attrs: AnyValue, ctx: RelationCo
     data, weight = tensor(types, 0, ctx), tensor(types, 1, ctx)
     need_dtype(data, ("int8", "uint8", "int16", "uint16"), 0, ctx)
     need_dtype(weight, ("int8", "uint8"), 1, ctx)
-    out_dtype(attrs, ("int16", "int32", "int64"), ctx)
+    out_dtype(attrs, CONV_RESULTS, ctx)
     need_dtype(tensor(types, 3, ctx), ("int32",), 3, ctx)
     for arg in (2, 4):
         if not single(types, arg):
@@ -214,7 +220,7 @@ def qnn_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     types = whole
     need_dtype(tensor(types, 0, ctx), ("int8", "uint8", "int16", "uint16"), 0, ctx)
     need_dtype(tensor(types, 1, ctx), ("int8", "uint8"), 1, ctx)
-    out_dtype(attrs, ("int32", "int64"), ctx)
+    out_dtype(attrs, DENSE_RESULTS, ctx)
     need_scalar(types, 2, "int32", ctx)
     need_scalar(types, 4, "float32", ctx)
     per_channel(types, 5, "float32", attrs.units, ctx)
@@ -230,7 +236,7 @@ def qnn_batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContex
     """
     need_dtype(tensor(types, 0, ctx), ("int8", "uint8"), 0, ctx)
     need_dtype(tensor(types, 1, ctx), ("int8", "uint8"), 1, ctx)
-    out_dtype(attrs, ("int32",), ctx)
+    out_dtype(attrs, MATMUL_RESULTS, ctx)
     need_scalar(types, 2, "int32", ctx)
     need_scalar(types, 3, "int32", ctx)
     need_scalar(types, 4, "float32", ctx)

@@ -52,8 +52,8 @@ def distribution(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     """Takes key (10,) of uint64, both parameters scalars of out_dtype, float32 or float64. The result is a tuple (new
     key, numbers of out_shape and out_dtype).
     """
-    if attrs.out_dtype not in ("float32", "float64"):
-        ctx.fail(f"out_dtype must be float32 or float64, not {attrs.out_dtype}")
+    if attrs.out_dtype is None:
+        ctx.fail("out_dtype must be float32 or float64, but is not given")
     ctx.unify(0, KEY)
     ctx.unify(1, TensorType((), attrs.out_dtype))
     ctx.unify(2, TensorType((), attrs.out_dtype))

@@ -9,6 +9,14 @@ from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.record import RelationContext, tensor
 from relaylang.ops.shapes import need_scalar, same_dim
 
+#: The element types of results, the commonest first.
+QUANTIZED = ("int8", "uint8", "int16", "uint16", "int32")
+REQUANTIZED = ("int8", "uint8", "int16", "int32")
+REALS = ("float32", "float16")
+CONV_RESULTS = ("int32", "int16", "int64")
+DENSE_RESULTS = ("int32", "int64")
+MATMUL_RESULTS = ("int32",)
+
 
 def out_dtype(attrs: AnyValue, dtypes: Sequence[str], ctx: RelationContext) -> str:
     dtype: str | None = attrs.out_dtype
@@ -65,4 +73,7 @@ def scalar_scales(types: Sequence[Type], ctx: RelationContext) -> None:
         need_scalar(types, arg, dtype, ctx)
 
 
-__all__ = ["channel_extent", "is_scalar", "one_or_each", "out_dtype", "per_channel", "scalar_scales", "single"]
+__all__ = [
+    "CONV_RESULTS", "MATMUL_RESULTS", "QUANTIZED", "REALS", "REQUANTIZED", "DENSE_RESULTS",
+    "channel_extent", "is_scalar", "one_or_each", "out_dtype", "per_channel", "scalar_scales", "single",
+]  # fmt: skip

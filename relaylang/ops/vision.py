@@ -220,8 +220,6 @@ def region(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
         ctx.fail(f"pooled_size={list(attrs.pooled_size)} must have 2 numbers")
     if attrs.layout == "NCHW":
         return TensorType((rois.shape[0], data.shape[1], *attrs.pooled_size), data.dtype)
-    if attrs.layout != "NHWC":
-        ctx.fail(f'layout={attrs.layout!r} must be "NCHW" or "NHWC"')
     return TensorType((rois.shape[0], *attrs.pooled_size, data.shape[3]), data.dtype)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relaylang.diagnostics.suggest import did_you_mean
 from relaylang.ops.domains import CHOICES as CHOICES
-from relaylang.ops.domains import TWO_LAYOUTS
+from relaylang.ops.domains import TWO_LAYOUTS, listed
 from relaylang.syntax.literals import is_dtype
 from relaylang.syntax.synonyms import OTHER_DTYPES
 
@@ -19,10 +19,10 @@ def not_a_choice(op: str, name: str, value: object) -> tuple[str, str | None] | 
     if value.__class__ is not str:
         return None
     words = CHOICES.get((op, name))
-    if words is not None and value not in words:
-        shown = [f'"{word}"' for word in words if word]
-        return f"must be {', '.join(shown[:-1])} or {shown[-1]}", did_you_mean(str(value), words)
     text = str(value)
+    if words is not None and text not in words and (text or not name.endswith("dtype")):
+        meant = words[0] if len(words) == 1 else OTHER_DTYPES.get(text.lower()) or did_you_mean(text, words)
+        return f"must be {listed(words)}", meant if meant in words else None
     if name.endswith("layout"):
         return _not_a_layout(op, name, text)
     if name.endswith("dtype") and text and not is_dtype(text):

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import ast
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
+from typing import Any as AnyValue
 
 from relaylang.diagnostics import RelayError
-from relaylang.ir import Call, Constructor, Expr, FuncType, IncompleteType, IRModule, TensorType, TupleType, Type, Var
+from relaylang.ir import (
+    Call,
+    Constructor,
+    Expr,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    IRModule,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    Var,
+)
+from relaylang.ir.visit import post_order
 from relaylang.ops.record import AttrError, Op, make_attrs
 from relaylang.ops.takes import TENSOR, Word, refused_elements, refused_shape
+from relaylang.ops.traits import Trait
 from relaylang.repl.calls import Bracket
+from relaylang.repl.completion.expressions import Expressions, Variables
 from relaylang.repl.completion.place import Cursor
-from relaylang.syntax.tokeniser import Token
+from relaylang.repl.opdoc import example
 from relaylang.typing import infer
 
 #: The most types that are tried at one place.
 _MOST_TRIED = 40
-_SIGNS = ("+", "-", "*", "/", "<", ">")
+_SIGNS = ("+", "-", "*", "/", "<", ">", "==", "!=", "<=", ">=")
 
 
 class Fitting:
     """Says which types fit at a cursor.
 
     `callee` is the operator, constructor or function-typed variable that the call around the cursor names, if it is known.
-    `variables` are the visible ones, by their names in the text.
+    `variables` are the visible ones, by their names in the text. `wanted` is the type of the place, where the text says it.
     """
 
-    def __init__(self, cursor: Cursor, variables: Mapping[str, Type | None], callee: Expr | None, module: IRModule) -> None:
+    def __init__(
+        self,
+        cursor: Cursor,
+        variables: Variables,
+        callee: Expr | None,
+        module: IRModule,
+        expressions: Expressions,
+        wanted: Type | None = None,
+    ) -> None:
         self._cursor = cursor
         self._module = module
         self._callee = callee if cursor.nest else None
         self._index = cursor.call.index if cursor.call is not None else 0
         self._condition = cursor.back() == "(" and cursor.back(2) == "if"
+        self._matched = cursor.back() == "(" and "match" in (cursor.back(2), cursor.back(3))
         self._left = variables.get(cursor.back(2)) if cursor.back() in _SIGNS else None
-        given = [self._given_types(bracket, variables) for bracket in cursor.nest] if self._callee is not None else [[]]
+        self._wanted = wanted
+        around = cursor.nest if self._callee is not None else []
+        given = [_given_types(bracket, cursor, variables, expressions) for bracket in around] or [[]]
         #: The types in front of the cursor, of the call's arguments and the fields of tuples around it. The innermost is first.
         self._fields, self._types = given[:-1], [*given[-1], *[None] * (_arity(self._callee) - len(given[-1]))]
         self._tried: dict[str, bool] = {}
@@ -47,12 +77,23 @@ class Fitting:
             self._tried[known] = len(self._tried) < _MOST_TRIED and self._try(ty)
         return self._tried[known]
 
+    def rank(self, ty: Type | None) -> tuple[bool, bool]:
+        """Types that fit come first, of these such with the element type of another argument of the operator."""
+        fits = self.fits(ty)
+        dtypes = [t.dtype for t in self._types if isinstance(t, TensorType)] if isinstance(self._callee, Op) else []
+        alike = isinstance(ty, TensorType) and ty.dtype in dtypes
+        return not fits, fits and bool(dtypes) and not alike
+
     def _try(self, ty: Type) -> bool:
         if self._condition:
             return isinstance(ty, TensorType) and ty.dtype == "bool" and not ty.shape
+        if self._matched:
+            return isinstance(ty, (GlobalTypeVar, TypeCall))
         if self._callee is not None:
             before, behind = self._types[: self._index], self._types[self._index + 1 :]
             return any(_agrees(self._callee, [*before, whole, *behind], self._module) for whole in self._wholes(ty))
+        if self._wanted is not None:
+            return _agrees(Var("f", FuncType([self._wanted], TupleType([]))), [ty], self._module)
         return isinstance(self._left, TensorType) and isinstance(ty, TensorType) and self._left.dtype == ty.dtype
 
     def _wholes(self, ty: Type) -> Iterator[Type]:
@@ -74,10 +115,11 @@ class Fitting:
         if self._fields:
             yield ty
 
-    def _given_types(self, bracket: Bracket, variables: Mapping[str, Type | None]) -> list[Type | None]:
-        """The types of a bracket's parts in front of the cursor, as far as they are known."""
-        begins = [bracket.at, *bracket.commas]
-        return [argument_type(self._cursor.code[b + 1 : e], variables) for b, e in pairwise(begins)]
+
+def _given_types(bracket: Bracket, cursor: Cursor, variables: Variables, expressions: Expressions) -> list[Type | None]:
+    """The types of a bracket's parts in front of the cursor, as far as they are known."""
+    begins = [bracket.at, *bracket.commas]
+    return [expressions.type_of(cursor.code[begin + 1 : end], variables) for begin, end in pairwise(begins)]
 
 
 def _parameters(callee: Expr | None) -> Sequence[Type]:
@@ -95,30 +137,37 @@ def _arity(callee: Expr | None) -> int:
     return len(_parameters(callee))
 
 
-def argument_type(tokens: Sequence[Token], variables: Mapping[str, Type | None]) -> Type | None:
-    """The type of a variable, of its field, or of a tuple of these in brackets; None for other expressions."""
-    while [t.text for t in (*tokens[:2], *tokens[-2:])] == ["(", "(", ")", ")"]:
-        tokens = tokens[1:-1]
-    if not tokens or tokens[0].text != "(":
-        return _variable_type(tokens, variables)
-    depth, ends = 0, [0]
-    for i, token in enumerate(tokens):
-        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-        if token.text == "," and depth == 1:
-            ends.append(i)
-    types = [_variable_type(tokens[b + 1 : e], variables) for b, e in pairwise([*ends, len(tokens) - 1]) if e > b + 1]
-    return types[0] if types and len(ends) == 1 else TupleType([ty or IncompleteType() for ty in types])
-
-
-def _variable_type(tokens: Sequence[Token], variables: Mapping[str, Type | None]) -> Type | None:
-    if not tokens or tokens[0].kind != "local":
-        return None
-    ty = variables.get(tokens[0].text)
-    rest = [t.text for t in tokens[1:]]
-    while len(rest) > 1 and rest[0] == "." and rest[1].isdigit() and isinstance(ty, TupleType):
-        ty = ty.fields[int(rest[1])] if int(rest[1]) < len(ty.fields) else None
-        rest = rest[2:]
-    return None if rest else ty
+def values_that_fit(
+    op: Op, field: str, values: Sequence[AnyValue], cursor: Cursor, variables: Variables, expressions: Expressions
+) -> list[AnyValue]:
+    """The values of an attribute with which the checker finds no error in the call in front of the cursor."""
+    bracket = next((b for b in cursor.brackets if cursor.call is not None and cursor.code[b.at].start == cursor.call.at), None)
+    if bracket is None:
+        return []
+    types: list[Type | None] = []
+    given: dict[str, AnyValue] = {}
+    for begin, end in pairwise([bracket.at, *bracket.commas]):
+        part = cursor.code[begin + 1 : end]
+        if len(part) > 2 and part[1].text == "=":
+            try:
+                given[part[0].text] = ast.literal_eval(cursor.text[part[2].start : part[-1].end])
+            except (ValueError, SyntaxError):
+                return []
+        else:
+            types.append(expressions.type_of(part, variables))
+    types += [None] * (_arity(op) - len(types))
+    usual = _usual_attributes(op)
+    lacking = [f.name for f in op.schema.values() if f.required and f.name not in given] if usual is not None else []
+    given = {name: getattr(usual, name) for name in lacking} | given
+    found = []
+    for value in values:
+        try:
+            attrs = make_attrs(op.attrs, {**given, field: value}) if op.attrs is not None else None
+        except AttrError:
+            continue
+        if _checks(op, types, attrs, IRModule()):
+            found.append(value)
+    return found
 
 
 def _agrees(callee: Expr, types: Sequence[Type | None], module: IRModule) -> bool:
@@ -130,7 +179,22 @@ def _agrees(callee: Expr, types: Sequence[Type | None], module: IRModule) -> boo
         try:
             attrs = make_attrs(callee.attrs, {}) if callee.attrs is not None else None
         except AttrError:  # attributes that must be given follow the arguments
-            return True
+            attrs = _usual_attributes(callee)
+            if attrs is None:
+                return True
+    return _checks(callee, types, attrs, module)
+
+
+@lru_cache(maxsize=64)
+def _usual_attributes(op: Op) -> AnyValue:
+    """The attributes of the operator's example, where arguments of other shapes may have the same."""
+    shown = example(op) if Trait.RESHAPE not in op.traits else None
+    calls = (node for node in post_order(shown.function) if isinstance(node, Call)) if shown is not None else ()
+    return next((call.attrs for call in calls if call.op is op), None)
+
+
+def _checks(callee: Expr, types: Sequence[Type | None], attrs: AnyValue, module: IRModule) -> bool:
+    """Whether the checker finds no error in a call."""
     call = Call(callee, [Var(f"a{i}", ty) for i, ty in enumerate(types)], attrs)
     try:
         return not any(d.severity == "error" for d in infer(call, fragment=True, module=module))
@@ -146,4 +210,4 @@ def _takes(words: Sequence[Word], ty: Type) -> bool:
     return refused_elements(word, ty.dtype, ty.dtype) is None and refused_shape(word, ty.shape, ty.shape, {}) is None
 
 
-__all__ = ["Fitting", "argument_type"]
+__all__ = ["Fitting", "values_that_fit"]

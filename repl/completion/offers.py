@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
@@ -14,22 +16,26 @@ from relaylang.ir import (
     GlobalTypeVar,
     IncompleteType,
     IRModule,
+    RefType,
     TensorType,
     TupleType,
     Type,
     TypeCall,
     TypeData,
+    TypeVar,
     Var,
     type_text,
 )
 from relaylang.ir.types import READABLE
 from relaylang.ops import OPS
+from relaylang.ops.common import COMMON
 from relaylang.ops.domains import ELEMENT_TYPES, offered
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import AttrField, Op
 from relaylang.repl.calls import Bracket
-from relaylang.repl.completion.fitting import Fitting, argument_type
+from relaylang.repl.completion.expressions import Expressions, variable_name
+from relaylang.repl.completion.fitting import Fitting, values_that_fit
 from relaylang.repl.completion.names import Names
 from relaylang.repl.completion.place import Cursor
 from relaylang.repl.completion.ranking import Offer, Suggestion, quality, ranked
@@ -54,8 +60,14 @@ _MOST_VARIABLES = 200
 _MOST_OTHERS = 50
 #: How many tokens in front of the cursor are looked at for variables whose types matter.
 _MOST_TOKENS = 200
-#: A type behind a name: words, with brackets of two levels.
-_ANNOTATION = re.compile(r"\s*:\s*(\w*(?:\[(?:[^][()]|\([^()]*\))*\]|\([^()]*\))?)")
+_ANY = TypeVar("A")
+#: The types of the words that read and write references.
+_REFERENCES: dict[str, Type] = {
+    "ref_read": FuncType([RefType(_ANY)], _ANY, [_ANY]),
+    "ref_write": FuncType([RefType(_ANY), _ANY], TupleType([]), [_ANY]),
+}
+#: The number of a value in the metadata section.
+_NUMBER_OF = re.compile(r"\[\s*(\d+)\s*\]\Z")
 
 
 def complete(before: str, names: Names, after: str = "") -> list[Suggestion]:
@@ -79,11 +91,19 @@ class _Place:
         self.cursor = cursor
         self.names = names
 
+    @cached_property
+    def expressions(self) -> Expressions:
+        return Expressions(self.cursor.text, self.names.functions(), self.names.definitions())
+
     def offers(self) -> Iterator[Offer]:
         cursor = self.cursor
         attribute = self._attribute()
         clause = cursor.clause()
-        if cursor.back() == "import":
+        if cursor.in_reference:
+            yield from self._metadata()
+        elif cursor.behind_value:
+            yield from self._parts_of_value()
+        elif cursor.back() == "import":
             yield from (Offer(f'"{name}"', "file") for name in FILES)
         elif attribute is not None:
             yield from self._values(*attribute)
@@ -125,11 +145,14 @@ class _Place:
             return  # inside a list
         default = f"default of {op.name}"
         known = offered(op, field)
-        for value in known:
+        fitting: Sequence[object] = ()
+        if len(known) > 1 and field.kind == "str":
+            fitting = values_that_fit(op, field.name, known, self.cursor, self._variables(), self.expressions)
+        for value in sorted(known, key=lambda value: value not in fitting):
             yield Offer(value_text(value), "value", default if value == field.default else field.name)
         if not known and field.default is not None:
             yield Offer(value_text(field.default), "value", default)
-        if field.optional:
+        if field.optional and not self.cursor.in_string:
             yield Offer("None", "value", default if field.default is None and not field.required else field.name)
 
     def _attributes(self, op: Op) -> Iterator[Offer]:
@@ -194,11 +217,30 @@ class _Place:
         yield from self._dtypes()
         yield from (Offer(text, "keyword", says) for text, says in (("fn", "fn (int32) -> int32"), ("ref", "ref(int32)")))
 
+    # -- metadata and fields
+
+    def _metadata(self) -> Iterator[Offer]:
+        """The section's kinds of values in `meta[...]`, and the numbers behind one: those that follow the text's first."""
+        if self.cursor.back(2) != "]":
+            yield Offer("relay.Constant", "value", "constants of the metadata section")
+            return
+        begun = self.cursor.back(3)
+        used = [t.text for t in self.cursor.table.tokens if t.kind == "reference" and t.text[5:].startswith(begun)]
+        numbers = sorted({int(found[1]) for text in used if (found := _NUMBER_OF.search(text)) is not None})
+        following = numbers[-1] + 1 if numbers else 0
+        yield from (Offer(str(n), "value", "number in the metadata section") for n in dict.fromkeys([following, *reversed(numbers)]))
+
+    def _parts_of_value(self) -> Iterator[Offer]:
+        """The fields of a call's result, or of an expression in brackets, behind its dot."""
+        ty = self.expressions.type_of(self.cursor.operand(), self._variables())
+        if isinstance(ty, TupleType):
+            yield from (Offer(f".{i}", "variable", _type_says(field)) for i, field in enumerate(ty.fields))
+
     # -- clauses
 
     def _patterns(self, level: int, matched: tuple[int, int]) -> Iterator[Offer]:
         """The constructors of the matched type that no clause takes whole; inside a pattern, those of its part's type."""
-        ty = self._part(self.cursor.brackets[:level], argument_type(self.cursor.code[slice(*matched)], self._variables()))
+        ty = self._part(self.cursor.brackets[:level], self.expressions.type_of(self.cursor.code[slice(*matched)], self._variables()))
         if level:
             yield from map(_constructor, self._of(ty))
         else:
@@ -257,11 +299,17 @@ class _Place:
         known = self.names.types_of(self.cursor.text, list(near.values()))
         out = {name: known.get(name) or self._annotation(symbol) for name, symbol in near.items()}
         for name, symbol in reversed(near.items()):
-            out[name] = out[name] or self._matched(symbol, out)
+            out[name] = out[name] or self._matched(symbol, out) or self._valued(symbol, out)
         others = self.names.variables()
         for name in reversed(list(others)):
+            if len(out) >= _MOST_VARIABLES:
+                break
             text = spelled("%", name)
-            if text not in out and (text in mentioned or (len(out) < _MOST_VARIABLES and self._begins(text))):
+            if text not in out and (text in mentioned or self._begins(text)):
+                out[text] = others[name]
+        for text in mentioned - out.keys():
+            name = variable_name(text)
+            if name in others:
                 out[text] = others[name]
         return out
 
@@ -273,7 +321,20 @@ class _Place:
         if clause is None:
             return None
         level, matched = clause
-        return self._part(cursor.brackets[:level], argument_type(cursor.code[slice(*matched)], variables))
+        return self._part(cursor.brackets[:level], self.expressions.type_of(cursor.code[slice(*matched)], variables))
+
+    def _valued(self, symbol: Symbol, variables: Mapping[str, Type | None]) -> Type | None:
+        """The type of a variable's value, up to the end of its statement."""
+        code = self.cursor.code
+        begin = bisect_left(code, symbol.value_start, key=lambda t: t.start) if symbol.value_start >= 0 else len(code)
+        depth = 0
+        for end in range(begin, len(code)):
+            depth += (code[end].text in ("(", "[", "{")) - (code[end].text in (")", "]", "}"))
+            if code[end].text == ";" and not depth:
+                return self.expressions.type_of(code[begin:end], variables)
+            if depth < 0:
+                break
+        return None
 
     def _begins(self, name: str) -> bool:
         return not self.cursor.word.startswith("%") or quality(self.cursor.word, name) is not None
@@ -281,9 +342,21 @@ class _Place:
     def _annotation(self, symbol: Symbol) -> Type | None:
         """The type that is written behind a variable's name."""
         assert symbol.definition is not None
-        found = _ANNOTATION.match(self.cursor.text, symbol.definition.end)
+        code = self.cursor.code
+        at = bisect_left(code, symbol.definition.end, key=lambda t: t.start)
+        if at + 1 >= len(code) or code[at].text != ":":
+            return None
+        depth = 0
+        for end in range(at + 1, len(code)):
+            depth += (code[end].text in ("(", "[", "{")) - (code[end].text in (")", "]", "}"))
+            if depth < 0 or (not depth and code[end].text in (",", "=", ";", "{")):
+                return self._type(self.cursor.text[code[at + 1].start : code[end].start])
+        return None
+
+    def _type(self, text: str) -> Type | None:
+        """The type that a text says."""
         try:
-            return parse_type(found[1], module=IRModule({}, self.names.definitions())) if found is not None else None
+            return parse_type(text, module=IRModule({}, self.names.definitions()))
         except RelayError:
             return None
 
@@ -294,7 +367,7 @@ class _Place:
             yield from self._fields(variables)
         fitting = self._fitting(variables)
         given = {t.text for t in cursor.code[cursor.brackets[0].at :] if t.kind == "local"} if cursor.nest else set()
-        in_order = sorted(variables, key=lambda name: (not fitting.fits(variables[name]), name in given))
+        in_order = sorted(variables, key=lambda name: (*fitting.rank(variables[name]), name in given))
         shown = [Offer(name, "variable", _type_says(variables[name])) for name in in_order]
         if cursor.word.startswith("%"):
             yield from shown
@@ -318,13 +391,26 @@ class _Place:
         return not op.variadic and index >= len(op.args)
 
     def _fitting(self, variables: dict[str, Type | None]) -> Fitting:
-        callee = self._operator() or self._callee()
-        return Fitting(self.cursor, variables, callee, IRModule({}, self.names.definitions()))
+        callee = self._operator() or self._callee(variables)
+        module = IRModule({}, self.names.definitions())
+        return Fitting(self.cursor, variables, callee, module, self.expressions, self._wanted())
 
-    def _callee(self) -> Expr | None:
+    def _wanted(self) -> Type | None:
+        """The type that is written behind a variable whose value begins here."""
+        code = self.cursor.code
+        if self.cursor.back() != "=":
+            return None
+        at = next((i for i in range(len(code) - 1, max(0, len(code) - _MOST_TOKENS), -1) if code[i].text in ("let", ";")), -1)
+        if at < 0 or code[at].text != "let" or at + 3 >= len(code) or code[at + 2].text != ":":
+            return None
+        return self._type(self.cursor.text[code[at + 3].start : code[-1].start])
+
+    def _callee(self, variables: Mapping[str, Type | None]) -> Expr | None:
         """The called constructor, or a variable of a called function's type."""
         name = self.cursor.call.name if self.cursor.call is not None else ""
-        ty = self.names.functions().get(name[1:]) if name.startswith("@") else None
+        ty = _REFERENCES.get(name) or variables.get(name)
+        if name.startswith("@"):
+            ty = self.names.functions().get(name[1:])
         if isinstance(ty, FuncType):
             return Var("f", ty)
         return self._constructor_named(name)
@@ -357,7 +443,9 @@ class _Place:
     def _operators(self) -> Iterator[Offer]:
         """The operators: those that the text uses already first, then the commoner ones."""
         used = self.cursor.table.operators
-        listed = sorted(operator_names(), key=lambda n: (n not in used, OPS[n].level if n in OPS else 99, n))
+        common = {name: i for i, name in enumerate(COMMON)}
+        most = len(common)
+        listed = sorted(operator_names(), key=lambda n: (n not in used, common.get(n, most), OPS[n].level if n in OPS else 99, n))
         yield from (Offer(name, "operator", OPS[name].signature() if name in OPS else ADDED) for name in listed)
 
 

@@ -117,6 +117,29 @@ class Cursor:
             head -= 1
         return head
 
+    # -- metadata and fields
+
+    @property
+    def in_reference(self) -> bool:
+        """Inside the brackets of `meta[...][...]`."""
+        return self.back() == "[" and (self.back(2) == "meta" or (self.back(2) == "]" and self.back(5) == "meta"))
+
+    @property
+    def behind_value(self) -> bool:
+        """Behind the dot of a value in brackets, or of a call."""
+        return self.word.startswith(".") and self.back() == ")" and self.code[-1].end == len(self.text) - len(self.word)
+
+    def operand(self) -> list[Token]:
+        """The call or the value in brackets in front of the word."""
+        depth = 0
+        for i in range(len(self.code) - 1, -1, -1):
+            text = self.code[i].text
+            depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
+            if not depth:
+                begin = i - 1 if i and self.code[i - 1].is_word and self.code[i - 1].kind != "keyword" else i
+                return self.code[begin:]
+        return []
+
     # -- types
 
     @property

@@ -192,7 +192,8 @@ IN_TUPLES: list[tuple[str, list[str]]] = [
     ("match ((%c, %t)) { (_, |", ["Leaf", "Fork", "_"]),
     ("match (%t, add(%x, %x)) { (|", ["Leaf", "Fork", "_"]),
     ("match (%t, add(%x, %x)) { (_, |", ["_"]),
-    ("match (add(%x, %x)) { |", ["Leaf", "Fork", "Pair", "Both", "_"]),
+    ("match (add(%x, %x)) { |", ["_"]),
+    ("match (@other(%x)) { |", ["Leaf", "Fork", "Pair", "Both", "_"]),
     ("concatenate((%x, (%x, |", ["%v"]),
 ]
 KNOWN_TUPLES = Analysis(TUPLES.replace("|", ""), "net.relay")

@@ -212,7 +212,7 @@ WRONG = [
     ("nn.dense(%a, %b, units=None)", (t(2, 5), t(7, 4)), "sums over 4 numbers"),
     ("nn.bias_add(%a, %b)", (t(2, 5), t(4)), "argument 2 (bias) must be `Tensor[(5), float32]`"),
     ("nn.softmax(%a, axis=2)", (t(2, 5),), "axis=2 is out of range"),
-    ('qnn.quantize(%a, 1f, 0, out_dtype="float32")', (t(2),), "out_dtype must be int8 or uint8"),
+    ("qnn.dense(%a, %a, 0, 0, 1f, 1f, units=None)", (t(2, 2, dtype="int8"),), "out_dtype must be int32 or int64, but is not given"),
     ('qnn.quantize(%a, 1, 0, out_dtype="int8")', (t(2),), "argument 2 (output_scale) must be of float32, not int32"),
     ('einsum((%a, %b), equation="ij,jk->ik")', (t(2, 3), t(4, 5)), "the letter `j` stands for 3 and for 4 entries"),
     ("scatter_nd(%a, %b, %c)", (t(5, 6), t(1, 3, dtype="int32"), t(2, 6)), "has the extent 2 along axis 0"),
