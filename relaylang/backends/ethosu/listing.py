@@ -12,8 +12,11 @@ from relaylang.backends.ethosu.stream import Command, Stream, read_stream
 _SIGNED = frozenset({"SET_ACTIVATION_MIN", "SET_ACTIVATION_MAX", "SET_IFM2_SCALAR"})
 
 
-def _value(command: Command, fields: dict[str, tuple[int, int]]) -> str:
-    """A register's number; or its fields that are not zero, by Arm's names, and bits outside of them."""
+def _value(command: Command, fields: dict[str, tuple[int, int]], start: int) -> str:
+    """A register's number; or its fields that are not zero, by Arm's names, and bits outside of them.
+
+    A branch shows the byte in the file to which it goes. `start` is that of the first command.
+    """
     named = {name: command.param >> low & ((1 << bits) - 1) for name, (low, bits) in fields.items()}
     if command.payload is None and not named:
         signed = command.name in _SIGNED and command.param & 0x8000
@@ -24,6 +27,8 @@ def _value(command: Command, fields: dict[str, tuple[int, int]]) -> str:
         words.append(f"{rest:#x}")
     if command.name.endswith("_SCALE"):
         words.insert(0, f"{command.payload} >> {command.param & 0x3F}")
+    elif command.name == "OP_BRANCH":
+        words.insert(0, f"{start + (command.payload or 0):06x}")
     elif command.payload is not None:
         words.insert(0, f"{command.payload if named else command.address:#x}")
     return " ".join(words) or "0"
@@ -34,8 +39,9 @@ def listing(stream: Stream, places: Iterable[tuple[int, str, int]] = ()) -> str:
     registers = FIELDS[stream.product]
     known = {at: f"{layer}, {cycles:,} cycles" for at, layer, cycles in places}
     lines = [f"{stream.accelerator}, {len(stream.commands)} commands"]
+    start = stream.commands[0].at if stream.commands else 0
     for command in stream.commands:
-        line = f"{command.at:06x}  {command.name:<24}{_value(command, registers.get(command.name.removeprefix('SET_'), {}))}"
+        line = f"{command.at:06x}  {command.name:<24}{_value(command, registers.get(command.name.removeprefix('SET_'), {}), start)}"
         lines.append(f"{line:<48}# {known[command.at]}" if command.at in known else line)
     return "\n".join(lines) + "\n"
 

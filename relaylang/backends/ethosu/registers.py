@@ -99,6 +99,7 @@ _U85_FIELDS = _FIELDS | {
     "DMA0_SRC_REGION": _DMA_FIELDS | {"idx_mode": (11, 1)},
     "DMA0_DST_REGION": _DMA_FIELDS | {"idx_mode": (11, 1)},
     "DMA0_IDX_REGION": {"region": (0, 3)},
+    "OP_BRANCH": {"branch_cond": (0, 1)},
     **{f"RESIZE_{axis}": {"one_step_int": (0, 4), "blk_step_int": (4, 11)} for axis in "XY"},
     **{f"RESIZE_{axis}_OFFSET": {f"resize_{axis.lower()}_offset": (0, 12)} for axis in "XY"},
 }

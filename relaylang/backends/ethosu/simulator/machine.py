@@ -1,4 +1,4 @@
-"""The command stream, executed: registers are set, operations run, waits end operations under way."""
+"""The command stream, executed: registers are set, operations run, waits end operations under way, branches are taken."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ _OPERATIONS: dict[str, Callable[[State, Memory], None]] = {
     "OP_ELEMENTWISE": elementwise,
     "OP_RESIZE": resize,
 }
+#: The conditions of `OP_BRANCH`: none, and that the last operation's result is not zero (`COND_STATUS`).
+_ALWAYS = 0
+#: The most branches that a stream may take: a loop without an end is refused.
+_MOST_BRANCHES = 1 << 15
 #: Commands that count time, or tell the host.
 _IGNORED = frozenset({"OP_IRQ", "OP_PMU_MASK"})
 
@@ -41,9 +45,11 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
     """
     state = State(stream)
     memory = Memory(state, regions, written, _TRANSFERS[stream.product])
-    jobs, overlaps = Jobs(), Overlaps()
-    for command in stream.commands:
-        state.command = command
+    jobs, overlaps, branches = Jobs(), Overlaps(), _Branches(stream)
+    at = 0
+    while at < len(stream.commands):
+        command = state.command = stream.commands[at]
+        at += 1
         if command.name.startswith("SET_"):
             state.set(command)
         elif command.name == "OP_STOP":
@@ -69,6 +75,37 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
                 )
             jobs.follow(state)
             memory.end(is_chained(state, "OFM"))
+        elif command.name == "OP_BRANCH":
+            at = branches.next(state, memory, at)
         elif command.name not in _IGNORED:
             raise state.fault("starts a unit that the simulator lacks")
     raise state.fault("is the last one, and there is no OP_STOP behind it")
+
+
+class _Branches:
+    """The places that branches go to: the U85 alone has these. `OP_BRANCH` names the byte behind the driver's header."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._commands = stream.commands
+        self._taken = 0
+        self._places: dict[int, int] = {}
+
+    def next(self, state: State, memory: Memory, at: int) -> int:
+        """The number of the command to execute next; `at` is that of the one behind the branch."""
+        if state.command.param & 1 != _ALWAYS and not _is_true(state, memory):
+            return at
+        self._taken += 1
+        if self._taken > _MOST_BRANCHES:
+            raise state.fault(f"is where the stream exceeds {_MOST_BRANCHES} branches, the most that are simulated")
+        self._places = self._places or {command.at: number for number, command in enumerate(self._commands)}
+        target = self._commands[0].at + (state.command.payload or 0)
+        if target not in self._places:
+            raise state.fault(f"goes to byte {target:#x}, where no command begins")
+        return self._places[target]
+
+
+def _is_true(state: State, memory: Memory) -> bool:
+    """Whether the last operation's result is not zero."""
+    if memory.result is None:
+        raise state.fault("depends on the last operation's result, and there is none of one element")
+    return memory.result != 0

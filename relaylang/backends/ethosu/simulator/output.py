@@ -34,6 +34,7 @@ def finish(state: State, memory: Memory, values: np.ndarray) -> None:
             values = _limited_on_u85(state, values, clip, *map(int, ends))
     if table is not None:
         values = looked_up(state, memory, values, *table)
+    memory.result = int(values.item()) if values.size == 1 else None
     ofm.write(memory, _ordered(state, values))
 
 
