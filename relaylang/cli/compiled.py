@@ -10,6 +10,7 @@ import numpy as np
 
 from relaylang.cli.arguments import values_for
 from relaylang.cli.common import report, write_bytes
+from relaylang.cli.comparing import Comparison
 from relaylang.cli.inputs import split_inputs
 from relaylang.cli.measuring import measured
 from relaylang.cli.outputs import npz_bytes
@@ -52,10 +53,14 @@ def run_compiled(args: argparse.Namespace) -> int:
             tflite = content[4:8] == _TFLITE
             artifact = service("npu network")(content, args.file) if tflite else loads(content, args.threads, args.file)
             computed_by(args, artifact)
+            comparison = Comparison(args, artifact) if args.compare is not None else None
         values, notes = values_for(parameters(artifact), args, split_inputs(args.input), Session(None))
         report(notes)
         with stages.stage("run"):
             data = artifact.run(**values)
+        if comparison is not None:
+            with stages.stage("compare"):
+                return comparison.report(values, data)
         times = None
         if args.benchmark or args.profile is not None:
             with stages.stage("measure"):

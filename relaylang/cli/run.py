@@ -86,6 +86,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fill", choices=["zeros", "ones"], help="what every parameter holds that nothing else gives")
     add_load_option(parser)
     parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
+    parser.add_argument(
+        "--compare",
+        metavar="PROGRAM",
+        help="of a program compiled for an Ethos-U: show where its operations first give other numbers than this program",
+    )
     add_measuring_options(parser)
     add_debugging_options(parser)
     add_import_options(parser)
@@ -103,6 +108,10 @@ def run(args: argparse.Namespace) -> int:
         if not 1 <= args.threads <= MAX_THREADS:
             raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
     compiled = is_compiled(args.file) and not args.file.endswith(".vm")  # which runs as a program does
+    if args.compare is not None and not compiled and not args.file.endswith(".tflite"):
+        raise UsageError("relay run: --compare is for programs compiled for an Ethos-U; relay compile makes one", "relay run --help")
+    if args.compare is not None and args.executor not in SIMULATORS:
+        args.executor = "ethosu-sim"
     compiled = compiled or (args.executor == "ethosu-sim" and args.file.endswith(".tflite"))
     if compiled and args.executor not in SIMULATORS:
         args.executor = "cpu"

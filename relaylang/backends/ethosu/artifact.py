@@ -17,12 +17,15 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from relaylang.backends.ethosu.reference import run_tosa
+from relaylang.backends.ethosu.simulator.machine import Observer
 from relaylang.backends.ethosu.simulator.region import run_stream
+from relaylang.backends.ethosu.stream import Command
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Function, TensorType
 from relaylang.partition.schedule import Schedule, Step
@@ -50,11 +53,12 @@ class RegionCode:
     outputs: tuple[Named, ...]
     details: dict[str, Any] = field(repr=False)
 
-    def run(self, values: list[Any], executor: str = "tosa") -> list[np.ndarray]:
+    def run(self, values: list[Any], executor: str = "tosa", observer: Observer | None = None) -> list[np.ndarray]:
         """The region's results, by one of `runtime.artifact.SIMULATORS`. uint8 tensors travel as the bytes that they are."""
         stored = [spec.check(name, v) for (name, spec), v in zip(self.inputs, values)]
         if executor == "ethosu-sim":
-            return run_stream(self.command_stream, self.weights, self.details["driver"], stored, [spec for _, spec in self.outputs])
+            specs = [spec for _, spec in self.outputs]
+            return run_stream(self.command_stream, self.weights, self.details["driver"], stored, specs, observer)
         raw = run_tosa(self.tosa, [v.view(np.int8) if v.dtype == np.uint8 else v for v in stored])
         return [
             (out.view(np.uint8) if spec.dtype == "uint8" else out).reshape(spec.shape)
@@ -86,6 +90,8 @@ class EthosUArtifact:
     text: str = field(repr=False)
     details: dict[str, Any] = field(repr=False)
     executor: str = "tosa"
+    #: Called by the simulator for each tensor that a region's stream stores, with the region's name.
+    observer: Callable[[str, Command, np.ndarray], None] | None = field(default=None, repr=False)
 
     @property
     def input_names(self) -> list[str]:
@@ -107,7 +113,8 @@ class EthosUArtifact:
         for step in self.schedule.steps:
             arguments = [values[name] for name in step.inputs]
             if step.is_region:
-                results: list[Any] = list(self.regions[step.name].run(arguments, self.executor))
+                observer = partial(self.observer, step.name) if self.observer is not None else None
+                results: list[Any] = list(self.regions[step.name].run(arguments, self.executor, observer))
             else:
                 results = self.host[step.name].run(arguments)
             if len(results) != len(step.outputs):

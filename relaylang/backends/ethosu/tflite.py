@@ -6,15 +6,16 @@ scratch memories (regions 1 and 2). Then come its inputs. The metadata `OfflineM
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from relaylang.backends.ethosu.simulator.region import run_stream
-from relaylang.backends.ethosu.stream import Stream, read_stream
+from relaylang.backends.ethosu.stream import Command, Stream, read_stream
 from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.options import DEFAULTS
 from relaylang.frontends.tflite.importer import Importer
@@ -77,6 +78,8 @@ class NpuNetwork:
 
     #: Who computes; the simulator alone can.
     executor = "ethosu-sim"
+    #: Called for each tensor that a stream stores, with the name of its layer.
+    observer: Callable[[str, Command, np.ndarray], None] | None = None
 
     def __init__(self, graph: Subgraph, steps: Sequence[NpuLayer | CpuLayers]) -> None:
         self._steps = steps
@@ -102,7 +105,8 @@ class NpuNetwork:
                 found = step.run(given)
             else:
                 outputs = [self._spec(i) for i in step.outputs]
-                found = run_stream(step.command_stream, step.weights, step.driver, given, outputs)
+                observer = partial(self.observer, step.name) if self.observer is not None else None
+                found = run_stream(step.command_stream, step.weights, step.driver, given, outputs, observer)
             values.update(zip(step.outputs, found))
         results = [values[i] for i in self._graph.outputs]
         return results[0] if len(results) == 1 else tuple(results)

@@ -17,7 +17,7 @@ from relaylang.backends.ethosu.simulator.resize import resize
 from relaylang.backends.ethosu.simulator.shared_memory import lost_tables
 from relaylang.backends.ethosu.simulator.state import State
 from relaylang.backends.ethosu.simulator.transfers import transfer
-from relaylang.backends.ethosu.stream import Stream
+from relaylang.backends.ethosu.stream import Command, Stream
 
 #: Transfers that a product has under way at once.
 _TRANSFERS = {"ethos-u55": 1, "ethos-u65": 2, "ethos-u85": 4}
@@ -29,6 +29,8 @@ _OPERATIONS: dict[str, Callable[[State, Memory], None]] = {
     "OP_ELEMENTWISE": elementwise,
     "OP_RESIZE": resize,
 }
+#: A function of each command that stores a tensor, and of this tensor: height, width, channels, as int64.
+Observer = Callable[[Command, np.ndarray], None]
 #: The conditions of `OP_BRANCH`: none, and that the last operation's result is not zero (`COND_STATUS`).
 _ALWAYS = 0
 #: The most branches that a stream may take: a loop without an end is refused.
@@ -37,7 +39,8 @@ _MOST_BRANCHES = 1 << 15
 _IGNORED = frozenset({"OP_IRQ", "OP_PMU_MASK"})
 
 
-def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping[int, np.ndarray]) -> None:
+def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping[int, np.ndarray],
+             observer: Observer | None = None) -> None:  # fmt: skip
     """Execute a command stream on the driver's regions, arrays of bytes by number, in place.
 
     `written` says which bytes hold something at the start: weights and inputs. Raises `RelayError` (R0616) where
@@ -65,6 +68,7 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
         elif command.name in _OPERATIONS:
             memory.begin("kernel")
             memory.lose(INTERNAL, lost_tables(state))
+            memory.output = None
             _OPERATIONS[command.name](state, memory)
             overlaps.follow(state, memory)
             met = jobs.meeting(state)
@@ -75,6 +79,8 @@ def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping
                 )
             jobs.follow(state)
             memory.end(is_chained(state, "OFM"))
+            if observer is not None and memory.output is not None:
+                observer(command, memory.output)
         elif command.name == "OP_BRANCH":
             at = branches.next(state, memory, at)
         elif command.name not in _IGNORED:
@@ -106,6 +112,6 @@ class _Branches:
 
 def _is_true(state: State, memory: Memory) -> bool:
     """Whether the last operation's result is not zero."""
-    if memory.result is None:
+    if memory.output is None or memory.output.size != 1:
         raise state.fault("depends on the last operation's result, and there is none of one element")
-    return memory.result != 0
+    return bool(memory.output.any())

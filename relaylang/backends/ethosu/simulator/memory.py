@@ -76,8 +76,8 @@ class Memory:
         self._chained: dict[int, np.ndarray] = {}
         #: The accumulators that the last operation left, if it has any.
         self.accumulators: np.ndarray | None = None
-        #: The number that the last operation gave, where it is one: branches depend on it.
-        self.result: int | None = None
+        #: The tensor that the last operation stored, if any.
+        self.output: np.ndarray | None = None
 
     # ---- operations under way
 

@@ -34,8 +34,8 @@ def finish(state: State, memory: Memory, values: np.ndarray) -> None:
             values = _limited_on_u85(state, values, clip, *map(int, ends))
     if table is not None:
         values = looked_up(state, memory, values, *table)
-    memory.result = int(values.item()) if values.size == 1 else None
-    ofm.write(memory, _ordered(state, values))
+    memory.output = _ordered(state, values)
+    ofm.write(memory, memory.output)
 
 
 def _limited(state: State, ofm: FeatureMap, values: np.ndarray, forced: tuple[int, int] | None) -> np.ndarray:

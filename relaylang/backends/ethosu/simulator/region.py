@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.ethosu.simulator.machine import simulate
+from relaylang.backends.ethosu.simulator.machine import Observer, simulate
 from relaylang.backends.ethosu.stream import read_stream
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import TensorSpec
@@ -45,8 +45,10 @@ class _Regions:
 
 
 def run_stream(command_stream: bytes, weights: bytes, driver: Mapping[str, Any], inputs: Sequence[np.ndarray],
-               outputs: Sequence[TensorSpec]) -> list[np.ndarray]:  # fmt: skip
+               outputs: Sequence[TensorSpec], observer: Observer | None = None) -> list[np.ndarray]:  # fmt: skip
     """The outputs of a region for some inputs. `driver` says where its memory, inputs and outputs are, as the manifest does.
+
+    The simulator calls `observer` for each tensor that the stream stores.
 
     Raises `RelayError`: R0615 for a stream that cannot be read, R0616 where hardware would go wrong.
     """
@@ -63,7 +65,7 @@ def run_stream(command_stream: bytes, weights: bytes, driver: Mapping[str, Any],
         places = [(place["region"], regions.part(place)) for place in driver["outputs"]]
     except (KeyError, TypeError) as problem:
         raise _refused(f"its places of tensors are not there: {problem}") from None
-    simulate(stream, regions.bytes, regions.written)
+    simulate(stream, regions.bytes, regions.written, observer)
     found = []
     for (region, part), spec in zip(places, outputs):
         if not regions.written[region][part].all():
