@@ -220,6 +220,7 @@ def test_networks(tmp_path: Path, capsys: Any) -> None:
     assert called(capsys, "run", "--print-top", "2", package)[0] == 0
 
 
+@pytest.mark.sweep
 def test_other_machines(net: str, tmp_path: Path, capsys: Any) -> None:
     pytest.importorskip("ziglang")
     package = str(tmp_path / "net.so")
