@@ -9,13 +9,15 @@ import pytest
 
 from relaylang import create_executor
 from relaylang.backends import compile_module
-from relaylang.backends.cpu import emit_c
+from relaylang.backends.cpu import emit_c, lower_module
 from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.isa import GENERIC
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
 from relaylang.runtime.features import this_machine
 from relaylang.runtime.packed import ForeignArtifact
 from relaylang.syntax import parse
+from relaylang.transform import InferType
 from tests.shared import few
 
 #: height, width, inputs, outputs, kernel, stride, padding: long and short rows, runs of all lengths, remainders
@@ -195,3 +197,12 @@ def @main(%x: Tensor[(1, 8, 8, 64), {data}], %w: Tensor[(3, 3, 64, 32), {weight}
 
 def test_panels_of_bytes_are_whole_vectors() -> None:
     test_convolutions(SHAPES[4], "uint8", "generic")  # weights of 1176 bytes behind sums that are read as vectors
+
+
+def test_short_weights_of_floats_take_their_type() -> None:
+    mod = module("""
+def @main(%x: Tensor[(1, 1, 5, 5, 4), float32], %w: Tensor[(1, 1, 3, 3, 1, 4), int16]) {
+  nn.contrib_depthwise_conv2d_NCHWc(%x, %w, channels=4, groups=4, kernel_size=[3, 3], data_layout="NCHW4c",
+                                    kernel_layout="OIHW1i4o")
+}""")
+    assert lower_module(InferType()(mod), "main", (), GENERIC)

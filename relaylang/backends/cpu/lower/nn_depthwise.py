@@ -13,7 +13,7 @@ from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Recipe, Sink
 from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.loops.vectors import SHORT
+from relaylang.backends.cpu.loops.vectors import SHORT, WIDEN
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.factors import Zero, short_of
 from relaylang.backends.cpu.lower.geometry import Conv, weight_strides
@@ -48,7 +48,8 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
     step, _, spatial = weight_strides(call.attrs.kernel_layout, weight.shape, 1)
     letters = [call.attrs.data_layout[d] for d in conv.axes]
     channels = conv.groups * conv.outputs
-    held = (short_of(weight.dtype, weight_zero) if keeps_narrow(kernel.isa) else None) or dtype
+    narrow = keeps_narrow(kernel.isa) and dtype in WIDEN
+    held = (short_of(weight.dtype, weight_zero) if narrow else None) or dtype
     less = _text(weight_zero)
 
     def body(source: Buf, target: Buf) -> ir.Body:
@@ -90,7 +91,7 @@ def _as_pairs(form_isa: Isa, conv: Conv, data: Buf, weight: Any, dtype: str, zer
 
 def _readable(kernel: Kernel, conv: Conv, data: Buf, dtype: str) -> Buf:
     """The data in a type that tiles read, each channel as often as it makes results."""
-    wide = ("int32", "int64") if keeps_narrow(kernel.isa) else ("int32",)
+    wide = WIDEN if keeps_narrow(kernel.isa) else ("int32",)
     own = data.dtype if dtype in wide and data.dtype in SHORT else dtype
     if conv.outputs == 1 and data.dtype == own:
         return data
