@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -124,20 +125,35 @@ def _keys(session: Session, argument: str) -> str:
 
 
 def _help(session: Session, argument: str) -> str:
-    width = max(len(f"{name} {c.argument}") for name, c in COMMANDS.items())
+    room = session.style.width - 1
+    rows = [(f"{name} {c.argument}".rstrip(), c.help) for name, c in COMMANDS.items()]
+    begin = max(len(head) for head, _ in rows) + 4
+    if room - begin < _NARROWEST:  # the effect stands below the command
+        begin = 6
+        rows = [(f"{head}\n", says) for head, says in rows]
     lines = [
         "An expression is evaluated and shown with its type. What is defined stays:",
         "  def @f(%x: int32) { %x + 1 }     a function",
         "  let %a = @f(41)                  a variable; %0 = @f(41) is the same",
         "  type T { A(int32), B, }          a type",
         "",
-        *(f"  {f'{name} {c.argument}':<{width}}  {c.help}" for name, c in COMMANDS.items()),
+        *("  " + _beside(head, says, begin, room) for head, says in rows),
         "",
         "_ is the last value. ?NAME or NAME? explains a name.",
         "Enter ends a complete expression; Alt-Enter begins a new line anywhere. Tab completes.",
         "Ctrl-R searches the history. Ctrl-C stops an evaluation or drops the line, Ctrl-D leaves.",
     ]
-    return "\n".join(lines)
+    return "\n".join(textwrap.fill(line, room) if line[:1].isalpha() or line[:1] == "_" else line for line in lines)
+
+
+#: Fewer columns than these are no column of text.
+_NARROWEST = 40
+
+
+def _beside(head: str, says: str, begin: int, room: int) -> str:
+    """A head and the text beside it, whose lines begin at the column `begin`."""
+    text = textwrap.fill(says, room, initial_indent=" " * begin, subsequent_indent=" " * begin)
+    return head + text[0 if head.endswith("\n") else len(head) + 2 :]
 
 
 def _quit(session: Session, argument: str) -> str:

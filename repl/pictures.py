@@ -49,7 +49,8 @@ def statistics(numbers: np.ndarray) -> str:
     finite = numbers[np.isfinite(numbers)]
     parts = [f"{n} not finite" for n in [numbers.size - finite.size] if n]
     if finite.size:
-        parts = [f"least {finite.min():.6g}", f"mean {finite.mean():.6g}", f"greatest {finite.max():.6g}", *parts]
+        mean = (finite / finite.size).sum()  # no sum of finite numbers that is too great
+        parts = [f"least {finite.min():.6g}", f"mean {mean:.6g}", f"greatest {finite.max():.6g}", *parts]
     return ", ".join(parts)
 
 
@@ -89,11 +90,13 @@ def _coloured(pair: np.ndarray, palette: tuple[int, ...]) -> str:
 def _joined(numbers: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """The matrix with at most so many rows and columns, whose elements are means."""
     for axis, most in ((0, rows), (1, columns)):
-        size = numbers.shape[axis]
+        size, most = numbers.shape[axis], max(1, most)
         if size > most:
             starts = np.arange(most) * size // most
             counts = np.diff([*starts, size])
-            numbers = np.add.reduceat(numbers, starts, axis) / (counts[:, None] if axis == 0 else counts)
+            shares = np.repeat(counts, counts)
+            with np.errstate(invalid="ignore"):  # infinities of both signs have no mean
+                numbers = np.add.reduceat(numbers / (shares[:, None] if axis == 0 else shares), starts, axis)
     return numbers
 
 
@@ -109,8 +112,9 @@ def _levels(numbers: np.ndarray, count: int, around: bool = False) -> np.ndarray
     if around:
         high = max(-low, high)
         low = -high
+    span = high / 2 - low / 2  # half of it, as the whole may be too great
     with np.errstate(all="ignore"):
-        parts = (numbers / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(numbers.shape, 0.5)
+        parts = (numbers / 2 - low / 2) / span if span > 0 else np.full(numbers.shape, 0.5)
         return np.where(finite, np.clip(np.where(finite, parts, 0) * count, 0, count - 1), -1).astype(int)
 
 

@@ -41,7 +41,7 @@ from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.repl.calls import OpenCall, Signature, statements_end
 from relaylang.repl.last import LAST, with_last
 from relaylang.repl.pictures import Style
-from relaylang.repl.questions import hint, question
+from relaylang.repl.questions import advice, hint, question
 from relaylang.repl.show import show, spelled
 from relaylang.runtime.params import SUFFIXES, load_params
 from relaylang.runtime.text import read_text
@@ -72,6 +72,10 @@ class Value:
 
     def __str__(self) -> str:
         return show(self.data, self.type)
+
+    def shown(self, width: int) -> str:
+        """The value in lines of so many columns, where they can be broken."""
+        return show(self.data, self.type, width)
 
 
 def typed(array: np.ndarray) -> Value:
@@ -209,7 +213,15 @@ class Session:
         if said is not None:
             return said
         self._count += 1
-        return self._take(with_last(text), f"<input {self._count}>")
+        try:
+            return self._take(with_last(text), f"<input {self._count}>")
+        except RelayError as wrong:
+            said = advice(text)
+            first = next((i for i, d in enumerate(wrong.diagnostics) if d.code.startswith("R01") or d.code == "R0202"), None)
+            if said is None or first is None:
+                raise
+            told = replace(wrong.diagnostics[first], notes=[*wrong.diagnostics[first].notes, said])
+            raise RelayError([*wrong.diagnostics[:first], told, *wrong.diagnostics[first + 1 :]]) from None
 
     def load(self, path: str) -> str:
         """Read a file's definitions, evaluate its expression if it has one, and say what they were."""
@@ -248,7 +260,8 @@ class Session:
         self._keep(module, {**self._values, **bound} if bound else self._values)
         self._last = values[0]
         last = names[-1] if names and _end(result.expr) is result.bindings[names[-1]] else None
-        return "\n".join([*([said] if said else []), f"{spelled('%', last)} = {values[0]}" if last is not None else str(values[0])])
+        begin = f"{spelled('%', last)} = " if last is not None else ""
+        return "\n".join([*([said] if said else []), begin + values[0].shown(max(20, self.style.width - len(begin)))])
 
     def _defined(self, module: IRModule) -> str:
         """A line for each definition of the module that the session does not have."""

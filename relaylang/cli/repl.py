@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
-    session.style = Style(plain=not can_show("▀▁░"))
+    session.style = Style(100, plain=not can_show("▀▁░"))
     session.memory_limit = memory_size(args.memory_limit) if args.memory_limit is not None else None
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     shell = Shell(session, sys.stdout, sys.stderr, use_color(sys.stderr))

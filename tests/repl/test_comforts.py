@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from relaylang.diagnostics import RelayError
+from relaylang.repl.commands import COMMANDS
 from relaylang.repl.inputs import inputs, ready
 from relaylang.repl.last import with_last
 from relaylang.repl.questions import hint, question
@@ -87,6 +89,35 @@ def test_words_of_other_sessions() -> None:
         assert str(hint(text)) == session().execute(text) and ready(text) and ":" in str(hint(text))
     assert hint("helper") is None and hint("exit(1)") is None
     assert inputs("exit\n1 + 1\n") == ["exit\n1 + 1\n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        ("print(%w)", "R0202", ":print"),
+        ("dir()", "R0202", ":names"),
+        ("import numpy as np", "R0101", ":load FILE"),
+        ("from os import path", "R0111", ":load FILE"),
+        ("nn.rellu(%w)", "R0202", None),
+    ],
+)
+def test_words_of_python_have_advice(text: str, code: str, says: str | None) -> None:
+    with pytest.raises(RelayError) as found:
+        session("let %w = 1f").execute(text)
+    notes = [note for d in found.value.diagnostics if d.code == code for note in d.notes]
+    assert any(says in note for note in notes) if says is not None else not any(":" in note for note in notes)
+
+
+@pytest.mark.parametrize("width", [30, 50, 80, 120])
+def test_values_and_help_fit_the_terminal(width: int) -> None:
+    made = session()
+    made.style = replace(made.style, width=width)
+    for text in ("let %r = ones(shape=[3, 40], dtype=\"float32\")", "(%r, 1)"):
+        shown = made.execute(text).splitlines()
+        assert max(len(line.partition(" : ")[0]) for line in shown) <= width
+    lines = made.execute(":help").splitlines()
+    assert max(len(line) for line in lines if not line.startswith("  let")) < max(width, 50)
+    assert [line.split()[0] for line in lines if line.startswith("  :")] == list(COMMANDS)
 
 
 @pytest.mark.parametrize("suffix", ["npz", "params", "safetensors"])

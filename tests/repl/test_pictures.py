@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from relaylang.repl.pictures import Style, picture
+from relaylang.repl.pictures import Style, picture, statistics
 
 WIDE = Style(40)
 PLAIN = Style(40, plain=True)
@@ -67,3 +67,15 @@ def test_more_dimensions_show_the_first_matrix() -> None:
     drawn = lines(np.arange(24).reshape(2, 3, 4))
     assert drawn[1] == "[0, :, :] of (2, 3, 4)" and len(drawn) == 5
     assert lines(np.zeros((0, 3))) == ["no elements"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", [(), (3,), (1000,), (1, 5), (60, 300), (2, 2, 3)])
+def test_extreme_numbers_have_pictures(shape: tuple[int, ...]) -> None:
+    some = np.array([np.nan, np.inf, -np.inf, 1.7e308, -1.7e308, 5e-324, 0.0])
+    generator = np.random.default_rng(0)
+    for numbers in (some, some[3:], some[5:], some[:3]):
+        data = generator.choice(numbers, size=shape)
+        for style in (Style(20), Style(80, color=True), Style(80, plain=True)):
+            assert picture(np.asarray(data), style)
+    assert statistics(np.array([1.7e308, 1.7e308])) == "least 1.7e+308, mean 1.7e+308, greatest 1.7e+308"

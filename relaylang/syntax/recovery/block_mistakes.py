@@ -20,6 +20,10 @@ def no_percent(h: Here) -> Answer:
         return error("R0114", title, h.part(h.i, 0, len(signed)), fix=fix), Repair(
             h.after, ("LOCAL", "EQ") if h.k == "NAMEEQ" else ("LOCAL",)
         )
+    if h.k == "NAMEEQ" and h.p in ("", ";", "{") and h.can("LET"):
+        fix = Fix(h.begin(h.i), "let %", f"write `let %{signed[:40]}`")
+        title = "a variable is bound by `let`, and its name begins with `%`"
+        return error("R0114", title, h.part(h.i, 0, len(signed)), fix=fix), Repair(h.after, ("LET", "LOCAL", "EQ"))
     if h.pk == "NAME" and h.at is not None and h.t in (":", ",", ")") and _in_parameters(h):
         place = h.r.place(h.at)
         said = error("R0114", "a parameter's name begins with `%`", place, fix=Fix(h.begin(h.at), "%", f"write `%{h.p}`"))

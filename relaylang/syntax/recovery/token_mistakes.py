@@ -152,6 +152,10 @@ def operator(h: Here) -> Answer:
     pair = h.p + h.t
     if pair not in ("**", "<<", ">>", "//", "+=", "-=", "*=", "++", "=<", "<>") or h.at is None:
         if h.t == "=" and h.can("EQEQ"):
+            if h.pk == "NAME" and h.r.tokens[h.at - 1 : h.at] in ([], [";"], ["{"]):
+                fix = Fix(h.begin(h.at), "let %", f"write `let %{h.p[:40]}`")
+                title = "a variable is bound by `let`, and its name begins with `%`"
+                return error("R0114", title, h.r.place(h.at), fix=fix), Repair(h.i, ("LET", "LOCAL"), dropped=1)
             place = h.place()
             said = error("R0101", "`=` binds a name; `==` compares", place, fix=Fix(place, "==", "write `==`"))
             return said, Repair(h.after, ("EQEQ",))
