@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relaylang import RelayError
 from relaylang.backends import ethosu
 from relaylang.backends.ethosu import vela
 from relaylang.frontends.tflite import import_tflite
@@ -48,6 +49,8 @@ PROGRAMS = {
     "mean": ('cast(mean(cast(%x, dtype="int32"), axis=[1, 2]), dtype="int16")', X),
     "largest": ("max(%x, axis=[2, 3])", X),
     "smallest": ("min(%x, axis=[2, 3])", X),
+    "place of the largest": ("argmax(%x, axis=[1])", TWO),
+    "place of the smallest": ("argmin(clip(%x, a_min=-300f, a_max=9000f), axis=[3], keepdims=True)", TWO),
     "joined": (MOVED + "qnn.concatenate((%0, %y), (0.1f, 0.2f), (0, 0), 0.3f, 0, axis=2)", XY),
     "slice": (MOVED + "strided_slice(%0, begin=[0, 1, 0, 1], end=[1, 8, 3, 6], strides=[1, 3, 2, 2])", X),
     "parts": (MOVED + "%1 = split(%0, indices_or_sections=[2, 5], axis=1); (qnn.add(%1.0, %1.0, 1f, 0, 1f, 0, 2f, 0), %1.1, %1.2)", X),
@@ -108,6 +111,61 @@ def test_functions_to_int16(dtype: str, accelerator: str) -> None:
     """Tables of the upper and of the lower 8 bits."""
     call = real("sigmoid(qnn.dequantize(%x, 0.05f, 3))", "0.000030517578125f, 0")
     assert_exact(call, f"%x: Tensor[(2, 8, 5, 6), {dtype}]", accelerator)
+
+
+SHIFTED = "right_shift(add(multiply({}, 20001i64), 536870912i64), 30i64)"
+MATRICES = "%x: Tensor[(2, 5, 30), int16], %y: Tensor[(2, 7, 30), int16]"
+#: Products of two tensors of int16 numbers.
+PRODUCTS = {
+    "batches": ("transpose_b=True", "nn.batch_matmul", MATRICES),
+    "turned batches": (
+        "transpose_a=True, transpose_b=False", "nn.batch_matmul", "%x: Tensor[(2, 9, 5), int16], %y: Tensor[(2, 9, 7), int16]"
+    ),
+    "matrices": ("units=12", "nn.matmul", "%x: Tensor[(9, 300), int16], %y: Tensor[(300, 12), int16]"),
+    "long rows": ("units=4", "nn.dense", "%x: Tensor[(3, 511), int16], %y: Tensor[(4, 511), int16]"),
+}  # fmt: skip
+
+
+def product(name: str) -> tuple[str, str]:
+    attrs, op, params = PRODUCTS[name]
+    sums = f'{op}(cast(%x, dtype="int64"), cast(%y, dtype="int64"), {attrs}, out_dtype="int64")'
+    return f'cast(clip({SHIFTED.format(sums)}, a_min=-32768f, a_max=32767f), dtype="int16")', params
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_on_the_u85(name: str) -> None:
+    assert_exact(*product(name), "ethos-u85-256")
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS[:2])
+def test_products_elsewhere(accelerator: str) -> None:
+    with pytest.raises(RelayError, match="only the Ethos-U85 multiplies tensors of int16") as wrong:
+        ethosu.compile(program(*product("batches"))[0], {"accelerator": accelerator})
+    assert wrong.value.diagnostics[0].code == "R0614"
+
+
+def test_products_that_may_not_fit() -> None:
+    body, params = product("long rows")
+    with pytest.raises(RelayError, match="its sums may leave the range of 40 bits"):
+        ethosu.compile(program(body, params.replace("511", "512"))[0], {"accelerator": "ethos-u85-256"})
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
+@pytest.mark.parametrize(("given", "made"), [("int16", "int16"), ("int16", "uint8"), ("int8", "int16")])
+def test_probabilities(given: str, made: str, accelerator: str) -> None:
+    """Few of them lie so close to a half that the interpreter's real numbers round the other way."""
+    before, behind = "0.0003f, 0" if given == "int16" else "0.04f, 3", f"{1 / 32768}f, 0" if made == "int16" else "0.007f, 7"
+    body = f'qnn.quantize(nn.softmax(qnn.dequantize(%x, {before}), axis=1), {behind}, out_dtype="{made}")'
+    mod, values = program(body, f"%x: Tensor[(3, 30, 4), {given}]")
+    wanted = evaluate(mod, *values.values())
+    artifact = ethosu.compile(mod, {"accelerator": accelerator})
+    assert artifact.details["operations"]["host"] == 0, artifact.report()
+    (x,) = values.values()
+    model = artifact.run(x)
+    assert model.dtype == wanted.dtype and np.count_nonzero(model != wanted) <= 1
+    assert np.abs(model.astype(int) - wanted).max() <= 1
+    artifact.executor = "ethosu-sim"
+    np.testing.assert_array_equal(artifact.run(x), model)
 
 
 @pytest.mark.parametrize("accelerator", few(vela.ACCELERATORS, *ACCELERATORS))

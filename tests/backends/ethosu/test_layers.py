@@ -24,6 +24,12 @@ MOVED = "%0 = qnn.add(%x, %x, 0.05f, 3, 0.02f, 1, 0.05f, 12); "
 SATURATED = "%0 = qnn.add(%x, %x, 0.27f, 0, 0.27f, 0, 0.16f, 0); "
 SHIFTED = "%x: Tensor[(3, 4, 32), int32], %n: Tensor[(1, 32), int32]"
 
+#: Sums of 32 bits, shifted by others.
+SHIFTS_OF_SUMS = (
+    'right_shift(qnn.requantize(%x, 0.1f, 3, 0.001f, 0, out_dtype="int32"), '
+    'qnn.requantize(clip(%y, a_min=0f, a_max=20f), 1f, 0, 1f, 0, out_dtype="int32"))'
+)
+
 
 def softmax(x: str, attrs: str = "axis=-1", dtype: str = "int8", scale: float = 1 / 256, zero_point: int | None = None) -> str:
     zero_point = np.iinfo(dtype).min if zero_point is None else zero_point
@@ -55,6 +61,12 @@ PROGRAMS = {
     "sum of a large operand": ("qnn.add(%x, %y, 0.09f, 3, 0.02f, 1, 0.05f, -12)", XY),
     "sum with an operand at its scale": ("qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
     "product": ("clip(qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12), a_min=9f, a_max=100f)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
+    "one number and five axes": (
+        "qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", "%x: Tensor[(1, 1, 1, 1, 1), int8], %y: Tensor[(4, 1, 5, 2, 1), int8]"
+    ),
+    "axes broadcast in turn": (
+        "qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.5f, 12)", "%x: Tensor[(2, 1, 3, 1, 5), int8], %y: Tensor[(4, 3, 2, 1), int8]"
+    ),
     "both broadcast": (
         "qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", "%x: Tensor[(1, 4, 1, 6), uint8], %y: Tensor[(4, 5, 1), uint8]"
     ),
@@ -120,6 +132,8 @@ PROGRAMS = {
     "upward shifts": ("clip(left_shift(%x, %n), a_min=-9f, a_max=2000000000f)", SHIFTED),
     "downward shifts": ("right_shift(%x, %n)", SHIFTED),
     "downward shift of all": ("right_shift(%x, 7)", "%x: Tensor[(5, 6), int32]"),
+    "downward shifts of five axes": (SHIFTS_OF_SUMS, "%x: Tensor[(4, 1, 1, 1, 2), int8], %y: Tensor[(1, 3, 1, 1, 2), int8]"),
+    "downward shifts of another shape": (SHIFTS_OF_SUMS, "%x: Tensor[(5, 3, 2), int8], %y: Tensor[(3, 2), int8]"),
     "product in fixed point": (
         f'cast(clip(fixed_point_multiply(nn.dense({whole("x")}, {whole("y")}, units=7), multiplier=3, shift=15), '
         'a_min=-99f, a_max=99f), dtype="int8")',
@@ -172,6 +186,12 @@ PROGRAMS = {
     "smallest": ("min(%x, axis=[1], keepdims=True)", X),
     "place of the largest": ("argmax(%x, axis=[1])", X),
     "first of several places": ("argmax(clip(%x, a_min=-1f, a_max=1f), axis=[3])", X),
+    "place of the largest of many": ("argmax(%x, axis=[1])", "%x: Tensor[(2, 1001), uint8]"),
+    "product of widened matrices": (
+        '%0 = nn.batch_matmul(cast(%x, dtype="int32"), cast(%y, dtype="int32"), out_dtype="int32", transpose_b=True); '
+        'qnn.requantize(%0, 0.01f, 0, 0.3f, 3, out_dtype="int8")',
+        "%x: Tensor[(2, 5, 16), int8], %y: Tensor[(2, 7, 16), uint8]",
+    ),
     "conversion of joined sums": (
         SATURATED + "%1 = concatenate((%x, %0), axis=1); "
         'qnn.requantize(%1, 1.1f, 0, 1f, -69, out_dtype="int8")',
@@ -215,7 +235,7 @@ def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
         low, high = (0, 1) if ty.dtype == "bool" else (np.iinfo(ty.dtype).min, np.iinfo(ty.dtype).max)
         numbers = rng.integers(low, high + 1, ty.shape)  # type: ignore[arg-type]
         if ty.dtype == "int32":
-            numbers[0], numbers[1] = low, high
+            numbers[0], numbers[-1] = low, high
         values[param.name_hint] = numbers.astype(ty.dtype)
     constants = {param.name_hint: CONSTANTS[param.name_hint] for param in mod["main"].params if param.name_hint in CONSTANTS}
     return driver.bind_params(driver.check(mod), constants, "main"), values

@@ -249,6 +249,13 @@ def test_products_of_integer_matrices() -> None:
     assert "qnn.batch_matmul" in mod.astext(show_meta_data=False)
 
 
+def test_products_of_wide_matrices() -> None:
+    x, y = (rng.integers(-32768, 32768, s).astype("int16") for s in ((2, 4, 30), (2, 5, 30)))
+    given = [stored(x.shape, "int16", 0.01, 0), stored(y.shape, "int16", 0.02, 0)]
+    mod = compare(layer("BATCH_MATMUL", "BatchMatMulOptions", given, stored((2, 4, 5), "int16", 5.0, 0), AdjY=True), [x, y])
+    assert 'out_dtype="int64"' in mod.astext(show_meta_data=False)
+
+
 def test_transposed_convolutions() -> None:
     x = rng.integers(-128, 128, (1, 4, 5, 3)).astype("int8")
     w = weights((4, 3, 3, 3), 4)

@@ -37,7 +37,7 @@ def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
     total = w.graph.binary(layer.op, *operands)
     back = unscaled(layer.output_zp)
     out = w.clamp(w.rescale(total, back, layer.out.dtype), layer.out)
-    return Value(layer.out.dtype, {perm: out})
+    return at.broadcast(layer.out.dtype, perm, out)
 
 
 def _scaled(rescale: Rescale, zero_point: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def product(w: Writer, layer: Product, at: Composite) -> Value:
         w.converted(x, "int32", input_zp=zero_point - value.offset)
         for (x, value), zero_point in zip(found, layer.zero_points)
     ]
-    return Value(layer.out.dtype, {perm: w.finish(w.graph.multiply(*sides), layer.out)})
+    return at.broadcast(layer.out.dtype, perm, w.finish(w.graph.multiply(*sides), layer.out))
 
 
 def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
@@ -73,9 +73,10 @@ def extreme(w: Writer, layer: Extreme, at: Composite) -> Value:
     value = found[0][1]
     out = w.graph.binary(layer.op, *[w.converted(x, "int32") for x, _ in found])
     out = w.clamp(w.converted(out, found[0][0].dtype), Output(value.dtype, None, layer.clamp))
+    made = at.broadcast(value.dtype, perm, out)
     if layer.out.rescale is not None:
-        perm, out = w.any_order(Value(value.dtype, {perm: out}), layer.out.rescale.axis)
-    return Value(layer.out.dtype, {perm: w.finish(out, layer.out, layer.input_zp - value.offset)})
+        perm, _ = w.any_order(made, layer.out.rescale.axis)
+    return Value(layer.out.dtype, {perm: w.finish(made.stored[perm], layer.out, layer.input_zp - value.offset)})
 
 
 def shift(w: Writer, layer: Shift, at: Composite) -> Value:
@@ -86,7 +87,7 @@ def shift(w: Writer, layer: Shift, at: Composite) -> Value:
     if layer.limits is not None:
         low, high = (w.number(limit, rank) for limit in layer.limits)
         out = w.graph.binary("MINIMUM", w.graph.binary("MAXIMUM", out, low), high)
-    return Value("int32", {perm: out})
+    return at.broadcast("int32", perm, out)
 
 
 def _floored(w: Writer, x: Tensor, amount: Tensor) -> Tensor:

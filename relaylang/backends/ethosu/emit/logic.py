@@ -9,19 +9,19 @@ def comparison(w: Writer, layer: Comparison, at: Composite) -> Value:
     perm, found = w.operands(at, at.calls[0].args)
     sides = [w.as_int32(x) for x, _ in found]
     out = w.graph.binary(layer.op, *(reversed(sides) if layer.swapped else sides), dtype="bool")
-    return Value("bool", {perm: w.graph.unary("LOGICAL_NOT", out) if layer.negated else out})
+    return at.broadcast("bool", perm, w.graph.unary("LOGICAL_NOT", out) if layer.negated else out)
 
 
 def plain(w: Writer, layer: Plain, at: Composite) -> Value:
     perm, found = w.operands(at, at.calls[0].args)
     sides = [x for x, _ in found]
     out = w.graph.binary(layer.op, *sides) if len(sides) == 2 else w.graph.unary(layer.op, *sides)
-    return Value(at.dtype, {perm: out})
+    return at.broadcast(at.dtype, perm, out)
 
 
 def choice(w: Writer, layer: Choice, at: Composite) -> Value:
     perm, found = w.operands(at, at.calls[0].args)
-    return Value(at.dtype, {perm: w.graph.select(*[x for x, _ in found])})
+    return at.broadcast(at.dtype, perm, w.graph.select(*[x for x, _ in found]))
 
 
 def cast(w: Writer, layer: TruthCast, at: Composite) -> Value:

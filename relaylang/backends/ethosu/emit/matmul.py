@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
 from relaylang.backends.ethosu.tosa import Tensor
-from relaylang.partition.targets.ethos_u.matmul import MatMul
+from relaylang.partition.targets.ethos_u.matmul import MatMul, WideMatMul
 
 
 def matmul(w: Writer, layer: MatMul, at: Composite) -> Value:
@@ -20,4 +20,4 @@ def matmul(w: Writer, layer: MatMul, at: Composite) -> Value:
     return Value(layer.out.dtype, {tuple(range(len(at.shape))): w.graph.reshape(out, at.shape)})
 
 
-WRITERS: dict[type, Write] = {MatMul: matmul}
+WRITERS: dict[type, Write] = {MatMul: matmul, WideMatMul: matmul}

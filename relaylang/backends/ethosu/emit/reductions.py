@@ -15,6 +15,8 @@ from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Write
 from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.partition.targets.ethos_u.reductions import Axes, ExtremeOver, MeanOver, PlaceOver, SumOver, TruthOver
 
+#: The most numbers of which the U55 and U65 tell the place of the largest.
+_MOST_PLACES = 127
 #: int8 numbers in the other direction, -1 - x: the largest becomes the smallest.
 _TURNED = np.arange(127, -129, -1).astype(np.int8)
 
@@ -108,6 +110,9 @@ def truth_over(w: Writer, layer: TruthOver, at: Composite) -> Value:
 
 def place_over(w: Writer, layer: PlaceOver, at: Composite) -> Value:
     (axis,) = layer.over.axes
+    dtype, numbers = at.source.dtype, at.source.shape[axis]
+    if not w.is_u85 and (dtype == "int16" or numbers > _MOST_PLACES) and numbers <= 1 << 15:
+        return _first_of(w, layer, at)
     perm, x = w.any_order(at.source, axis)
     lanes = _Lanes(layer.over, perm, x, len(perm) - 1)
     x = _turned(w, x, layer.largest)
@@ -115,6 +120,19 @@ def place_over(w: Writer, layer: PlaceOver, at: Composite) -> Value:
         x = w.held(x)
     rows = w.graph.reshape(x, (1, lanes.outer, lanes.numbers))
     return lanes.value(w, "int32", w.graph.argmax(rows, 2))
+
+
+def _first_of(w: Writer, layer: PlaceOver, at: Composite) -> Value:
+    """The first place whose number is the largest: the largest of -1 - place, where other places count as -2^15."""
+    lanes = _lanes(w, at.source, layer.over)
+    x = _turned(w, lanes.image(w), layer.largest)
+    most = w.graph.max_pool2d(x, (1, lanes.numbers), (1, 1), (0, 0, 0, 0))
+    apart = w.graph.binary("SUB", w.converted(most, "int32"), w.converted(x, "int32"))
+    differs = w.graph.binary("MINIMUM", apart, w.number(1))
+    places = w.graph.constant(np.arange(-1, -1 - lanes.numbers, -1, np.int32).reshape(1, 1, -1, 1), "places")
+    found = w.graph.binary("MINIMUM", places, w.graph.multiply(differs, w.number(-(1 << 15))))
+    first = w.graph.max_pool2d(w.converted(found, "int16"), (1, lanes.numbers), (1, 1), (0, 0, 0, 0))
+    return lanes.value(w, "int32", w.graph.binary("SUB", w.number(-1), w.converted(first, "int32")))
 
 
 def _turned(w: Writer, x: Tensor, largest: bool) -> Tensor:

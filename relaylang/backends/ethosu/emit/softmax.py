@@ -3,7 +3,7 @@
 With d the distance from the largest number, E = 2^28 exp(-scale d) comes from four tables, a byte each. A first sum says
 how far to shift each row's E. A scaled sum S has 30 bits. The quotient E / S then gets its binary digits, each
 by a comparison. The last remainder rounds it. With 8 digits the result is the integer next to
-256 E / S, whose error is below 2^-16.
+256 E / S, whose error is below 2^-16. Distances of int16 have 16 bits, and E is a product of two.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOP, _SUM = 28, 30
 
 @dataclass(frozen=True)
 class _Rows:
-    """A tensor as rows along its last axis: the distances from a row's largest number, less 128."""
+    """A tensor as rows along its last axis: the distances from a row's largest number. Those of bytes are less 128."""
 
     perm: tuple[int, ...]
     shape: tuple[int, ...]
@@ -41,18 +41,19 @@ def _rows(w: Writer, at: Composite, axis: int) -> _Rows:
     perm, x = w.any_order(at.source, axis)
     rows = w.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
     distance = w.graph.binary("SUB", w.converted(_largest(w, rows), "int32"), w.converted(rows, "int32"))
-    return _Rows(perm, x.shape, w.converted(distance, "int8", output_zp=-128))
+    return _Rows(perm, x.shape, distance if x.dtype == "int16" else w.converted(distance, "int8", output_zp=-128))
 
 
 def _largest(w: Writer, rows: Tensor) -> Tensor:
-    """The largest byte of each row."""
+    """The largest number of each row."""
     _, count, _, numbers = rows.shape
     return w.graph.max_pool2d(w.graph.reshape(rows, (1, count, numbers, 1)), (1, numbers), (1, 1), (0, 0, 0, 0))
 
 
 def softmax(w: Writer, layer: Softmax, at: Composite) -> Value:
     rows = _rows(w, at, layer.axis)
-    exponential = _values(w, rows.distance, np.round(np.exp(-layer.scale * np.arange(256)) * 2.0**_TOP))
+    powers = _powers if at.source.dtype != "int16" else _wide_powers
+    exponential = powers(w, rows.distance, layer.scale)
     most = _SUM if layer.unit == 1 else _SUM - 1
     spare = (rows.numbers - 1).bit_length() + _TOP - (most - 1)
     if spare > 0:
@@ -64,6 +65,30 @@ def softmax(w: Writer, layer: Softmax, at: Composite) -> Value:
     _, missing = _compared(w, rest, total)
     quotient = w.graph.binary("ADD", w.graph.binary("ADD", quotient, missing), w.number(1))
     return rows.value(w, layer.dtype, w.rescale(quotient, unscaled(layer.zero_point), layer.dtype))
+
+
+def _powers(w: Writer, distance: Tensor, scale: float) -> Tensor:
+    """E of distances of bytes."""
+    return _values(w, distance, _exponentials(scale))
+
+
+def _exponentials(scale: float) -> np.ndarray:
+    return np.round(np.exp(-scale * np.arange(256)) * 2.0**_TOP)
+
+
+def _wide_powers(w: Writer, distance: Tensor, scale: float) -> Tensor:
+    """E of distances in int32: the product of those of the upper and the lower 8 bits, in halves."""
+    graph = w.graph
+    # A shift rounds halves up; without a half it rounds down.
+    upper = graph.shift_right(graph.binary("SUB", distance, w.number(128)), w.number(8))
+    lower = graph.binary("SUB", distance, graph.multiply(upper, w.number(256)))
+    parts = []
+    for part, apart in ((upper, 256 * scale), (lower, scale)):
+        place, whole = w.converted(part, "int8", output_zp=-128), _exponentials(apart).astype(np.int64)
+        parts.append([_values(w, place, half) for half in (whole >> _TOP // 2, whole & (1 << _TOP // 2) - 1)])
+    (high, low), (other_high, other_low) = parts
+    middle = graph.binary("ADD", graph.multiply(high, other_low), graph.multiply(low, other_high))
+    return graph.binary("ADD", graph.multiply(high, other_high), graph.shift_right(middle, w.number(_TOP // 2)))
 
 
 def integers(w: Writer, layer: IntegerSoftmax, at: Composite) -> Value:

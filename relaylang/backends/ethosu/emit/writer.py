@@ -12,7 +12,7 @@ import numpy as np
 from relaylang.backends.ethosu.tosa import Graph, Operator, Tensor
 from relaylang.ir import Call, Constant, Expr, TensorType, Type, Var
 from relaylang.partition.fixed_point import IDENTITY, Rescale
-from relaylang.partition.targets.ethos_u.parts import Output
+from relaylang.partition.targets.ethos_u.parts import Output, joined
 
 #: A padding: four numbers of rows and columns, in the order that each function says.
 Sides = tuple[int, int, int, int]
@@ -144,13 +144,20 @@ class Writer:
         return perm, self.in_order(value, perm)
 
     def operands(self, at: Composite, nodes: Sequence[Expr]) -> tuple[tuple[int, ...], list[tuple[Tensor, Value]]]:
-        """An order of axes, and operands that are broadcast to a composite's result, with its number of axes, in it."""
+        """An order of axes, and operands in it that are broadcast to a composite's result, `Composite.broadcast`.
+
+        They have as many axes. Of more than 4, neighbours are joined along which all operands are alike. Otherwise Vela reads
+        a single number behind its end (U55, U65).
+        """
         values = [at.operand(node) for node in nodes]
         rank = max(len(value.shape) for value in values)
         wide = [self.with_rank(value, rank) for value in values]
         kept = next((new for old, new in zip(values, wide) if old is new and old.shape == at.shape), wide[0])
         perm, _ = self.any_order(kept)
-        return perm, [(self.in_order(value, perm), value) for value in wide]
+        found = [self.in_order(value, perm) for value in wide]
+        if rank > 4:
+            found = [self.graph.reshape(x, shape) for x, shape in zip(found, joined([x.shape for x in found]))]
+        return perm, list(zip(found, wide))
 
     # ---- parts of layers
 
@@ -263,9 +270,10 @@ class Writer:
         return self.graph.reshape(self.graph.max_pool2d(flat, (1, 1), (1, 1), (0, 0, 0, 0)), x.shape)
 
     def hold_shared(self) -> None:
-        """Hold rescaled tensors in front of reshapes that several operators read.
+        """Keep rescales and reshapes apart that are in front of several operators.
 
-        Vela makes a rescale for each reader, which takes the shape behind the reshape for the one in front.
+        Vela makes a rescale for each reader, which takes the shape behind the reshape for the one in front. So bytes are held
+        in between, and numbers of int32 get their shape in front of the rescale.
         """
         graph = self.graph
         readers = Counter(name for operator in graph.operators for name in operator.inputs)
@@ -274,13 +282,21 @@ class Writer:
             if operator.op == "RESHAPE" and readers[operator.outputs[0]] > 1:
                 x = graph.tensors[operator.inputs[0]]
                 maker = self._maker(x, "RESHAPE")
-                if maker is not None and maker.op == "RESCALE" and x.dtype in ("int8", "int16"):
+                if maker is not None and maker.op == "RESCALE":
                     graph.layer = x.name.partition("/")[0]
-                    operator = replace(operator, inputs=(self.held(x).name, *operator.inputs[1:]))
+                    if x.dtype != "int32":
+                        operator = replace(operator, inputs=(self.held(x).name, *operator.inputs[1:]))
+                    elif not self._has_channels(maker):
+                        source = graph.reshape(graph.tensors[maker.inputs[0]], graph.tensors[operator.outputs[0]].shape)
+                        operator = replace(maker, inputs=(source.name, *maker.inputs[1:]), outputs=operator.outputs)
                     graph.makers[operator.outputs[0]] = operator
             graph.operators.append(operator)
         # Pools share constants with operators behind them.
         graph.operators.sort(key=lambda operator: not operator.op.startswith("CONST"))
+
+    def _has_channels(self, rescale: Operator) -> bool:
+        """Whether a rescale has several multipliers."""
+        return len(self.graph.tensors[rescale.inputs[1]].shape) == 1 and self.graph.tensors[rescale.inputs[1]].shape[0] > 1
 
     def _is_one(self, rescale: Operator) -> bool:
         """Whether a rescale cuts int32 numbers to narrower ones and leaves their scale."""
@@ -327,6 +343,10 @@ class Composite:
     def shape(self) -> tuple[int, ...]:
         assert isinstance(self.type, TensorType)
         return tuple(int(d) for d in self.type.shape)  # type: ignore[arg-type]
+
+    def broadcast(self, dtype: str, perm: tuple[int, ...], out: Tensor) -> Value:
+        """The value of a result of `Writer.operands`."""
+        return Value(dtype, {perm: self.writer.graph.reshape(out, [self.shape[axis] for axis in perm])})
 
     def operand(self, node: Expr) -> Value:
         """The value of a parameter or constant."""

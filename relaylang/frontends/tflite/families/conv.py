@@ -224,9 +224,14 @@ def batch_matmul(n: Node) -> Any:
         front = [d if isinstance(d, int) else 0 for d in b.shape(x)[:-1]]
         rows, scale = b.reshape(rows, [*front, -1]), b.reshape(scale, [*front, 1])
         return scaled(b, matmul(b, rows, b.cast(y, b.dtype(rows)), "int32"), scale, right.scales)
-    if is_whole(n, 0, 1) and b.rank(x) > 2 and b.shape(x)[:-2] == b.shape(y)[:-2]:
+    wide = is_whole(n, 0, 1, dtypes=("int16",)) and not any(q.zero_points.any() for q in (n.q(0), n.q(1)) if q is not None)
+    if (wide or is_whole(n, 0, 1)) and b.rank(x) > 2 and b.shape(x)[:-2] == b.shape(y)[:-2]:
         flat = [b.reshape(v, [-1, *b.static_shape(v)[-2:]]) for v in (x, y)]
-        made = b.op("qnn.batch_matmul", *flat, *_products(n, 0, 1), transpose_a=False, transpose_b=False, out_dtype="int32")
+        plain = {"transpose_a": False, "transpose_b": False}
+        if wide:
+            made = b.op("nn.batch_matmul", *[b.cast(v, "int64") for v in flat], **plain, out_dtype="int64")
+        else:
+            made = b.op("qnn.batch_matmul", *flat, *_products(n, 0, 1), **plain, out_dtype="int32")
         return b.reshape(_requantized(n, made, -1), [*b.static_shape(x)[:-1], b.extent(y, -1)])
     return n.result(matmul(b, _turned(n, 0, n.real(0)), _turned(n, 1, n.real(1))))
 

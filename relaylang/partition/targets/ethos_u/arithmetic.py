@@ -15,6 +15,7 @@ from relaylang.partition.targets.ethos_u.parts import (
     clamp_of,
     feature_type,
     in_range,
+    joined,
     narrow,
     op_name,
     scalar,
@@ -141,8 +142,11 @@ def read_extreme(calls: Sequence[Call]) -> Extreme:
 def read_shift(calls: Sequence[Call]) -> Shift:
     """left_shift or right_shift of int32, then limits. Relay defines shifts by 0 to 31 bits alone."""
     call, *rest = calls
-    for arg, name in zip(call.args, ("left", "right")):
-        feature_type(arg, f"its {name} side", ("int32",))
+    types = [feature_type(arg, f"its {name} side", ("int32",)) for arg, name in zip(call.args, ("left", "right"))]
+    rank = max(len(ty.shape) for ty in types)
+    shapes: list[tuple[int, ...]] = [(*(1,) * (rank - len(ty.shape)), *ty.shape) for ty in types]  # type: ignore[arg-type]
+    if len(joined(shapes)[0]) > 4:
+        raise Unsupported("sides that are broadcast along axes in turn, more than 4 times")
     amounts = call.args[1]
     if isinstance(amounts, Constant) and not np.all((0 <= amounts.data) & (amounts.data < 32)):
         raise Unsupported("it shifts by less than 0 or more than 31 bits")

@@ -198,9 +198,6 @@ def _sum_layer(
     if max(weight.shape) > _MAX_EXTENT:
         raise Unsupported(f"more than {_MAX_EXTENT} channels")
     behind = [c for c in calls if op_name(c) == "qnn.requantize"][:1]
-    is_shifted = bool(calls) and op_name(calls[0]) == "multiply"
-    if not behind and not is_shifted and sums_dtype != "int32":
-        raise Unsupported(f"sums of {sums_dtype} are taken only in front of a requantize")
     if behind:
         bias = bias - _channel_values(behind[0].args[2], channels, "its input zero point")
         axis = behind[0].attrs.axis
@@ -209,14 +206,23 @@ def _sum_layer(
             if constant(behind[0].args[1], "its input scale").size > 1:
                 raise Unsupported(f"scales along axis {axis}; the accelerator has one for each output channel")
     bounds = sums * spread_of(dtype, input_zp) + np.abs(bias)
-    if is_shifted:
-        out = _shifted_out(calls, bounds, channel_axis)
-    else:
-        check_sums(int(bounds.max(initial=0)), dtype)
-        out = tail(calls, bounds)
+    out = out_of_sums(calls, bounds, dtype, sums_dtype, channel_axis)
     return Conv(
         weight=weight, bias=bias, input_zp=input_zp, weight_zp=weight_zp, out=out, **geometry
     )
+
+
+def out_of_sums(calls: Sequence[Call], bounds: np.ndarray, dtype: str, sums: str, channel_axis: int = -1) -> Output:
+    """The calls behind sums of the type `sums`, up to `bounds`, of products of numbers of the type `dtype`."""
+    if calls and op_name(calls[0]) == "multiply":
+        out = _shifted_out(calls, bounds, channel_axis)
+        if dtype != "int16" and out.rescale is not None and np.any(bounds >= 1 << min(31, *[s - 1 for s in out.rescale.shifts])):
+            raise Unsupported("its sums may leave the range in which a TOSA rescale is defined")
+        return out
+    if sums != "int32" and not any(op_name(call) == "qnn.requantize" for call in calls):
+        raise Unsupported(f"sums of {sums} are taken only in front of a requantize")
+    check_sums(int(bounds.max(initial=0)), dtype)
+    return tail(calls, bounds)
 
 
 def _shifted_out(calls: Sequence[Call], bounds: np.ndarray, channel_axis: int) -> Output:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from relaylang.ir import Call
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u.parts import FEATURES, feature_type, op_name, tensor_of
+from relaylang.partition.targets.ethos_u.parts import FEATURES, feature_type, op_name
 
 _SIGNED = ("int8", "int16", "int32")
 _NUMBERS = (*FEATURES, "int32")
@@ -81,8 +81,6 @@ def read_choice(calls: Sequence[Call]) -> Choice:
     (call,) = calls
     feature_type(call.args[0], "its condition", ("bool",))
     feature_type(call, "its result", _NUMBERS)
-    if len(tensor_of(call, "its result").shape) > 4:
-        raise Unsupported("a result of more than 4 axes")
     return Choice()
 
 

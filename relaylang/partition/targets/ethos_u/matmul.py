@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylang.ir import Call, Expr
 from relaylang.partition.fixed_point import Unsupported, power_rescale
+from relaylang.partition.targets.ethos_u.convolutions import out_of_sums
 from relaylang.partition.targets.ethos_u.parts import (
     BYTES,
     RANGES,
@@ -23,6 +24,9 @@ from relaylang.partition.targets.ethos_u.parts import (
     tail,
     tensor_of,
 )
+
+#: Operators that multiply matrices of whole numbers as they are stored.
+PRODUCTS = ("nn.batch_matmul", "nn.matmul", "nn.dense")
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,43 @@ def read_matmul(calls: Sequence[Call]) -> MatMul:
     if behind and constant(behind[0].args[1], "its input scale").size != 1:
         raise Unsupported("scales of channels behind a product of two tensors")
     return MatMul((call.args[0], call.args[1]), (left, right), turned, tail(rest, np.array([bound])))
+
+
+@dataclass(frozen=True)
+class WideMatMul(MatMul):
+    """A product of two tensors of int16."""
+
+
+def read_widened(calls: Sequence[Call]) -> MatMul:
+    """nn.batch_matmul, nn.matmul or nn.dense of two tensors cast to int32 or int64, then the calls behind a convolution.
+
+    Or nn.batch_matmul or another that makes such sums of 8 or 16 bits itself.
+    """
+    product = next(call for call in calls if op_name(call) in PRODUCTS)
+    sums = tensor_of(product, "its result").dtype
+    if sums not in ("int32", "int64"):
+        raise Unsupported(f"sums of {sums}")
+    inside = {id(call) for call in calls}
+    sides = [side.args[0] if id(side) in inside and isinstance(side, Call) else side for side in product.args]
+    types = [feature_type(side, f"its {name} side") for side, name in zip(sides, ("left", "right"))]
+    if types[0].dtype != types[1].dtype and "int16" in (types[0].dtype, types[1].dtype):
+        raise Unsupported(f"sides of {types[0].dtype} and {types[1].dtype}")
+    if any(tensor_of(side, "a side").dtype != sums for side in product.args if id(side) in inside):
+        raise Unsupported("a side is cast to another type than that of the sums")
+    rank = len(types[0].shape)
+    if len(types[1].shape) != rank or not 2 <= rank <= 3:
+        raise Unsupported(f"sides of {rank} and {len(types[1].shape)} axes")
+    if rank == 3 and types[0].shape[0] != types[1].shape[0]:
+        raise Unsupported("a side that is the same for all batches")
+    turned = (False, True) if op_name(product) == "nn.dense" else (bool(product.attrs.transpose_a), bool(product.attrs.transpose_b))
+    count = int(types[0].shape[-2 if turned[0] else -1])  # type: ignore[arg-type]
+    bound = count * spread_of(types[0].dtype, 0) * spread_of(types[1].dtype, 0)
+    rest = calls[calls.index(product) + 1 :]
+    out = out_of_sums(rest, np.array([bound]), types[0].dtype, sums)
+    if out.rescale is not None and len(out.rescale.shifts) > 1:
+        raise Unsupported("scales of channels behind a product of two tensors")
+    kind = WideMatMul if types[0].dtype == "int16" else MatMul
+    return kind((sides[0], sides[1]), (0, 0), turned, out)
 
 
 def read_fixed_point(calls: Sequence[Call]) -> MatMul:

@@ -6,6 +6,7 @@ are those of Relay (its zero points, its uint8); the writer makes int8 of them.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -61,6 +62,21 @@ def feature_type(expr: Expr, what: str = "its input", dtypes: Sequence[str] = FE
     if any(d < 1 for d in ty.shape):  # type: ignore[operator]
         raise Unsupported(f"{what} is empty")
     return ty
+
+
+def joined(shapes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Shapes of one rank, in which neighbours become one axis where each operand has them, or each broadcasts them."""
+    groups: list[list[int]] = []
+    before: tuple[bool, ...] = ()
+    for axis, extents in enumerate(zip(*shapes)):
+        if max(extents) == 1:
+            continue
+        alike = tuple([extent == 1 for extent in extents])
+        if not groups or alike != before:
+            groups.append([])
+        groups[-1].append(axis)
+        before = alike
+    return [tuple([math.prod([shape[axis] for axis in group]) for group in groups]) or (1,) for shape in shapes]
 
 
 def constant(expr: Expr, what: str) -> np.ndarray:

@@ -154,7 +154,7 @@ def read_truth_over(calls: Sequence[Call]) -> TruthOver:
 def read_place_over(calls: Sequence[Call]) -> PlaceOver:
     """argmax or argmin along one axis."""
     (call,) = calls
-    over, _ = _axes(call, feature_type(call.args[0], dtypes=BYTES), _MOST_IN_WINDOW)
+    over, _ = _axes(call, feature_type(call.args[0]), _MOST_IN_WINDOW)
     if len(over.axes) != 1:
         raise Unsupported("it numbers the places of several axes")
     if call.attrs.select_last_index:

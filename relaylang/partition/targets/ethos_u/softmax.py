@@ -21,7 +21,7 @@ from relaylang.partition.targets.ethos_u.parts import (
 )
 
 _MOST = 4096
-#: The most bits behind the point of an output scale.
+#: The most bits behind the point of an output scale of bytes.
 _MOST_BITS = 12
 
 
@@ -82,17 +82,17 @@ def _read_integers(call: Call) -> IntegerSoftmax:
 def _read_real(calls: Sequence[Call]) -> Softmax:
     """qnn.dequantize [multiply by a constant] nn.softmax qnn.quantize"""
     first, *factors, softmax, last = calls
-    source = feature_type(first.args[0], dtypes=BYTES)
+    source = feature_type(first.args[0])
     input_scale, output_scale = scales(first.args[1], "its input scale"), scales(last.args[1], "its output scale")
     if input_scale.size != 1 or output_scale.size != 1:
         raise Unsupported("a scale differs between channels")
     scalar(first.args[2], "its input zero point")
-    dtype = feature_type(last, "its result", BYTES).dtype
+    dtype = feature_type(last, "its result").dtype
     zero_point = in_range(scalar(last.args[2], "its output zero point"), dtype, "the output zero point")
     half, exponent = math.frexp(float(output_scale.flat[0]))
-    bits = 1 - exponent
-    if half <= 0 or not 1 <= bits <= _MOST_BITS:
-        raise Unsupported(f"its output scale {output_scale.flat[0]:g}; scales from 2^-{_MOST_BITS} to 1 are taken")
+    bits, most = 1 - exponent, 16 if dtype == "int16" else _MOST_BITS
+    if half <= 0 or not 1 <= bits <= most:
+        raise Unsupported(f"its output scale {output_scale.flat[0]:g}; scales from 2^-{most} to 1 are taken")
     scale = float(input_scale.flat[0])
     for call in factors:
         values = [constant(arg, "its factor") for arg in call.args if isinstance(arg, Constant)]

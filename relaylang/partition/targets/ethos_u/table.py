@@ -33,6 +33,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
     "ethos-u.qnn_conv2d_transpose": convolutions.read_transposed,
     "ethos-u.fully_connected": convolutions.read_dense,
     "ethos-u.matmul": matmul.read_matmul,
+    "ethos-u.matmul_widened": matmul.read_widened,
     "ethos-u.matmul_fixed_point": matmul.read_fixed_point,
     "ethos-u.add": arithmetic.read_sum,
     "ethos-u.sub": arithmetic.read_sum,
@@ -79,6 +80,7 @@ READERS: dict[str, Callable[[Sequence[Call]], Any]] = {
 #: What the Ethos-U85 alone does, by the types of layers.
 ONLY_U85: dict[type, str] = {
     functions.Lookup: "computes functions of int16 numbers; tables of the others are linear between 513 of them",
+    matmul.WideMatMul: "multiplies tensors of int16",
     places.Gather: "takes entries at computed places",
     places.Scatter: "replaces entries at computed places",
     logic.Comparison: "compares",
@@ -160,6 +162,12 @@ def _function(name: str, quantised: str | None = None) -> DFPattern:
     return real if quantised is None else real | is_op(quantised)(*_any(5))
 
 
+def _products(name: str) -> list[DFPattern]:
+    """A product of two tensors of whole numbers, cast in front of it."""
+    product = is_op(name)(is_op("cast")(wildcard()), is_op("cast")(wildcard()))
+    return [_requantized(product), product]
+
+
 def _fixed_point(call: Callable[..., DFPattern], operands: int) -> DFPattern:
     """A call on numbers in fixed point, of which each has a factor, and limits on its result."""
     factors = [is_op("fixed_point_multiply")(is_op("cast")(wildcard())) for _ in range(operands)]
@@ -223,6 +231,7 @@ def _rows() -> list[tuple[str, DFPattern]]:
         ("qnn_conv2d_transpose", _summed(transposed)),
         ("matmul_fixed_point", _fixed_point(is_op("nn.dense"), 2)),
         *[("matmul", pattern) for product in (dense, batches) for pattern in (_requantize(product), product)],
+        *[("matmul_widened", pattern) for product in matmul.PRODUCTS for pattern in _products(product)],
         ("add", _binary("qnn.add")),
         ("sub", _binary("qnn.subtract")),
         ("mul", _binary("qnn.mul")),
