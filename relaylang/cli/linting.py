@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import PurePath
 
-from relaylang.cli.common import write_text
+from relaylang.cli.common import report, write_text
 from relaylang.cli.program import Program, load_checked
-from relaylang.diagnostics import Diagnostic
-from relaylang.diagnostics.source import SourceFile
+from relaylang.diagnostics import Diagnostic, error
 from relaylang.passes.lints import lint, repaired
 from relaylang.passes.lints.settings import chosen, codes_for
 
 
 def linted(program: Program, path: str, args: argparse.Namespace) -> list[Diagnostic]:
-    """The findings of the lints that are chosen, after the repairs where these are asked for. A network has no text."""
+    """The findings of the lints that are chosen, after the repairs where these are asked for. A network has no text, which a note says."""
     if program.source is None:
+        note = f"relay import {path} -o {PurePath(path).stem}.relay writes the text of the network"
+        report([error("R0710", f"lints need Relay text, and {path} has none", notes=[note], severity="note")])
         return []
     codes = _codes(path, args)
-    found = lint(program.module, program.source, codes)
     if not args.fix:
-        return found
-    name = program.source.name
-
-    def again(text: str) -> list[Diagnostic]:
-        source = SourceFile(name, text)
-        return lint(load_checked(source).module, source, codes)
-
-    text, found = repaired(program.source.text, found, again)
+        return lint(program.module, program.source, codes)
+    text, found = repaired(
+        program.source, lambda module, source: lint(module, source, codes), lambda source: load_checked(source).module
+    )
     if text != program.source.text:
         write_text(path, text)
     return found
@@ -36,5 +33,5 @@ def _codes(path: str, args: argparse.Namespace) -> frozenset[str]:
     """The lints for a file: those of the call, else those of its pyproject.toml."""
     if args.select or args.ignore:
         select, ignore = (text.split(",") if text else None for text in (args.select, args.ignore))
-        return chosen(select, ignore, "the call")
+        return chosen(select, ignore)
     return codes_for(path)

@@ -138,6 +138,15 @@ def _functions(module: IRModule) -> list[Expr]:
     return [f for f in module.functions.values() if isinstance(f, Function)]
 
 
+def checked(source: SourceFile) -> IRModule:
+    """The checked module of a text; of an expression or fragment, one with it as @main. Raises `RelayError`."""
+    result = read(source.text, source.name)
+    node = result.module if result.module is not None else result.value
+    module = node if isinstance(node, IRModule) else IRModule.from_expr(node)
+    infer(module, fragment=module is not node)
+    return module
+
+
 class Analysis:
     """What there is to know about one version of a text. `before` is the version in front of it."""
 
@@ -156,16 +165,22 @@ class Analysis:
     @cached_property
     def findings(self) -> list[Diagnostic]:
         """What lints say of a text that is right. One that is too long for this has none."""
-        if not self.good or len(self.text) > _LINTED:
-            return []
+        codes = self.lints
         try:
-            result = read(self.text, self.name)
-            node = result.module if result.module is not None else result.value
-            module = node if isinstance(node, IRModule) else IRModule.from_expr(node)
-            infer(module, fragment=module is not node)
-            return lint(module, SourceFile(self.name, self.text), codes_for(self.name))
+            source = SourceFile(self.name, self.text)
+            return lint(checked(source), source, codes) if codes else []
         except RelayError:
             return []
+
+    @cached_property
+    def lints(self) -> frozenset[str]:
+        """The codes of the lints that look at this text."""
+        if not self.good or len(self.text) > _LINTED:
+            return frozenset()
+        try:
+            return codes_for(self.name)
+        except RelayError:
+            return frozenset()
 
     @cached_property
     def table(self) -> SymbolTable:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from relaylang.diagnostics import Diagnostic, Fix
-from relaylang.diagnostics.source import Span
+from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, type_text
 from relaylang.ir.types import READABLE
 from relaylang.lsp import standard
-from relaylang.lsp.analysis import Analysis
+from relaylang.lsp.analysis import Analysis, checked
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.passes import lints
@@ -252,6 +252,8 @@ def actions(analysis: Analysis, first: int, last: int) -> list[Action]:
     for d in [*analysis.diagnostics, *analysis.findings]:
         if d.fix is None or d.span is None or d.span.source.name != analysis.name:
             continue
+        if isinstance(d.fix, lints.Repair) and d.fix.together:
+            continue
         places = [analysis.range_of(d.span), analysis.range_of(d.fix.span)]
         if any(start <= last and first <= end for start, end in places):
             replaced = d.fix.replacement
@@ -261,4 +263,8 @@ def actions(analysis: Analysis, first: int, last: int) -> list[Action]:
 
 def repaired(analysis: Analysis) -> str:
     """The text with all repairs of lints."""
-    return lints.repaired(analysis.text, analysis.findings, lambda text: Analysis(text, analysis.name).findings)[0]
+    codes = analysis.lints
+    if not codes or not any(d.fix is not None for d in analysis.findings):
+        return analysis.text
+    source = SourceFile(analysis.name, analysis.text)
+    return lints.repaired(source, lambda module, source: lints.lint(module, source, codes), checked)[0]

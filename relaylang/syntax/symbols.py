@@ -156,7 +156,7 @@ class SymbolTable:
             if t.kind == "keyword":
                 if text in ("fn", "def"):
                     j = i + 1
-                    while j < min(n, i + 60) and code[j].text not in "({;":
+                    while j < n and code[j].text not in ("(", "{", ";", "fn", "def"):
                         j += 1
                     if j < n and code[j].text == "(" and not (text == "fn" and self._is_type(i, j)):
                         params_at = j
@@ -218,8 +218,10 @@ class SymbolTable:
     def _value(self, i: int) -> int:
         """Where the value of a let begins: behind its `=`."""
         depth = 0
-        for j in range(i + 1, min(len(self.code), i + 200)):
+        for j in range(i + 1, len(self.code)):
             text = self.code[j].text
+            if self.code[j].kind == "local" or text in ("let", "def"):
+                break  # no type has these
             if text in "([{":
                 depth += 1
             elif text in ")]}":

@@ -10,6 +10,7 @@ import pytest
 from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis
 from tests.cli.command import relay
+from tests.shared import ROOT
 
 Caps = pytest.CaptureFixture[str]
 HEADER = '#[version = "0.0.5"]\n'
@@ -70,11 +71,15 @@ def test_a_call_chooses(tmp_path: Path, capsys: Caps, options: list[str], codes:
         ('[tool.relay]\nignore = ["R1001"]\n', "R1007"),
         ('[tool.relay]\nselect = ["R1001"]\n', "R1001"),
         ("[tool.other]\nx = 1  # tool.relay\n", "R1001"),
-        ('[tool.relay]\nselct = ["R1001"]\n', "error[R0710]: {file} has the unknown key selct in [tool.relay]"),
-        ('[tool.relay]\nselect = "R1001"\n', "error[R0710]: {file} has a select that is no list of codes"),
-        ('[tool.relay]\nselect = ["R1999"]\n', "error[R0710]: {file} names 'R1999', the code of no lint"),
-        ("[tool]\nrelay = 1  # tool.relay\n", "error[R0710]: {file} has a tool.relay that is no table"),
-        ("[tool.relay\n", "error[R0710]: {file} is no TOML: "),
+        ("[tool.relay.per-file-ignores]\n\"models/*.relay\" = ['R1001']\n", "R1007"),
+        ("[tool.relay.per-file-ignores]\n\"net.relay\" = ['R1001']\n'*.py' = ['R1007']\n", "R1007"),
+        ("[tool.relay.per-file-ignores]\n\"other/*\" = ['R1007']\n'b*' = ['R1001']\n", "R1001"),
+        ('[tool.relay]\nselct = ["R1001"]\n', "{file}:2:1: error[R0710]: [tool.relay] has no key selct"),
+        ('[tool.relay]\nselect = "R1001"\n', "{file}:2:1: error[R0710]: select is no list of codes"),
+        ('# R1999\n[tool.relay]\nselect = ["R1999"]\n', "{file}:3:12: error[R0710]: 'R1999' is the code of no lint"),
+        ('[tool.relay]\nper-file-ignores = ["R1001"]\n', "{file}:2:1: error[R0710]: per-file-ignores is no table of patterns"),
+        ("[tool]\nrelay = 1  # tool.relay\n", "{file}:1:2: error[R0710]: tool.relay is no table"),
+        ("[tool.relay\n", "{file}:1:12: error[R0710]: this file is no TOML: "),
     ],
 )
 def test_a_project_chooses(tmp_path: Path, capsys: Caps, table: str, said: str) -> None:
@@ -110,3 +115,19 @@ def test_editors_get_findings_and_repairs() -> None:
     assert action.title == "remove the binding" and action.fix.apply(UNUSED) == UNUSED.replace("  let %y = exp(%x);\n", "")
     assert Analysis(UNUSED.replace("exp(%x)", "exp(%z)"), "net.relay").findings == []
     assert Analysis("nn.relu(nn.relu(1f))", "net.relay").findings[0].code == "R1007"
+
+
+def test_a_network_has_no_findings(capsys: Caps) -> None:
+    pytest.importorskip("onnx")
+    ran = relay(capsys, "check", "--lint", str(ROOT / "examples/digits.onnx"))
+    assert ran.status == 0
+    assert "note[R0710]: lints need Relay text" in ran.err and "digits.onnx -o digits.relay writes the text" in ran.err
+
+
+def test_editors_offer_no_repair_that_needs_another_one() -> None:
+    text = HEADER + "def @main(%x: Tensor[(2), float32]) {\n  let %y = exp(%x);\n  let %z = exp(%y);\n  %x\n}\n"
+    analysis = Analysis(text, "net.relay")
+    assert [d.span.text for d in analysis.findings if d.span is not None] == ["%y", "%z"]
+    assert features.actions(analysis, text.index("%y"), text.index("%y")) == []
+    assert len(features.actions(analysis, text.index("%z"), text.index("%z"))) == 1
+    assert features.repaired(analysis) == HEADER + "def @main(%x: Tensor[(2), float32]) {\n  %x\n}\n"

@@ -61,7 +61,8 @@ PAGES = (
         "R0710",
         "the settings of lints are wrong",
         """`[tool.relay]` in pyproject.toml, or an option of `relay check --lint`, names a lint that does not exist, or has an
-        unknown key. `select` and `ignore` are lists of codes; R10 stands for all lints.""",
+        unknown key. `select` and `ignore` are lists of codes; R10 stands for all lints. `per-file-ignores` has such a
+        list for each pattern of file names.""",
         "$ relay check --lint --select R9999 examples/mlp.relay",
         "$ relay check --lint --select R1001 examples/mlp.relay",
         "shell",

@@ -103,4 +103,13 @@ PAGES = (
         'def @main(%n: int32) { add(cast(%n, dtype="int64"), 10000000000i64) }',
         "lint",
     ),
+    Page(
+        "R1012",
+        "a comment silences nothing",
+        """A comment `relay: ignore` names a lint that has no finding in its line, or the code of no lint. Remove the
+        code. The comment counts for its own line, and for the next line where it stands alone.""",
+        f"def @main(%x: {_T}) {{\n  exp(%x)  // relay: ignore[R1007]\n}}",
+        f"def @main(%x: {_T}) {{\n  exp(%x)\n}}",
+        "lint",
+    ),
 )

@@ -14,15 +14,19 @@ from relaylang.passes.lints.view import View, finding
 from relaylang.passes.simplify.eliminate_common_subexpr import Keys
 
 #: Operators whose result is the same when they are applied again.
-_IDEMPOTENT = frozenset({"nn.relu", "abs", "ceil", "floor", "trunc", "round", "sign", "copy"})
+_IDEMPOTENT = frozenset({"nn.relu", "abs", "ceil", "floor", "trunc", "round", "sign", "copy", "clip"})
 #: Operators that undo themselves.
-_INVOLUTIONS = frozenset({"negative", "logical_not", "bitwise_not"})
+_INVOLUTIONS = frozenset({"negative", "logical_not", "bitwise_not", "reverse"})
 #: Operators that give their operand another shape, and keep the order of its elements.
 _SHAPES = frozenset({"reshape", "squeeze", "expand_dims", "nn.batch_flatten"})
 
 
 #: Integers that a multiplication and a division by one scale leave as they are, in float32.
 _SMALL = frozenset({"int8", "uint8", "int16", "uint16"})
+
+
+#: Between these, a scale times an integer of 16 bits is a normal float32 number.
+_LEAST_SCALE, _GREATEST_SCALE = 1e-30, 1e30
 
 
 def name_of(expr: Expr) -> str:
@@ -65,6 +69,11 @@ def _own_shape(call: Call) -> bool:
     return _static(given) and given == _tensor(call)
 
 
+def _whole(call: Call) -> bool:
+    strides = call.attrs.strides
+    return _own_shape(call) and (strides is None or all(int(step) == 1 for step in strides))
+
+
 def _requantized_to_own(call: Call) -> bool:
     _, scale, zero, out_scale, out_zero = call.args
     return _cast_to_own(call) and _same(scale, out_scale) and _same(zero, out_zero)
@@ -75,6 +84,9 @@ _NOTHING: dict[str, tuple[Callable[[Call], bool], str]] = {
     "cast": (_cast_to_own, "the operand has this element type"),
     "transpose": (lambda call: _axes(call) == sorted(_axes(call)), "the axes stay in order"),
     **{name: (_own_shape, "the operand has this shape") for name in _SHAPES},
+    "strided_slice": (_whole, "the slice is the whole operand"),
+    "nn.pad": (lambda call: not np.any([list(pair) for pair in call.attrs.pad_width]), "the widths are 0"),
+    "layout_transform": (lambda call: call.attrs.src_layout == call.attrs.dst_layout, "the layouts are the same"),
     "broadcast_to": (_own_shape, "the operand has this shape"),
     "qnn.requantize": (_requantized_to_own, "the scales and zero points are the same"),
 }
@@ -83,14 +95,32 @@ _NOTHING: dict[str, tuple[Callable[[Call], bool], str]] = {
 def idle_calls(view: View) -> Iterator[Diagnostic]:
     """R1007: calls that give what they get."""
     for node in view.nodes:
-        if not isinstance(node, Call):
+        if not isinstance(node, Call) or not node.args:
             continue
         name = name_of(node)
         holds, label = _NOTHING.get(name, (None, ""))
-        if holds is None and name in _IDEMPOTENT and name_of(node.args[0]) == name:
-            holds, label = lambda _: True, "the operand is such a result"
-        if holds is not None and holds(node):
-            yield finding("R1007", f"{name} changes nothing here", node.span, label, fix=view.without(node.span))
+        idle = holds is not None and holds(node)
+        if not idle and name in _IDEMPOTENT:
+            inner = view.value(node.args[0])
+            idle = isinstance(inner, Call) and name_of(inner) == name and _same_attributes(node, inner)
+            label = "the operand is such a result"
+        if idle:
+            fix = view.without(node.span) if _known_scales(node) else None
+            yield finding("R1007", f"{name} changes nothing here", node.span, label, fix=fix)
+
+
+def _same_attributes(left: Call, right: Call) -> bool:
+    return left.attrs is right.attrs or repr(left.attrs) == repr(right.attrs)
+
+
+def _known_scales(*calls: Call) -> bool:
+    """Whether the scales of quantised operators are constants that divide every number which they multiplied."""
+    for call in calls:
+        if name_of(call) in ("qnn.requantize", "qnn.quantize", "qnn.dequantize"):
+            scale = call.args[1]
+            if not isinstance(scale, Constant) or not np.all((scale.data > _LEAST_SCALE) & (scale.data < _GREATEST_SCALE)):
+                return False
+    return True
 
 
 def _widened(wide: Call) -> bool:
@@ -116,13 +146,18 @@ def _undone(outer: Call, inner: Call) -> bool:
     if name == "transpose":
         first, second = _axes(inner), _axes(outer)
         return [first[axis] for axis in second] == sorted(second)
-    return name in _INVOLUTIONS or (name == "cast" and _widened(inner))
+    if name == "layout_transform":
+        return (outer.attrs.src_layout, outer.attrs.dst_layout) == (inner.attrs.dst_layout, inner.attrs.src_layout)
+    return (name in _INVOLUTIONS and _same_attributes(outer, inner)) or (name == "cast" and _widened(inner))
 
 
 def _one_scale(quantize: Call, dequantize: Call) -> bool:
     """Whether two calls have equal scales, and integers that survive both in float32."""
     made = _tensor(quantize)
     if made is None or made.dtype not in _SMALL:
+        return False
+    scale = quantize.args[1]
+    if isinstance(scale, Constant) and not _known_scales(quantize):
         return False
     same = all(map(_same, quantize.args[1:], dequantize.args[1:]))
     return same and quantize.attrs.axis == dequantize.attrs.axis
@@ -137,12 +172,13 @@ def _inside(inner: Expr, outer: Expr) -> bool:
 def cancelling_calls(view: View) -> Iterator[Diagnostic]:
     """R1008: two calls, one on the other's result, that give back what the first one got."""
     for node in view.nodes:
-        if not isinstance(node, Call) or not node.args or not isinstance(node.args[0], Call) or not node.args[0].args:
+        if not isinstance(node, Call) or not node.args or not isinstance(node.op, Op):
             continue
-        inner = node.args[0]
-        if isinstance(node.op, Op) and isinstance(inner.op, Op) and _undone(node, inner):
+        inner = view.value(node.args[0])
+        if isinstance(inner, Call) and isinstance(inner.op, Op) and inner.args and _undone(node, inner):
             title = f"{name_of(node)} undoes {name_of(inner)}"
-            fix = view.without(node.span, inner.span) if _inside(inner, node) else None
+            inside = _inside(inner, node) and _known_scales(node, inner)
+            fix = view.without(node.span, inner.span) if inside else None
             yield finding("R1008", title, node.span, "gives back the operand", at=inner.span, also="of this call", fix=fix)
 
 

@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from relaylang.diagnostics import Diagnostic, Fix
 from relaylang.ir import GlobalVar, Let, post_order
 from relaylang.passes.effects import may_have_effects
+from relaylang.passes.lints.repairs import Repair, past_blanks
 from relaylang.passes.lints.view import View, finding
 from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import Token
 
 #: Attributes of functions that somebody calls from outside, or that code generators made.
 _OUTSIDE = ("global_symbol", "Compiler", "Primitive")
+
+#: Functions that a program's user calls. An import of a network with variables makes the second one.
+_ENTRIES = ("main", "initial_state")
 
 
 def _unused(view: View, kind: str) -> Iterator[tuple[Symbol, Token]]:
@@ -26,7 +30,10 @@ def _unused(view: View, kind: str) -> Iterator[tuple[Symbol, Token]]:
 
 
 def unused_bindings(view: View) -> Iterator[Diagnostic]:
-    """R1001: bindings and pattern variables that nobody uses. A `let` whose value has effects is left alone."""
+    """R1001: bindings and pattern variables that nobody uses. A `let` whose value has effects is left alone.
+
+    A binding counts as unused, too, where only its own value or the values of unused bindings read it.
+    """
     effects = set()
     for function in view.functions.values():
         having = may_have_effects(function)
@@ -34,31 +41,105 @@ def unused_bindings(view: View) -> Iterator[Diagnostic]:
             if isinstance(node, Let) and node.variable.span is not None and id(node.value) in having:
                 effects.add(node.variable.span.start)
     for symbol, token in _unused(view, "variable"):
-        if token.start in effects:
-            continue
+        before = view.symbols.code[view.at[token.start] - 1].text if view.at[token.start] else ""
+        if symbol.value_start < 0 and before not in ("let", "free_var"):
+            span = view.span(token.start, token.end)
+            blank = Fix(span, "_", "write _ for a value that nobody uses")
+            yield finding("R1001", f"{symbol.name} is not used", span, "matched, and never used", fix=blank)
+    for symbol, token, end, removable in _dead(view, effects):
         span = view.span(token.start, token.end)
-        if symbol.value_start < 0:
-            fix = Fix(span, "_", "write _ for a value that nobody uses")
-            yield finding("R1001", f"{symbol.name} is not used", span, "matched, and never used", fix=fix)
-        else:
-            yield finding("R1001", f"{symbol.name} is not used", span, "bound, and never used", fix=_removal(view, token))
+        alone = all(token.start <= use.start < end for use in symbol.uses)
+        label = "bound, and never used" if not symbol.uses else "bound, and only its own value reads it"
+        label = label if alone else "bound, and only bindings that are not used read it"
+        fix = _removal(view, token, end, not alone) if removable else None
+        yield finding("R1001", f"{symbol.name} is not used", span, label, fix=fix)
 
 
-def _removal(view: View, token: Token) -> Fix | None:
-    """The repair that takes a statement out, with its line where it has one of its own."""
+def _dead(view: View, effects: set[int]) -> Iterator[tuple[Symbol, Token, int, bool]]:
+    """The bindings that no other part of the program needs, with the ends of their statements.
+
+    The last part says whether the statement may go: it holds no comment, and nothing reads it that stays.
+    """
+    found: list[tuple[Symbol, Token, int]] = []
+    for symbol in view.symbols.symbols:
+        token = symbol.definition
+        if symbol.kind == "variable" and token is not None and symbol.value_start >= 0:
+            end = _statement_end(view, token)
+            if end is not None and symbol.value_start < symbol.begin < end:  # it ends with its line
+                end = view.symbols.code[bisect_left(view.starts, symbol.begin) - 1].end
+            if end is not None and not symbol.name[1:].startswith("_") and token.start not in effects:
+                found.append((symbol, token, end))
+    found.sort(key=lambda f: f[1].start)
+    uses = [(use.start, at) for at, (symbol, _, _) in enumerate(found) for use in symbol.uses]
+    reads: dict[int, list[int]] = defaultdict(list)
+    holds: dict[int, list[int]] = defaultdict(list)
+    for at, around in enumerate(_innermost(found, [token.start for _, token, _ in found])):
+        holds[around].append(at)
+    for (_, at), around in zip(uses, _innermost(found, [place for place, _ in uses])):
+        reads[around].append(at)
+    needed = _needed([-1], reads, holds)
+    commented = [at for at, (_, token, end) in enumerate(found) if at not in needed and view.has_comment(token.start, end)]
+    stays = _needed([-1, *commented], reads, holds)
+    yield from [(*binding, at not in stays) for at, binding in enumerate(found) if at not in needed]
+
+
+def _needed(roots: list[int], reads: dict[int, list[int]], holds: dict[int, list[int]]) -> set[int]:
+    """The bindings that are read where something runs; -1 is the part of the program outside of them.
+
+    A binding's value runs where the binding is read, and the one around it runs.
+    """
+    read, runs, waiting = set(roots), set(roots), list(roots)
+    seen: set[int] = set()
+    while waiting:
+        around = waiting.pop()
+        if around not in seen:
+            seen.add(around)
+            read.update(reads.get(around, ()))
+            runs.update(holds.get(around, ()))
+            waiting += [at for at in {*reads.get(around, ()), *holds.get(around, ())} if at in read and at in runs]
+    return read
+
+
+def _innermost(stretches: list[tuple[Symbol, Token, int]], places: list[int]) -> list[int]:
+    """The number of the innermost statement around each place, or -1. One that begins at a place is not around it."""
+    found = [-1] * len(places)
+    stack: list[int] = []
+    following = 0
+    for number in sorted(range(len(places)), key=places.__getitem__):
+        place = places[number]
+        while following < len(stretches) and stretches[following][1].start < place:
+            while stack and stretches[stack[-1]][2] <= stretches[following][1].start:
+                stack.pop()
+            stack.append(following)
+            following += 1
+        while stack and stretches[stack[-1]][2] <= place:
+            stack.pop()
+        found[number] = stack[-1] if stack else -1
+    return found
+
+
+def _statement_end(view: View, token: Token) -> int | None:
+    """Where a binding's statement ends, behind its `;`; None where it has none."""
     code = view.symbols.code
-    at = number = view.at[token.start]
+    number = view.at[token.start]
     while number < len(code) and code[number].text not in (";", ")", "]", "}"):
         number = view.closing.get(number, number) + 1
-    if number == len(code) or code[number].text != ";":
-        return None
+    return code[number].end if number < len(code) and code[number].text == ";" and number + 1 < len(code) else None
+
+
+def _removal(view: View, token: Token, end: int, together: bool) -> Fix | None:
+    """The repair that takes a statement out, with its line where it has one of its own. A comment in it keeps it."""
+    code = view.symbols.code
+    at = view.at[token.start]
     text = view.source.text
     begin = code[at - 1].start if at and code[at - 1].text == "let" else token.start
-    end = code[number].end
+    if view.has_comment(begin, end):
+        return None
     line = text.rfind("\n", 0, begin) + 1
-    if not text[line:begin].strip() and text[end : end + 1] == "\n":
-        begin, end = line, end + 1
-    return Fix(view.span(begin, end), "", "remove the binding")
+    after = past_blanks(text, end)
+    if not text[line:begin].strip() and text[after : after + 1] == "\n":
+        begin, after = line, after + 1
+    return Repair(view.span(begin, after), "", "remove the binding", together=together)
 
 
 def unused_parameters(view: View) -> Iterator[Diagnostic]:
@@ -66,6 +147,7 @@ def unused_parameters(view: View) -> Iterator[Diagnostic]:
     tops = {token.start: name for name, token in _definitions(view).items()}
     starts = sorted(tops)
     main = view.functions.get("main")
+    names = {symbol.name for symbol in view.symbols.symbols}
     face = {p.span.start for p in main.params if p.span is not None} if main is not None else set()
     for symbol, token in _unused(view, "parameter"):
         above = bisect_left(starts, token.start)
@@ -76,7 +158,10 @@ def unused_parameters(view: View) -> Iterator[Diagnostic]:
         if token.start in face:
             continue
         span = view.span(token.start, token.end)
-        fix = Fix(span, f"%_{symbol.name[1:]}", "begin the name with _ to say that it is not used")
+        new = f"%_{symbol.name[1:]}"
+        while new in names:
+            new = f"%_{new[1:]}"
+        fix = Fix(span, new, "begin the name with _ to say that it is not used")
         yield finding("R1002", f"the parameter {symbol.name} is not used", span, "given, and never used", fix=fix)
 
 
@@ -90,7 +175,7 @@ def unused_functions(view: View) -> Iterator[Diagnostic]:
     """R1003: functions that @main does not reach, in a module that has a @main."""
     if "main" not in view.functions:
         return
-    reached, stack = {"main"}, ["main"]
+    reached, stack = set(_ENTRIES), list(_ENTRIES)
     while stack:
         function = view.functions.get(stack.pop())
         for node in post_order(function) if function is not None else ():

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, Fix
-from relaylang.ir import Call, Constant, Function, TensorType, Var, children
+from relaylang.ir import Call, Constant, Function, TensorType, Type, Var, children
 from relaylang.ir.types import type_children
+from relaylang.ops.record import Op
 from relaylang.passes.lints.calls import name_of
 from relaylang.passes.lints.view import View, finding
+
+
+def _shifted(x: Any, by: Any) -> Any:
+    return x * 2**by if by.min(initial=0) >= 0 and by.max(initial=0) <= _MOST_BITS else x
+
+
+def _power(x: Any, n: Any) -> Any:
+    return x**n if n.min(initial=0) >= 0 and n.max(initial=0) <= _MOST_BITS else x
+
 
 #: Arithmetic of Python's integers, which do not overflow.
 _EXACT: dict[str, Callable[..., Any]] = {
@@ -20,9 +31,14 @@ _EXACT: dict[str, Callable[..., Any]] = {
     "subtract": operator.sub,
     "multiply": operator.mul,
     "negative": operator.neg,
+    "abs": abs,
+    "power": _power,
+    "left_shift": _shifted,
     "cast": lambda x: x,
 }
 _MOST_NUMBERS = 4096
+#: The greatest exponent and shift that is computed.
+_MOST_BITS = 128
 
 
 def wide_constants(view: View) -> Iterator[Diagnostic]:
@@ -39,16 +55,30 @@ def wide_constants(view: View) -> Iterator[Diagnostic]:
     for node in view.nodes:
         if isinstance(node, Constant) and node.dtype == "float64" and node.span is not None:
             short = node.span.text.removesuffix("f64")
-            fits = short != node.span.text and narrowed.get(id(node), False)
+            fits = short != node.span.text and narrowed.get(id(node), False) and _fits_float32(node.data)
             fix = Fix(node.span, f"{short}f", "write a float32 number") if fits else None
             yield finding("R1010", "a float64 constant in a float32 program", node.span, "the tensors are float32", fix=fix)
 
 
+def _fits_float32(data: Any) -> bool:
+    """Whether a number is a float32 number after rounding, and none that is too great or too small for one."""
+    with np.errstate(over="ignore", under="ignore"):
+        short = data.astype(np.float32)
+    return bool(np.isfinite(short).all() and ((short != 0) == (data != 0)).all())
+
+
 def _element_types(view: View) -> set[str]:
-    """The element types of variables and functions, and of what these hold."""
+    """The element types of variables, functions, and calls that are not made of constants alone, and what these hold."""
     found: set[str] = set()
     seen: set[int] = set()
-    stack = [node.checked_type for node in view.nodes if isinstance(node, (Var, Function))]
+    fixed: set[int] = set()
+    stack: list[Type | None] = []
+    for node in view.nodes:
+        computed = isinstance(node, Call) and isinstance(node.op, Op) and all(id(arg) in fixed for arg in node.args)
+        if computed or isinstance(node, Constant):
+            fixed.add(id(node))
+        elif isinstance(node, (Var, Function, Call)):
+            stack.append(node.checked_type)
     while stack:
         ty = stack.pop()
         if ty is None or id(ty) in seen:
@@ -61,20 +91,45 @@ def _element_types(view: View) -> set[str]:
 
 
 def overflows(view: View) -> Iterator[Diagnostic]:
-    """R1011: arithmetic on constants whose result does not fit its element type, and wraps around."""
+    """R1011: arithmetic on constants whose result does not fit its element type, and wraps around.
+
+    A result that fits is a constant for the calls on it.
+    """
+    known: dict[int, Any] = {}  # arrays of Python's integers, by node
     for node in view.nodes:
+        if isinstance(node, Constant) and node.data.dtype.kind in "iuf" and node.data.size <= _MOST_NUMBERS:
+            known[id(node)] = node.data
+            continue
         if not isinstance(node, Call) or not isinstance(node.checked_type, TensorType):
             continue
-        exact = _EXACT.get(name_of(node))
-        given = [a.data for a in node.args if isinstance(a, Constant) and a.data.size <= _MOST_NUMBERS]
+        name = name_of(node)
+        exact = _EXACT.get(name)
+        if exact is None or not node.args:
+            continue
+        given = [known[at] for at in [id(view.value(arg)) for arg in node.args] if at in known]
         dtype = node.checked_type.dtype
-        if exact is None or len(given) != len(node.args) or any(a.dtype.kind not in "iu" for a in given):
+        shape = node.checked_type.shape
+        small = all(isinstance(n, int) for n in shape) and prod([n for n in shape if isinstance(n, int)]) <= _MOST_NUMBERS
+        if len(given) != len(node.args) or not small or np.dtype(dtype).kind not in "iu":
             continue
-        if np.dtype(dtype).kind not in "iu":
+        arrays = [_integers(a) for a in given]
+        if any(a is None for a in arrays) or (name != "cast" and any(a.dtype.kind == "f" for a in given)):
             continue
-        found = np.asarray(exact(*[a.astype(object) for a in given]))
+        found = np.asarray(exact(*arrays), dtype=object)
         info = np.iinfo(dtype)
         outside = [n for n in found.reshape(-1).tolist() if not info.min <= n <= info.max]
         if outside:
+            wraps = "the result of {} wraps around" if given[0].dtype.kind != "f" else "the result of {} is cut off"
             label = f"{outside[0]} does not fit {dtype}, whose numbers are {info.min} to {info.max}"
-            yield finding("R1011", f"the result of {name_of(node)} wraps around", node.span, label)
+            yield finding("R1011", wraps.format(name), node.span, label)
+        else:
+            known[id(node)] = found.astype(dtype)
+
+
+def _integers(data: Any) -> Any:
+    """Numbers as Python's integers, those of floats cut off; None where some are none."""
+    if data.dtype.kind != "f":
+        return data.astype(object)
+    if not np.isfinite(data).all():
+        return None
+    return np.asarray([int(n) for n in data.reshape(-1).tolist()], dtype=object).reshape(data.shape)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from relaylang.diagnostics import Diagnostic, Fix, error
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.ir import Expr, Function, IRModule, post_order
+from relaylang.ir import Expr, Function, IRModule, Let, Var, post_order
+from relaylang.passes.lints.repairs import Repair
 from relaylang.syntax.symbols import SymbolTable
+
+#: Comments of the printer.
+_PRINTED = re.compile(r"/\*\s*\w+=")
+#: Kinds of tokens that bind closer than any sign.
+_OPERANDS = frozenset({"local", "global", "name", "number", "string", "constant", "type", "reference"})
+#: The most names of one value that are followed.
+_MOST_NAMES = 64
 
 
 @dataclass(frozen=True)
@@ -67,25 +77,86 @@ class View:
     def span(self, start: int, end: int) -> Span:
         return Span(self.source, start, end)
 
-    def operand(self, call: Span | None) -> str | None:
-        """The text of a call's first argument; None where the call has no parentheses of its own."""
+    @cached_property
+    def bound(self) -> dict[Var, Expr]:
+        """The values of variables that a let binds."""
+        return {node.variable: node.value for node in self.nodes if isinstance(node, Let)}
+
+    def value(self, expr: Expr) -> Expr:
+        """What stands behind names that lets bind."""
+        seen = 0
+        while isinstance(expr, Var) and expr in self.bound and seen < _MOST_NAMES:
+            expr, seen = self.bound[expr], seen + 1
+        return expr
+
+    @cached_property
+    def comments(self) -> list[int]:
+        """Where comments begin, in order. Those that the printer writes, such as types, do not count."""
+        return [t.start for t in self.symbols.tokens if t.kind == "comment" and not _PRINTED.match(t.text)]
+
+    def has_comment(self, start: int, end: int) -> bool:
+        """Whether a person's comment begins in a stretch of the text."""
+        at = bisect_left(self.comments, start)
+        return at < len(self.comments) and self.comments[at] < end
+
+    def operand(self, call: Span | None) -> tuple[int, int] | None:
+        """The numbers of the first and last token of a call's first argument.
+
+        None where the call has no parentheses of its own.
+        """
         at = self.at.get(call.start) if call is not None else None
         if call is None or at is None:
             return None
         code = self.symbols.code
-        opened = next((n for n in (at + 1, at + 2) if n < len(code) and code[n].text == "("), None)
-        if opened is None or opened not in self.closing or code[self.closing[opened]].end != call.end:
+        opened = at + 1
+        if code[at].kind != "name" or self.closing.get(opened) is None or code[opened].text != "(":
+            return None
+        if code[self.closing[opened]].end != call.end:
             return None
         last = self.closing[opened]
         number = opened + 1
         while number < last and code[number].text != ",":
             number = self.closing.get(number, number) + 1
-        return self.source.text[code[opened].end : code[number].start].strip() or None
+        return (opened + 1, number - 1) if number > opened + 1 else None
 
     def without(self, call: Span | None, inner: Span | None = None) -> Fix | None:
-        """The repair that leaves an operand in place of a call: its own, or that of a call inside it."""
-        text = self.operand(inner if inner is not None else call)
-        return Fix(call, text, "leave the call out") if call is not None and text is not None else None
+        """The repair that leaves an operand in place of a call: its own, or that of a call inside it.
+
+        None where a comment would go.
+        """
+        found = self.operand(inner if inner is not None else call)
+        if call is None or found is None:
+            return None
+        first, last = found
+        code = self.symbols.code
+        kept = self.span(code[first].start, code[last].end)
+        if self.has_comment(call.start, kept.start) or self.has_comment(kept.end, call.end):
+            return None
+        simple = self._binds_close(first, last)
+        loose = not simple and self._in_brackets(call) and not any(code[n].kind == "keyword" for n in range(first, last + 1))
+        text = kept.text if simple or loose else f"({kept.text})"
+        return Repair(call, text, "leave the call out", kept, loose=loose)
+
+    def _binds_close(self, first: int, last: int) -> bool:
+        """Whether an expression needs no parentheses anywhere."""
+        code = self.symbols.code
+        number, close = first, not code[first].text.startswith("-")
+        while number <= last and close:
+            closing = self.closing.get(number)
+            close = code[number].kind in _OPERANDS or closing is not None or code[number].text == "."
+            number = (closing if closing is not None else number) + 1
+        return close
+
+    def _in_brackets(self, call: Span) -> bool:
+        """Whether a call is alone between brackets and commas."""
+        code = self.symbols.code
+        before, after = self.at[call.start] - 1, bisect_left(self.starts, call.end)
+        return before >= 0 and code[before].text in ("(", ",", "[") and after < len(code) and code[after].text in (")", ",", "]")
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where the code's tokens begin."""
+        return [token.start for token in self.symbols.code]
 
 
 def finding(code: str, title: str, span: Span | None, label: str = "", *, also: str = "", at: Span | None = None,
