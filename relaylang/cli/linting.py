@@ -13,7 +13,10 @@ from relaylang.passes.lints.settings import chosen, codes_for
 
 
 def linted(program: Program, path: str, args: argparse.Namespace) -> list[Diagnostic]:
-    """The findings of the lints that are chosen, after the repairs where these are asked for. A network has no text, which a note says."""
+    """The findings of the lints that are chosen, after the repairs where these are asked for.
+
+    A network has no text, which a note says.
+    """
     if program.source is None:
         note = f"relay import {path} -o {PurePath(path).stem}.relay writes the text of the network"
         report([error("R0710", f"lints need Relay text, and {path} has none", notes=[note], severity="note")])

@@ -65,7 +65,7 @@ def constant_conditions(view: View) -> Iterator[Diagnostic]:
 
 
 def _constant(view: View, expr: Expr) -> Expr | None:
-    """An expression with the lets of the names in it; None for one that is not of constants and operators without state."""
+    """An expression with the lets of the names in it. None where it has more than constants and operators without state."""
     names: dict[Var, None] = {}  # in order of first use: the values of names read only those behind them
     stack, seen = [expr], 0
     while stack:

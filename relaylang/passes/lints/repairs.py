@@ -14,8 +14,8 @@ from relaylang.ir import Function, IRModule, type_text
 class Repair(Fix):
     """A repair whose replacement repeats a part of the text, `kept`, where other repairs may be made.
 
-    One that is right only with the others of its text is `together` with them; no editor offers it alone. One that relies
-    on the brackets around it is `loose`: it is not made inside of another one, which may take these away.
+    One that is right only with the others of its text is `together` with them; no editor offers it alone. A `loose`
+    one relies on the brackets around it. It is not made inside of another one, which may take these away.
     """
 
     kept: Span | None = None

@@ -83,7 +83,7 @@ class View:
         return {node.variable: node.value for node in self.nodes if isinstance(node, Let)}
 
     def value(self, expr: Expr) -> Expr:
-        """What stands behind names that lets bind."""
+        """The value of a name that a let binds, through other names; another expression itself."""
         seen = 0
         while isinstance(expr, Var) and expr in self.bound and seen < _MOST_NAMES:
             expr, seen = self.bound[expr], seen + 1
