@@ -13,7 +13,7 @@ from math import log2
 from typing import NamedTuple
 from unicodedata import combining, east_asian_width
 
-from relaylang.viz.graph import NAMELESS, REASON, Graph, Node
+from relaylang.viz.graph import REASON, Graph, Node
 
 #: More rows than these are counted.
 _MOST_ROWS = 8
@@ -24,8 +24,9 @@ _MOST_NOTE = 44
 #: The label of a drawing without boxes.
 EMPTY = "The program has no functions."
 
-#: So many operators' names stand in a title.
+#: So many operators' names stand in a title, with so many letters.
 _NAMED = 3
+_MOST_NAMED = 30
 
 #: Names of arguments that say nothing about them.
 _PLAIN = frozenset({"", "data", "lhs", "rhs"})
@@ -209,8 +210,10 @@ class _Sheets:
             else:
                 row = self.graph.nodes[source]
                 style = operand.change or (row.change if row.kind == "const" else "")
-                label = operand.name if row.label == NAMELESS and operand.name not in _PLAIN else row.label
-                box.rows.append(Row(_ending(SIGNS.get(style, "") + label + operand.path), row.shape, source, style))
+                label, says = row.label, _row_shape(row)
+                if row.kind == "const" and operand.name not in _PLAIN:
+                    label, says = operand.name, says if row.rank else f"{row.label} {says}"
+                box.rows.append(Row(_ending(SIGNS.get(style, "") + label + operand.path), says, source, style))
         inside = any(i in self.changed for i in node.inner)
         box.change = box.change or ("changed" if any(r.style for r in box.rows) else "inside" if inside else "")
         return box
@@ -303,15 +306,18 @@ class _Sheets:
         weights: set[int] = set()
         other: set[int] = set()
         own = set(params)
+        first = next((p for p in params if self.graph.nodes[p].rank >= 0), -1)
         for id_, found in operands.items():
             for number, operand in enumerate(found):
                 source = operand.source
                 if source in own:
                     fits = not operand.path and self._as_weight(self.graph.nodes[id_], number, found[0].source, operand.inside)
                     of_call = self.graph.nodes[id_].kind in ("op", "call")
-                    vector = self.graph.nodes[source].rank == 1 and source != params[0] and of_call
+                    vector = self.graph.nodes[source].rank == 1 and source != first and of_call
                     (weights if fits or vector else other).add(source)
-        return weights - other
+        weights -= other
+        # a function has an input
+        return weights if own - weights else weights - {first}
 
     def _as_weight(self, node: Node, number: int, first: int, inside: int) -> bool:
         """Whether a call takes a parameter as a weight: `first` is its first operand."""
@@ -328,10 +334,20 @@ def _ending(name: str) -> str:
     return name if len(name) <= _MOST_NAME else f"{name[:6]}…{name[7 - _MOST_NAME :]}"
 
 
+def _row_shape(node: Node) -> str:
+    """A weight's shape and element type. Edges leave float32 out."""
+    return f"{node.shape} f32" if node.rank > 0 and node.type.endswith(", float32]") else node.shape
+
+
 def operators_text(nodes: Iterable[Node]) -> str:
-    """The first operators and calls among nodes, by name."""
+    """The first operators and calls among nodes, by name, as far as a title has room."""
     names = list(dict.fromkeys(n.label for n in nodes if n.kind in ("op", "call")))
-    return ", ".join(names[:_NAMED]) + ", …" * (len(names) > _NAMED)
+    shown = names[:1]
+    for name in names[1:_NAMED]:
+        if sum(map(len, shown)) + 2 * len(shown) + len(name) > _MOST_NAMED:
+            break
+        shown.append(name)
+    return ", ".join(shown) + ", …" * (len(names) > len(shown))
 
 
 def edge_change(node: Node, number: int) -> str:

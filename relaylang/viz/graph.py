@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,11 +36,10 @@ from relaylang.ir import (
 )
 from relaylang.ir.types import READABLE, dim_text
 from relaylang.ir.visit import children
-from relaylang.ops import FAMILIES
-from relaylang.ops.record import Op, OpPattern
-from relaylang.ops.traits import Trait
+from relaylang.ops.record import Op
 from relaylang.syntax import astext
 from relaylang.syntax.placement import LEAVES, place
+from relaylang.viz.families import family
 
 #: The label of constants with more numbers than one.
 NAMELESS = "constant"
@@ -381,36 +379,6 @@ def shape_text(ty: Type | None, depth: int = 2) -> str:
             dtype = short + dtype[len(long) :]
             break
     return dims if dims and dtype == "f32" else f"{dims} {dtype}".strip()
-
-
-#: Classes of operators, which give their colours, by facts; the first that fits counts.
-_BY_TRAIT = (
-    ("quantised", (Trait.QUANTISE, Trait.DEQUANTISE, Trait.QUANTISED)),
-    ("product", (Trait.CONV, Trait.CONV_TRANSPOSE, Trait.MATMUL)),
-    ("pool", (Trait.POOL, Trait.GLOBAL_POOL, Trait.ADAPTIVE_POOL, Trait.REDUCTION)),
-)
-_BY_PATTERN = {
-    OpPattern.OUT_ELEMWISE_FUSABLE: "product",
-    OpPattern.COMM_REDUCE: "pool",
-    OpPattern.ELEMWISE: "element",
-    OpPattern.BROADCAST: "element",
-    OpPattern.INJECTIVE: "move",
-}
-
-
-@cache
-def _norms() -> frozenset[str]:
-    return frozenset(op.name for op in FAMILIES["nn_norm"])
-
-
-def family(op: Op) -> str:
-    """The class of an operator by which pictures colour it: "product", "pool", "norm", "element", "move", ..."""
-    for name, traits in _BY_TRAIT:
-        if any(t in op.traits for t in traits):
-            return name
-    if op.name in _norms() and op.pattern not in (OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE):
-        return "norm"
-    return _BY_PATTERN.get(op.pattern, "other")
 
 
 def _function_name(function: Function) -> str:

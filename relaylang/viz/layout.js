@@ -15,7 +15,7 @@ function load(number) {
 }
 // the measures of relaylang/viz/scene.py and boxes.py
 const PAD = 14, LABEL = 18, LETTERS = 11, ABOVE = 19, TRACK = 8, BELOW = 13, HEAD = 24, LINE = 15, ROUND = 5;
-const READABLE = 0.2, DEEPEST = 60, MOST = 20000;
+const READABLE = 0.2, DEEPEST = 60, MOST = 20000, MOST_WAYS = 4;
 const $ = (id) => document.getElementById(id);
 const el = (name, attrs, text) => {
   const e = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -57,39 +57,6 @@ function stretched(sheet, widths) {
     width: now(sheet.width) };
 }
 
-// The edges of each channel, as in `channels` of layout.py.
-function channels(sheet, place, port) {
-  const found = Array.from({ length: Math.max(-1, ...new Set(sheet.ranks)) + 1 }, () => []);
-  sheet.users.forEach((users, box) => {
-    if (!users.length) return;
-    const rank = sheet.ranks[box], lane = place.lanes[box] || [], byRank = new Map();
-    for (const u of users) byRank.set(sheet.ranks[u], [...(byRank.get(sheet.ranks[u]) || []), u]);
-    const below = new Set([rank, ...lane.map((_, i) => rank + i + 1), ...[...byRank.keys()].map((r) => r - 1)]);
-    for (const r of below) {
-      const fromSide = r - rank > lane.length;
-      const x = fromSide ? place.sides[box] : r === rank ? place.xs[box] : lane[r - rank - 1];
-      const ends = (byRank.get(r + 1) || []).flatMap((u) => port(u, box).map((p) => [p, u]));
-      if (r - rank < lane.length) ends.push([lane[r - rank], -1]);
-      const toSide = r === rank && place.sides[box] !== undefined;
-      if (toSide) ends.push([place.sides[box], -1]);
-      if (ends.length) found[r].push({ source: box, x, ends, fromBox: r === rank, fromSide, toSide, track: 0 });
-    }
-  });
-  for (const nets of found) {
-    const spans = nets.map((n) => { const xs = [n.x, ...n.ends.map((e) => e[0])]; return [Math.min(...xs), Math.max(...xs), n]; });
-    spans.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-    const right = [];
-    for (const [low, high, net] of spans) {
-      if (high - low < 0.5) continue;
-      let track = right.findIndex((end) => end + 4 < low);
-      if (track < 0) track = right.length;
-      right[track] = high;
-      net.track = track;
-    }
-  }
-  return found;
-}
-
 // The places of a group's boxes and edges; `prefix` is the way to the group.
 function planOf(group, prefix) {
   const sheet = SHEETS[group], plain = !sheet.boxes.some((b) => state.open.has(prefix + group + "." + b.node));
@@ -98,6 +65,7 @@ function planOf(group, prefix) {
   const sizes = sheet.boxes.map((b, i) => parts[i] ? [Math.max(b.w, parts[i].w), parts[i].h] : [b.w, b.h]);
   const place = stretched(sheet, sizes.map((s) => s[0])), heights = [];
   sheet.ranks.forEach((r, i) => { heights[r] = Math.max(heights[r] || 0, sizes[i][1]); });
+  const ports = portsOf(sheet, place, sizes);
   const pills = (user, source) => {
     const box = sheet.boxes[user], left = place.xs[user] - sizes[user][0] / 2, out = [];
     if (parts[user]) for (const e of box.edges) if (e[0] === source) for (const p of parts[user].list) {
@@ -105,7 +73,7 @@ function planOf(group, prefix) {
       if (pill !== undefined) out.push([left + p.x + p.plan.place.xs[pill],
         p.y + p.plan.tops[0] + p.plan.heights[0] - p.plan.sizes[pill][1]]);
     }
-    return out.length ? out : [[place.xs[user], 0]];
+    return out.length ? out : [[ports[user].get(source), 0]];
   };
   const found = channels(sheet, place, (u, s) => pills(u, s).map((p) => p[0])), tops = [];
   let y = 0, height = 0;
@@ -128,6 +96,13 @@ function partsOf(box, prefix) {
     h = Math.max(h, y + plan.height);
   }
   return { list, w: x, h: h + PAD };
+}
+
+// The ways inside a tuple that edges take; a single one has its shape behind it.
+function pathsOf(edges) {
+  const texts = [...new Set(edges.map((e) => e[1]).filter(Boolean))], ways = texts.map((text) => text.split(" ")[0]);
+  if (texts.length < 2) return texts.join("");
+  return ways.length <= MOST_WAYS ? ways.join(", ") : `${ways[0]}, ${ways[1]}, …, ${ways.at(-1)}`;
 }
 
 // Everything that is unfolded, with its places in the drawing.
@@ -164,8 +139,8 @@ function layout() {
             end = mine[user].y + pill[1];
             under = pill[1] ? mine[user].y : 0;
             change = edges[0][3];
-            const text = [...new Set(edges.map((e) => e[1]).filter(Boolean))].join(", ");
-            if (text) state.labels.push({ text, x: x + ex + 6, y: mine[user].y + 8 - LETTERS * ++mine[user].labelled, cls: "path" });
+            const text = pathsOf(edges);
+            if (text) state.labels.push({ text, x: x + ex + 6, y: y + plan.tops[r + 1] + 8 - LETTERS * ++mine[user].labelled, cls: "path" });
           } else if (net.toSide && i === net.ends.length - 1) {
             const last = Math.max(...sheet.users[net.source].map((u) => sheet.ranks[u])) - 1;
             const leaves = plan.found[last].find((n) => n.source === net.source && n.fromSide);

@@ -11,7 +11,7 @@ Work grows linearly with boxes and edges: a value has one lane, however many use
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -362,64 +362,4 @@ class _Placement:
         return made
 
 
-@dataclass
-class Net:
-    """Edges of one box's value in one channel, from a place above to places below.
-
-    `ends` are (place, box); the box is -1 where the value goes on in a lane. `from_box` and `from_side` say that the edge
-    begins at the box or in the lane at the side. `to_side`: the last end is that lane.
-    """
-
-    source: int
-    x: float
-    ends: list[tuple[float, int]]
-    from_box: bool = False
-    from_side: bool = False
-    to_side: bool = False
-    track: int = 0
-
-
-def channels(made: Layout, port: Callable[[int, int], Sequence[float]]) -> list[list[Net]]:
-    """The edges of each channel with their tracks: channel `r` lies below rank `r`.
-
-    `port(user, source)` are the places at which a source's edge meets a box.
-    """
-    found: list[list[Net]] = [[] for _ in range(max(made.ranks, default=-1) + 1)]
-    for box, users in enumerate(made.users):
-        rank = made.ranks[box]
-        lane = made.lanes.get(box, [])
-        by_rank: dict[int, list[int]] = {}
-        for user in users:
-            by_rank.setdefault(made.ranks[user], []).append(user)
-        for below in sorted({rank, *range(rank, rank + len(lane) + 1), *(r - 1 for r in by_rank)}) if users else ():
-            beside = below - rank > len(lane)
-            begin = made.sides[box] if beside else made.xs[box] if below == rank else lane[below - rank - 1]
-            ends = [(x, u) for u in by_rank.get(below + 1, ()) for x in port(u, box)]
-            if below - rank < len(lane):
-                ends.append((lane[below - rank], -1))
-            net = Net(box, begin, ends, below == rank, beside)
-            if below == rank and box in made.sides:
-                ends.append((made.sides[box], -1))
-                net.to_side = True
-            if ends:
-                found[below].append(net)
-    for nets in found:
-        _tracks(nets)
-    return found
-
-
-def _tracks(nets: list[Net]) -> None:
-    """Give each edge a height of its own among those beside it; a straight one needs none."""
-    right: list[float] = []
-    spans = sorted((min([n.x, *(x for x, _ in n.ends)]), max([n.x, *(x for x, _ in n.ends)]), i) for i, n in enumerate(nets))
-    for low, high, i in spans:
-        if high - low < 0.5:
-            continue
-        track = next((t for t, end in enumerate(right) if end + 4 < low), len(right))
-        if track == len(right):
-            right.append(high)
-        right[track] = high
-        nets[i].track = track
-
-
-__all__ = ["Layout", "Net", "channels", "layout"]
+__all__ = ["Layout", "layout"]

@@ -92,6 +92,7 @@ function show() {
   for (const group of it.box.inner) if (GROUPS[group].attrs.length) { add("h3", GROUPS[group].label, panel); table(GROUPS[group].attrs, panel); }
 }
 
+const counted = (count, one, more = one + "s") => `${count} ${count === 1 ? one : more}`;
 // The way to each group from the function that is shown, for search inside what is folded.
 function ways() {
   const way = new Map([[state.root, ""]]), queue = [state.root];
@@ -110,7 +111,7 @@ function search(go = true) {
   if (text || STEP.says) for (const [group, prefix] of ways()) if (group >= 0)
     for (const b of SHEETS[group].boxes) if ((!b.pill || !prefix) && fits(b)) state.found.push(prefix + group + "." + b.node);
   state.at = -1;
-  $("count").textContent = text ? `${state.found.length} found` : STEP.says ? `${state.found.length} changes` : `${state.boxes.length} boxes`;
+  $("count").textContent = text ? `${state.found.length} found` : STEP.says ? counted(state.found.length, "change") : counted(state.boxes.length, "box", "boxes");
   if (go) draw();
 }
 function step(by) {

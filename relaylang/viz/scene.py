@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from relaylang.viz.boxes import EMPTY, HEAD, Box, Sheet, cut, inner_first, letters, sheets
+from relaylang.viz.boxes import EMPTY, HEAD, Box, Edge, Sheet, cut, inner_first, letters, sheets
+from relaylang.viz.channels import channels, ports
 from relaylang.viz.graph import Graph
-from relaylang.viz.layout import Layout, channels, layout
+from relaylang.viz.layout import Layout, layout
 
 #: The space around the parts of an unfolded box, and the height of a part's label.
 PAD = 14.0
@@ -21,6 +23,9 @@ BELOW = 13.0
 #: The most letters of a label, and the width of an "n" in each kind of label.
 MOST_LETTERS = 48
 _LETTER = {"function": 10.5, "part": 7.0, "shape": 6.0, "path": 6.0}
+
+#: More ways inside a tuple are not all named.
+_MOST_WAYS = 4
 
 #: A box with more boxes than these inside stays folded.
 _MOST = 2_000
@@ -84,6 +89,7 @@ class Plan:
     sizes: list[tuple[float, float]]
     tops: list[float]
     heights: list[float]
+    ports: list[dict[int, float]]
     height: float = 0.0
 
 
@@ -113,7 +119,7 @@ class Plans:
         heights = [0.0] * (max(made.ranks, default=-1) + 1)
         for rank, (_, h) in zip(made.ranks, sizes):
             heights[rank] = max(heights[rank], h)
-        plan = Plan(sheet, made, sizes, [], heights)
+        plan = Plan(sheet, made, sizes, [], heights, ports(made, [w for w, _ in sizes]))
         y = 0.0
         for height, nets in zip(heights, channels(made, lambda user, source: self.ports(plan, user, source))):
             plan.tops.append(y)
@@ -142,10 +148,10 @@ class Plans:
         return max(x + self._part_width(inner) + PAD, box.w), height + PAD
 
     def ports(self, plan: Plan, user: int, source: int) -> list[float]:
-        """Where edges from one box meet another: its middle, or the pills inside it."""
+        """Where edges from one box meet another: at its upper side, or at the pills inside it."""
         box = plan.sheet.boxes[user]
         if not box.open:
-            return [plan.layout.xs[user]]
+            return [plan.ports[user][source]]
         left = plan.layout.xs[user] - plan.sizes[user][0] / 2
         found = []
         for edge in box.edges:
@@ -153,7 +159,7 @@ class Plans:
                 pill = self.sheets[inner].at.get(edge.inside)
                 if pill is not None:
                     found.append(left + x + self.plans[inner].layout.xs[pill])
-        return found or [plan.layout.xs[user]]
+        return found or [plan.ports[user][source]]
 
 
 def scene_of(plans: Plans) -> Scene:
@@ -218,10 +224,10 @@ def _lines(
                 if user >= 0:
                     end = corners[user][1] + (0.0 if not boxes[user].open else _pill_top(plans, plan, user, x))
                     edges = [e for e in boxes[user].edges if e.source == net.source]
-                    text = ", ".join(dict.fromkeys(e.label for e in edges if e.label))
-                    if text:
+                    if text := _paths(edges):
                         labelled[user] += 1
-                        scene.labels.append(Label(text, left + x + 6, corners[user][1] + 8 - LETTERS * labelled[user], "path"))
+                        y = top + plan.tops[rank + 1] + 8 - LETTERS * labelled[user]
+                        scene.labels.append(Label(text, left + x + 6, y, "path"))
                     change = edges[0].change
                     goal = f"{prefix}{boxes[user].node}"
                 else:
@@ -232,6 +238,15 @@ def _lines(
                 under = corners[user][1] if user >= 0 and boxes[user].open and end > corners[user][1] else 0.0
                 points = [(left + net.x, begin), (left + net.x, track), (left + x, track), (left + x, end)]
                 scene.lines.append(Line(start, goal, points, change, under))
+
+
+def _paths(edges: Sequence[Edge]) -> str:
+    """The ways inside a tuple that edges take; a single one has its shape behind it."""
+    texts = list(dict.fromkeys(e.label for e in edges if e.label))
+    if len(texts) < 2:
+        return "".join(texts)
+    ways = [text.partition(" ")[0] for text in texts]
+    return ", ".join(ways) if len(ways) <= _MOST_WAYS else f"{ways[0]}, {ways[1]}, …, {ways[-1]}"
 
 
 def lane_changes(sheet: Sheet) -> list[str]:

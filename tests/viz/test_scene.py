@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 
 import relaylang as relay
 from relaylang.ir import IRModule
+from relaylang.ops import OPS
 from relaylang.testing.generators.any_ir import AnyPrograms
 from relaylang.viz import as_text, difference
 from relaylang.viz.boxes import letters
+from relaylang.viz.families import family
 from relaylang.viz.graph import graph_of
 from relaylang.viz.repeats import fold_repeats
 from relaylang.viz.scene import Plans, Scene, scene_of
@@ -20,7 +23,11 @@ from tests.shared import few, golden
 from tests.viz.test_viz import BRANCHES, CONVNET, SKIP, chain, checked, fused
 
 #: Golden networks for `parametrize`.
-NETWORKS = few([*golden("typed"), *golden("fused")], *[p for p in golden("typed") if p.name.startswith(("lstm", "resnet18"))])
+KINDS = ("typed", "fused", "simplified", "anf")
+NETWORKS = few(
+    [path for kind in KINDS for path in golden(kind)],
+    *[p for p in golden("typed") if p.name.startswith(("lstm", "resnet18"))],
+)
 
 
 def typed(path: Path) -> IRModule:
@@ -46,6 +53,19 @@ def wanted(scene: Scene) -> set[tuple[str, str]]:
 def assert_geometry(scene: Scene) -> None:
     assert_apart(scene)
     assert edges(scene) == wanted(scene)
+    assert_labels_beside(scene)
+
+
+def assert_labels_beside(scene: Scene) -> None:
+    """No label of an edge stands on a box."""
+    leaves = sorted((p for p in scene.boxes if not p.open), key=lambda p: p.y)
+    tops, tallest = [p.y for p in leaves], max((p.h for p in leaves), default=0)
+    for label in scene.labels:
+        if label.kind in ("shape", "path") and label.text:
+            right, high, low = label.x + 5.3 * letters(label.text), label.y - 7, label.y + 2
+            near = leaves[bisect_left(tops, high - tallest) : bisect_left(tops, low)]
+            on = [p.key for p in near if p.y + p.h > high and p.x < right and p.x + p.w > label.x]
+            assert not on, (label, on)
 
 
 def assert_apart(scene: Scene) -> None:
@@ -118,6 +138,69 @@ def test_geometry_of_networks(path: Path, expand: bool) -> None:
     assert_geometry(scene_of(Plans(fold_repeats(graph), expand)))
 
 
+def test_rows_say_what_a_scalar_is() -> None:
+    """A constant has the argument's name. The data of a function is no weight, also where it is a vector."""
+    text = """def @twice(%f: fn (Tensor[(2), float32]) -> Tensor[(2), float32], %x: Tensor[(2), float32]) { %f(%f(%x)) }
+    def @main(%x: Tensor[(2), int32], %k: Tensor[(2), float32]) {
+      let %s = qnn.requantize(%x, 0.5f, 3, 0.25f, 7, out_dtype="int8");
+      let %g = fn (%c: Tensor[(2), float32]) { multiply(%k, %c) };
+      (%s, @twice(%g, %k))
+    }"""
+    scene = scene_of(Plans(graph_of(checked(text)), expand=True))
+    rows = {p.box.title: [(row.name, row.shape) for row in p.box.rows] for p in scene.boxes}
+    assert rows["qnn.requantize"] == [
+        ("input_scale", "0.5 f32"), ("input_zero_point", "3 i32"), ("output_scale", "0.25 f32"), ("output_zero_point", "7 i32"),
+    ]  # fmt: skip
+    assert rows["call"] == [] and rows["multiply"] == [("%k", "2 f32")]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("qnn.requantize", "quantised"), ("expand_dims", "move"), ("dyn.tile", "move"), ("zeros", "data"), ("sum", "pool"),
+     ("nn.bias_add", "element"), ("nn.softmax", "norm"), ("nn.dense", "product")],
+)  # fmt: skip
+def test_colours_of_operators(name: str, expected: str) -> None:
+    assert family(OPS[name]) == expected
+
+
+def ends(scene: Scene, title: str) -> dict[str, float]:
+    """Where edges meet the one box with a title: place from the middle, by the title of the box from which they come."""
+    (box,) = (p for p in scene.boxes if p.box.title == title)
+    named = {p.key: p.box.title for p in scene.boxes}
+    return {named[line.start]: line.points[-1][0] - box.x - box.w / 2 for line in scene.lines if line.end == box.key}
+
+
+def test_edges_meet_a_box_side_by_side() -> None:
+    """They keep the order in which they come, do not cross, and share a place where a side has no room for so many."""
+    params = ", ".join(f"%x{i}: Tensor[(2, 3), float32]" for i in range(5))
+    scene = scene_of(Plans(graph_of(checked(f"def @main({params}) {{ concatenate((%x0, %x1, %x2, %x3, %x4)) }}"))))
+    assert_geometry(scene)
+    found = ends(scene, "concatenate")
+    places = [found[f"%x{i}"] for i in range(5)]
+    assert places == sorted(set(places)) and max(map(abs, places)) < 50
+    spans = [(min(x0, x1), max(x0, x1), y) for line in scene.lines for (x0, y), (x1, _) in [line.points[1:3]] if x0 != x1]
+    drops = [(x, min(y0, y1), max(y0, y1)) for line in scene.lines for (x, y0), (_, y1) in (line.points[:2], line.points[2:])]
+    assert not [1 for left, right, y in spans for x, top, low in drops if left < x < right and top < y < low]
+    names = [f"%x{i}" for i in range(200)]
+    params = ", ".join(f"{name}: Tensor[(2, 3), float32]" for name in names)
+    scene = scene_of(Plans(graph_of(checked(f"def @main({params}) {{ concatenate(({', '.join(names)})) }}"))))
+    assert_geometry(scene)
+    assert len(set(ends(scene, "concatenate").values())) < 9 and scene.height < 250
+
+
+def test_labels_stand_beside_tall_neighbours() -> None:
+    text = """def @main(%x: Tensor[(1, 8, 64, 64), float32], %weight: Tensor[(8, 4, 3, 3), float32]) {
+      let %p = split(%x, indices_or_sections=2, axis=1);
+      let %b = concatenate((%p.0, %p.1), axis=1);
+      let %c = nn.conv2d(%p.0, %weight, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3]);
+      RESULT
+    }"""
+    for result in ("(%b, %c)", "(%c, %b)"):
+        scene = scene_of(Plans(graph_of(checked(text.replace("RESULT", result)))))
+        assert_geometry(scene)
+        assert {label.text for label in scene.labels if label.kind == "path"} == {".0, .1", ".0 1×4×64×64"}
+
+
 def test_values_of_lets_are_edges_and_weights_are_rows() -> None:
     graph = graph_of(checked(BRANCHES))
     scene = scene_of(Plans(graph, expand=True))
@@ -125,7 +208,7 @@ def test_values_of_lets_are_edges_and_weights_are_rows() -> None:
     joined = {(title[a], title[b]) for a, b in edges(scene)}
     assert {("%x", "nn.dense"), ("nn.dense", "if"), ("less", "if"), ("if", "( , )"), ("%y", "nn.relu"), ("%h", "multiply")} <= joined
     dense = next(p.box for p in scene.boxes if p.box.title == "nn.dense")
-    assert [(row.name, row.shape) for row in dense.rows] == [("%w", "3×3")]
+    assert [(row.name, row.shape) for row in dense.rows] == [("%w", "3×3 f32")]
     assert {label.text for label in scene.labels} >= {"then", "else", "Cons(%h, %t)", "Nil", "2×3"}
 
 
@@ -159,7 +242,7 @@ def test_each_projection_has_a_label() -> None:
       add(multiply(%a.0, %a.1), maximum(%a.1, %b.0))
     }"""
     found = [(label.text, label.x, label.y) for label in scene_of(Plans(graph_of(checked(text)))).labels if label.kind == "path"]
-    assert sorted(text for text, _, _ in found) == [".0 2×2", ".0 2×2, .1 2×2", ".1 2×2"]
+    assert sorted(text for text, _, _ in found) == [".0 2×2", ".0, .1", ".1 2×2"]
     assert len({(x, y) for _, x, y in found}) == 3
 
 
@@ -187,7 +270,7 @@ def test_equal_blocks_fold_into_one_box_with_a_count() -> None:
     assert_geometry(unfolded)
     assert sum(p.box.title == "nn.dense" for p in unfolded.boxes) == 5
     assert [(p.box.rows[0].name, p.box.rows[0].shape) for p in unfolded.boxes if p.box.title == "nn.dense"] == [
-        (f"%layer{i}_weight", "8×8") for i in reversed(range(5))
+        (f"%layer{i}_weight", "8×8 f32") for i in reversed(range(5))
     ]
     assert all(i < n.id for n in graph.nodes for i in n.inputs)
     again = graph_of(checked(blocks(5)))
