@@ -164,14 +164,14 @@ def test_colours_of_operators(name: str, expected: str) -> None:
 
 
 def ends(scene: Scene, title: str) -> dict[str, float]:
-    """Where edges meet the one box with a title: place from the middle, by the title of the box from which they come."""
+    """Where edges meet the box with a title, from its middle, by the titles of their sources."""
     (box,) = (p for p in scene.boxes if p.box.title == title)
     named = {p.key: p.box.title for p in scene.boxes}
     return {named[line.start]: line.points[-1][0] - box.x - box.w / 2 for line in scene.lines if line.end == box.key}
 
 
 def test_edges_meet_a_box_side_by_side() -> None:
-    """They keep the order in which they come, do not cross, and share a place where a side has no room for so many."""
+    """They keep their order and do not cross. Where a side has no room for so many, they share a place."""
     params = ", ".join(f"%x{i}: Tensor[(2, 3), float32]" for i in range(5))
     scene = scene_of(Plans(graph_of(checked(f"def @main({params}) {{ concatenate((%x0, %x1, %x2, %x3, %x4)) }}"))))
     assert_geometry(scene)
