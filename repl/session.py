@@ -220,7 +220,7 @@ class Session:
             first = next((i for i, d in enumerate(wrong.diagnostics) if d.code.startswith("R01") or d.code == "R0202"), None)
             if said is None or first is None:
                 raise
-            told = replace(wrong.diagnostics[first], notes=[*wrong.diagnostics[first].notes, said])
+            told = replace(wrong.diagnostics[first], notes=(*wrong.diagnostics[first].notes, said))
             raise RelayError([*wrong.diagnostics[:first], told, *wrong.diagnostics[first + 1 :]]) from None
 
     def load(self, path: str) -> str:

@@ -152,7 +152,7 @@ def operator(h: Here) -> Answer:
     pair = h.p + h.t
     if pair not in ("**", "<<", ">>", "//", "+=", "-=", "*=", "++", "=<", "<>") or h.at is None:
         if h.t == "=" and h.can("EQEQ"):
-            if h.pk == "NAME" and h.r.tokens[h.at - 1 : h.at] in ([], [";"], ["{"]):
+            if h.pk == "NAME" and h.at is not None and h.r.tokens[max(0, h.at - 1) : h.at] in ([], [";"], ["{"]):
                 fix = Fix(h.begin(h.at), "let %", f"write `let %{h.p[:40]}`")
                 title = "a variable is bound by `let`, and its name begins with `%`"
                 return error("R0114", title, h.r.place(h.at), fix=fix), Repair(h.i, ("LET", "LOCAL"), dropped=1)
