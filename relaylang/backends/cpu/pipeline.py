@@ -8,7 +8,7 @@ from typing import Any
 from relaylang.backends.cpu.flatten import Calls, flatten
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.lower.apart import assembled_apart, held_apart
+from relaylang.backends.cpu.lower.apart import assembled_apart, held_apart, narrow_apart
 from relaylang.backends.cpu.lower.blocks import without_blocks
 from relaylang.backends.cpu.lower.channels import REST, channels_last
 from relaylang.backends.cpu.lower.fusion import pattern_of
@@ -53,7 +53,7 @@ def fused_of(mod: IRModule, entry: str, isa: Isa, bound: Collection[str] = (), d
 
     def fused(graph: Expr) -> Expr:
         assert isinstance(graph, Function)
-        made = fuse_expr(held_apart(with_halos(graph), bound), max_depth=depth, pattern_of=pattern_of)
+        made = fuse_expr(narrow_apart(held_apart(with_halos(graph), bound)), max_depth=depth, pattern_of=pattern_of)
         assert isinstance(made, Function)
         return assembled_apart(made)
 

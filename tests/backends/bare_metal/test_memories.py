@@ -8,10 +8,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.bare_metal.program import MicroProgram
+from relaylang.interpreter import evaluate
 from relaylang.runtime.artifact import read_tar
 from tests.backends.bare_metal.firmware import HOST
 from tests.backends.bare_metal.test_applications import bars, module
@@ -21,6 +23,16 @@ FLAGS = (*HOST[1:], "-fwrapv", "-fno-strict-aliasing")
 #: Names that the header has for itself, or in both kinds of letters.
 NAMES = """def @main(%output: Tensor[(3), int8], %workspace: Tensor[(5), int8], %a: Tensor[(7), int8], %A: Tensor[(9), int8]) {
   (sum(%output), sum(%workspace), sum(%a), sum(%A))
+}
+"""
+
+
+#: A convolution whose integers are summed in int32.
+SUMMED = """def @main(%x: Tensor[(1, 8, 8, 4), int8], %w: Tensor[(1, 1, 4, 16), int8]) {
+  %0 = qnn.conv2d(%x, %w, -5, 0, 0.02f, 0.03f, channels=16, kernel_size=[1, 1], data_layout="NHWC", kernel_layout="HWIO",
+    out_dtype="int32");
+  %1 = qnn.requantize(%0, 0.0006f, 0, 0.05f, 3, axis=3, out_dtype="int8");
+  (sum(cast(%1, dtype="int32"), axis=[1, 2])MORE)
 }
 """
 
@@ -91,3 +103,16 @@ def test_sizes_of_tensors_have_names_of_their_own() -> None:
     sizes = re.findall(r"#define TVMGEN_DEFAULT_(\w+)_SIZE (\d+)", program.header)
     assert dict(sizes[:4]) == {"OUTPUT": "3", "WORKSPACE_2": "5", "A": "7", "A_2": "9"}
     assert len(dict(sizes)) == len(sizes) == 9
+
+
+@pytest.mark.parametrize(("more", "size"), [("", 1088), (", max(%1)", 1088), (", cast(%1, dtype='int32')", 0)])
+def test_no_kernel_writes_wide_numbers_for_a_sum(more: str, size: int) -> None:
+    """The workspace has the convolution's int8 numbers."""
+    mod = module(SUMMED.replace("MORE", more.replace("'", '"')))
+    weight = np.random.default_rng(0).integers(-9, 9, (1, 1, 4, 16)).astype("int8")
+    program = compile_bare_metal(mod, "c", {"w": weight})
+    assert program.workspace == (size or program.workspace)
+    x = np.random.default_rng(1).integers(-128, 128, (1, 8, 8, 4)).astype("int8")
+    found, right = program.run(x), evaluate(mod, x, weight)
+    for one, other in zip(found, right) if isinstance(right, tuple) else [(found, right)]:
+        np.testing.assert_array_equal(one, other)

@@ -1,15 +1,18 @@
-"""What fusion keeps apart: values of bound parameters, and values that are put together in memory.
+"""What fusion keeps apart: values of bound parameters, values that are put together in memory, and narrow numbers.
 
-Both would cost more inside a kernel. A value of parameters alone (a normalisation's factor) is computed once, when the
-program is loaded. A concatenation whose operands are results of kernels takes no time at all, if these write it.
+All would cost more inside a kernel. A value of parameters alone (a normalisation's factor) is computed once, when the
+program is loaded. A concatenation whose operands are results of kernels takes no time at all, if these write it. A sum widens
+numbers while it reads them, so the kernel before it writes a quarter of the bytes.
 """
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
 
+from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.lower import ASSEMBLIES, RESHAPES
-from relaylang.backends.cpu.lower.legalise import shape_of
+from relaylang.backends.cpu.lower.fusion import pattern_of
+from relaylang.backends.cpu.lower.legalise import dtype_of, shape_of
 from relaylang.ir import (
     Call,
     Constant,
@@ -25,7 +28,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.typed import retype, typed, typed_var
 from relaylang.ops.build import op_call
-from relaylang.ops.record import Op
+from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.rewriting import is_primitive
 
 #: A value of parameters with so many times their elements is computed where it is used.
@@ -45,6 +48,41 @@ def held_apart(function: Function, bound: Collection[str]) -> Function:
             held.add(id(node))
         else:
             apart.update(id(c) for c in parts if id(c) in held and isinstance(c, Call) and _size(c) > 1)
+
+    return _separated(function, apart)
+
+
+def narrow_apart(function: Function) -> Function:
+    """Let the kernels of reductions, not those of products before them, widen numbers."""
+    users: dict[int, list[Expr]] = {}
+    products: set[int] = set()
+    casts: list[Call] = []
+    for node in post_order(function.body):
+        for child in children(node):
+            users.setdefault(id(child), []).append(node)
+        if not isinstance(node, Call) or not isinstance(node.op, Op):
+            continue
+        pattern = pattern_of(node.op)
+        behind = pattern <= OpPattern.BROADCAST and any(id(arg) in products for arg in node.args)
+        if pattern == OpPattern.OUT_ELEMWISE_FUSABLE or behind:
+            products.add(id(node))
+        if node.op.name == "cast" and id(node.args[0]) in products and _widens(node):
+            casts.append(node)
+    apart = {id(cast.args[0]) for cast in casts if all(_reduces(user) for user in users.get(id(cast), [function]))}
+    return _separated(function, apart)
+
+
+def _widens(cast: Call) -> bool:
+    sizes = [SIZES.get(dtype_of(value), 0) for value in (cast.args[0], cast)]
+    return 0 < sizes[0] < sizes[1]
+
+
+def _reduces(user: Expr) -> bool:
+    return isinstance(user, Call) and isinstance(user.op, Op) and pattern_of(user.op) == OpPattern.COMM_REDUCE
+
+
+def _separated(function: Function, apart: Collection[int]) -> Function:
+    """A function in which no kernel reaches over the nodes of these ids."""
 
     def separate(old: Expr, new: Expr) -> Expr:
         new = retype(new, old)
