@@ -51,6 +51,7 @@ A target is a backend's name and its options, -key=value; of several, with comma
 
 #: Options of --runtime aot.
 _AOT = ("static_memory", "main", "external_weights")
+_BARE_METAL = ("module_name", "workspace_limit")
 #: The values of --runtime whose result is C.
 _SOURCE = ("aot", "bare-metal")
 
@@ -75,6 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     aot.add_argument("--main", action="store_true", help="add a main that reads inputs from files and writes outputs")
     aot.add_argument("--external-weights", action="store_true", help="write the constants to FILE.bin, which the caller loads")
     parser.add_argument("--module-name", metavar="NAME", help="what --runtime bare-metal calls the program (default: default)")
+    parser.add_argument("--workspace-limit", metavar="BYTES", type=int,
+                        help="the memory that a run of --runtime bare-metal may need: a program over it is an error")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
     parser.add_argument("--npu-only", action="store_true", help="target ethos-u: every call that stays on the host is an error")
     parser.add_argument("--schedule", metavar="FILE", help="choices for the schedules, as --emit space writes them")
@@ -111,8 +114,9 @@ def run(args: argparse.Namespace) -> int:
     for name in _AOT:
         if getattr(args, name) and args.runtime != "aot":
             raise UsageError(f"relay compile: --{name.replace('_', '-')} goes with --runtime aot", "relay compile --help")
-    if args.module_name is not None and args.runtime != "bare-metal":
-        raise UsageError("relay compile: --module-name goes with --runtime bare-metal", "relay compile --help")
+    for name in _BARE_METAL:
+        if getattr(args, name) is not None and args.runtime != "bare-metal":
+            raise UsageError(f"relay compile: --{name.replace('_', '-')} goes with --runtime bare-metal", "relay compile --help")
     targets = _targets(args)
     report(ignored_options(targets))
     with Stages() as stages:
@@ -136,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
                 given = {name: getattr(args, name) for name in _AOT}
                 artifact = compile_aot(mod, targets[0], params, entry=entry, name=Path(args.output).stem, **given)
             elif args.runtime == "bare-metal":
-                artifact = compile_bare_metal(mod, targets, params, entry, args.module_name or "default")
+                artifact = compile_bare_metal(mod, targets, params, entry, args.module_name or "default", args.workspace_limit)
             else:
                 artifact = compile_module(mod, targets, params=params, entry=entry)
         with stages.stage("write"):

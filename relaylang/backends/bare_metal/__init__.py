@@ -19,6 +19,7 @@ from relaylang.backends.bare_metal import cmsis_nn, npu
 from relaylang.backends.bare_metal.cmsis_layers import partitioned
 from relaylang.backends.bare_metal.face import MicroFace
 from relaylang.backends.bare_metal.host import host_library
+from relaylang.backends.bare_metal.limits import check_workspace
 from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.backends.ethosu import driver
 from relaylang.backends.ethosu.artifact import RegionCode
@@ -39,10 +40,11 @@ ACCELERATORS = ("ethos-u", "cmsis-nn")
 
 
 def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c", params: Mapping[str, np.ndarray] | None = None,
-                       entry: str = "main", name: str = "default") -> MicroProgram:  # fmt: skip
+                       entry: str = "main", name: str = "default", workspace_limit: int | None = None) -> MicroProgram:  # fmt: skip
     """A function of a module as C with TVM's interface `c`. Accelerators stand in front of the target c.
 
-    `name` is the module's: the C begins its names with `tvmgen_<name>`. Raises `RelayError`.
+    `name` is the module's: the C begins its names with `tvmgen_<name>`. `workspace_limit` are the bytes that a run may need.
+    Raises `RelayError` (R0618 for a program over the limit).
     """
     targets = parse_target(target) if isinstance(target, str) else list(target)
     names = [t.name for t in targets]
@@ -66,7 +68,13 @@ def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c
     notes, path = [], ""
     for accelerator in targets[:-1]:
         if accelerator.name == "ethos-u":
-            offloaded = driver.compile_regions(mod, accelerator.options, waiting, entry, f"{prefix}_")
+            try:
+                offloaded = driver.compile_regions(mod, accelerator.options, waiting, entry, f"{prefix}_")
+            except RelayError as wrong:
+                if not _left(wrong, accelerator, names):
+                    raise
+                notes += ["ethos-u: no region", *(f"  {note.title}" for note in wrong.diagnostics[1:])]
+                continue
             mod, regions = offloaded.partitioned.module, offloaded.codes
             notes.append(offloaded.report.rstrip("\n"))
             generators[accelerator.name] = Generator(partial(_npu, regions, prefix))
@@ -78,10 +86,17 @@ def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c
         waiting = {}
     face = partial(MicroFace, static=True, external=False, npu=bool(regions), fast=npu.fast_bytes(regions))
     made = generate(mod, host, waiting, entry, prefix, face, partial(host_library, host, path), generators=generators)
+    if workspace_limit is not None:
+        check_workspace(made.face.workspace, workspace_limit, made.kernels.programs.values())
     operators = [(f"run_{number}", program.arena_bytes) for number, program in made.kernels.programs.items()]
     operators += [(op.region.symbol, op.code.workspace) for op, _ in made.outside]
     fields = [[f.name for f in fields] for fields in (made.face.inputs, made.face.outputs)]
     return MicroProgram(made.parts, name, text, values, [str(t) for t in targets], operators, regions, fields, "\n".join(notes))
+
+
+def _left(wrong: RelayError, npu: Target, names: Sequence[str]) -> bool:
+    """Whether an error says that the NPU takes nothing, and the next accelerator may have everything."""
+    return wrong.diagnostics[0].code == "R0614" and "cmsis-nn" in names and not npu.get("npu-only")
 
 
 def _portable(host: Target) -> Target:

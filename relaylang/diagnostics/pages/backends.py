@@ -154,6 +154,19 @@ PAGES = (
         "python",
     ),
     Page(
+        "R0618",
+        "more memory than the limit",
+        """A program for a microcontroller needs more bytes of workspace than `--workspace-limit` allows. The place is that of
+        the operators at which most is in use. Smaller inputs, int8 in place of float32, or another accelerator need less.""",
+        "import relaylang as relay\nfrom relaylang.backends.bare_metal import compile_bare_metal\n\n"
+        'mod = relay.parse("def @main(%x: Tensor[(4, 64), float32]) { nn.softmax(cumsum(%x, axis=1)) }")\n'
+        "compile_bare_metal(mod, 'c', workspace_limit=512)",
+        "import relaylang as relay\nfrom relaylang.backends.bare_metal import compile_bare_metal\n\n"
+        'mod = relay.parse("def @main(%x: Tensor[(4, 64), float32]) { nn.softmax(cumsum(%x, axis=1)) }")\n'
+        "compile_bare_metal(mod, 'c', workspace_limit=4096)",
+        "python",
+    ),
+    Page(
         "R0620",
         "stays on the host",
         """A note of an accelerator's backend: an operator that it could have taken stays on the CPU, and why. With

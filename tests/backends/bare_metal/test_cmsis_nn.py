@@ -208,6 +208,19 @@ def @main(%x: Tensor[(1, 8, 8, 4), int8]) {
     assert all(map(np.array_equal, again.run(x), evaluate(mod, x)))
 
 
+def test_a_network_that_the_npu_does_not_take() -> None:
+    pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
+    mod = module("""#[version = "0.0.5"]
+def @pool(%x: Tensor[(1, 4, 4, 4), int8]) { nn.max_pool2d(%x, pool_size=[2, 2], strides=[1, 1], layout="NHWC") }
+def @main(%x: Tensor[(1, 4, 4, 4), int8]) { @pool(%x) }
+""")
+    report = compile_bare_metal(mod, "ethos-u, cmsis-nn, c").report()
+    assert report.startswith("ethos-u: no region\n  a call of a function stays on the host") and "cmsis-nn: 1 calls" in report
+    for target in ("ethos-u, c", "ethos-u -npu-only, cmsis-nn, c"):
+        with pytest.raises(RelayError, match="R0614"):
+            compile_bare_metal(mod, target)
+
+
 def refused(text: str, *params: tuple[str, np.ndarray]) -> str:
     return compile_bare_metal(module(f'#[version = "0.0.5"]\n{text}'), "cmsis-nn, c", dict(params)).report()
 

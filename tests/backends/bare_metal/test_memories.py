@@ -13,6 +13,7 @@ import pytest
 
 from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.bare_metal.program import MicroProgram
+from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.runtime.artifact import read_tar
 from tests.backends.bare_metal.firmware import HOST
@@ -116,3 +117,18 @@ def test_no_kernel_writes_wide_numbers_for_a_sum(more: str, size: int) -> None:
     found, right = program.run(x), evaluate(mod, x, weight)
     for one, other in zip(found, right) if isinstance(right, tuple) else [(found, right)]:
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_limit_of_the_workspace() -> None:
+    mod = module("""def @main(%x: Tensor[(4, 64), float32]) {
+  %0 = cumsum(%x, axis=1);
+  add(nn.softmax(%0), reverse(%0, axis=1))
+}
+""")
+    size = compile_bare_metal(mod, "c").workspace
+    assert compile_bare_metal(mod, "c", workspace_limit=size).workspace == size
+    with pytest.raises(RelayError) as wrong:
+        compile_bare_metal(mod, "c", workspace_limit=size - 1)
+    (found,) = wrong.value.diagnostics
+    assert found.code == "R0618" and found.title == f"a run needs {size} bytes of workspace, and the limit is {size - 1}"
+    assert found.span is not None and found.span.line in (2, 3) and found.notes[0].startswith("most is in use at ")
