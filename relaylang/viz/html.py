@@ -19,7 +19,7 @@ from relaylang.viz.scene import Plan, Plans, lane_changes
 from relaylang.viz.svg import classes_of, colours, rules
 
 #: The page's programs, in their order.
-_SCRIPTS = ("layout.js", "channels.js", "page.js", "panel.js", "keys.js")
+_SCRIPTS = ("layout.js", "channels.js", "page.js", "panel.js", "about.js", "keys.js")
 
 #: The bars of a histogram, and how many numbers of a constant are counted at most.
 _BARS = 24

@@ -28,6 +28,7 @@ $("later").onclick = () => stepBy(1);
 $("function").onchange = (e) => showFunction(+e.target.value);
 $("search").oninput = () => search();
 $("search").onkeydown = (e) => { if (e.key === "Enter") step(e.shiftKey ? -1 : 1); else if (e.key === "Escape") $("svg").focus(); };
+$("about").onclick = showAbout;
 $("next").onclick = () => step(1);
 $("previous").onclick = () => step(-1);
 $("fit").onclick = fit;
@@ -95,7 +96,7 @@ function zoom(by, px, py) {
 }
 const KEYS = {
   "+": () => zoom(1.25, svg.clientWidth / 2, svg.clientHeight / 2), "-": () => zoom(0.8, svg.clientWidth / 2, svg.clientHeight / 2),
-  0: fit, Home: home, "[": () => stepBy(-1), "]": () => stepBy(1), n: () => step(1), N: () => step(-1), e: unfoldAll, c: () => $("foldall").onclick(), "?": () => $("keys").onclick(),
+  0: fit, Home: home, End: toResult, i: showAbout, "[": () => stepBy(-1), "]": () => stepBy(1), n: () => step(1), N: () => step(-1), e: unfoldAll, c: () => $("foldall").onclick(), "?": () => $("keys").onclick(),
   Enter: () => { if (state.chosen) fold(state.chosen); else walk("down"); }, m: () => { mapWanted = !mapWanted; placeMap(); }, Escape: () => { $("help").hidden = true; choose(null); },
   "/": () => $("search").focus(), ArrowLeft: () => { state.x += 80; soon(); }, ArrowRight: () => { state.x -= 80; soon(); },
   ArrowUp: () => { state.y += 80; soon(); }, ArrowDown: () => { state.y -= 80; soon(); },
@@ -108,6 +109,8 @@ window.onkeydown = (e) => {
   if (arrow) walk(e.key.slice(5).toLowerCase()); else if (Object.hasOwn(KEYS, e.key)) KEYS[e.key](); else return;
   e.preventDefault();
 };
+svg.onpointerover = (e) => { if (!pointers.size) point(e.target.closest(".box")?.dataset.key ?? null); };
+svg.onpointerleave = () => point(null);
 // the panel takes room from the drawing, too
 new ResizeObserver(draw).observe(svg);
 window.onbeforeprint = toPaper;

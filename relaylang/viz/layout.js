@@ -98,6 +98,11 @@ function partsOf(box, prefix) {
   return { list, w: x, h: h + PAD };
 }
 
+// The ranks of the boxes to which a part of a lane leads, from the first to the last.
+function servedBy(plan, source, rank, side) {
+  const last = plan.sheet.ranks[source] + (plan.place.lanes[source] || []).length + 1;
+  return side ? [last + 1, Infinity] : [rank + 2, last];
+}
 // The ways inside a tuple that edges take; a single one has its shape behind it.
 function pathsOf(edges) {
   const texts = [...new Set(edges.map((e) => e[1]).filter(Boolean))], ways = texts.map((text) => text.split(" ")[0]);
@@ -117,7 +122,7 @@ function layout() {
     const mine = sheet.boxes.map((box, i) => {
       const [w, h] = plan.sizes[i], r = sheet.ranks[i];
       const it = { key: prefix + sheet.group + "." + box.node, box, w, h, x: x + plan.place.xs[i] - w / 2, y: y + plan.tops[r] + plan.heights[r] - h,
-        labelled: 0, open: !!plan.parts[i], result: i === sheet.result, from: [], to: [] };
+        rank: r, labelled: 0, open: !!plan.parts[i], result: i === sheet.result, from: [], to: [] };
       state.boxes.push(it); state.byKey.set(it.key, it);
       if (it.open) for (const p of plan.parts[i].list) {
         if (p.labelled) state.labels.push({ text: GROUPS[p.group].label, x: it.x + p.x, y: it.y + HEAD + LABEL - 5, cls: "part" });
@@ -133,7 +138,7 @@ function layout() {
         const begin = net.fromSide ? track : upper;
         if (net.fromBox) state.labels.push({ text: NODES[from.box.node].shape.replace(/^\(.*/, ""), x: x + net.x + 4, y: begin + 11, cls: "shape" });
         net.ends.forEach(([ex, user], i) => {
-          let end, under = 0, change = sheet.changes[net.source] || "";
+          let end, under = 0, change = sheet.changes[net.source] || "", serves = null;
           if (user >= 0) {
             const pill = plan.pills(user, net.source).find((p) => p[0] === ex), edges = mine[user].box.edges.filter((e) => e[0] === net.source);
             end = mine[user].y + pill[1];
@@ -142,11 +147,15 @@ function layout() {
             const text = pathsOf(edges);
             if (text) state.labels.push({ text, x: x + ex + 6, y: y + plan.tops[r + 1] + 8 - LETTERS * ++mine[user].labelled, cls: "path" });
           } else if (net.toSide && i === net.ends.length - 1) {
+            serves = servedBy(plan, net.source, r, true);
             const last = Math.max(...sheet.users[net.source].map((u) => sheet.ranks[u])) - 1;
             const leaves = plan.found[last].find((n) => n.source === net.source && n.fromSide);
             end = y + plan.tops[last] + plan.heights[last] + ABOVE + TRACK * leaves.track;
-          } else end = y + plan.tops[r + 1] + plan.heights[r + 1];
-          state.lines.push({ from: from.key, to: user >= 0 ? mine[user].key : "", x0: x + net.x, y0: begin, track, x1: x + ex, y1: end, change, under });
+          } else {
+            serves = servedBy(plan, net.source, r, false);
+            end = y + plan.tops[r + 1] + plan.heights[r + 1];
+          }
+          state.lines.push({ from: from.key, to: user >= 0 ? mine[user].key : "", x0: x + net.x, y0: begin, track, x1: x + ex, y1: end, change, under, serves });
         });
       }
     });

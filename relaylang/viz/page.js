@@ -27,6 +27,7 @@ function drawnBox(it, found, letters) {
 }
 function drawnLine(l) {
   const cls = l.change && " " + l.change, ends = { "data-from": l.from, "data-to": l.to };
+  if (l.serves) Object.assign(ends, { "data-first": l.serves[0], "data-last": l.serves[1] });
   const out = [el("path", { class: "line" + cls, d: path(l), ...ends })];
   if (l.to) out.push(el("path", { class: "tip" + cls, d: `M${l.x1},${l.y1}l-3.5,-7h7z`, ...ends }));
   return out;
@@ -55,13 +56,25 @@ function draw() {
   placeMap();
   move();
 }
-// The chosen box, and the edges at it.
+// The chosen box with the whole ways of its edges, and the edges of the box under the pointer.
+let pointed = null;
 function highlight() {
-  for (const e of $("view").querySelectorAll(".chosen, .near")) e.classList.remove("chosen", "near");
+  for (const e of $("view").querySelectorAll(".chosen, .near, .out, .hint")) e.classList.remove("chosen", "near", "out", "hint");
+  if (pointed && pointed !== state.chosen) for (const [e] of edgesAt(pointed)) e.classList.add("hint");
   if (!state.chosen) return;
   for (const e of $("view").querySelectorAll(`[data-key="${state.chosen}"]`)) e.classList.add("chosen");
-  for (const e of $("view").querySelectorAll(`[data-from="${state.chosen}"], [data-to="${state.chosen}"]`)) e.classList.add("near");
+  for (const [e, leaves] of edgesAt(state.chosen)) e.classList.add("near", ...(leaves ? ["out"] : []));
 }
+// The drawn parts of the edges at a box, and whether they leave it. A value in a lane passes other users before.
+function edgesAt(key) {
+  const it = state.byKey.get(key), found = [];
+  for (const e of it ? $("view").querySelectorAll("[data-from]") : []) {
+    const { from, to, first, last } = e.dataset;
+    if (from === key || to === key || (first && first <= it.rank && it.rank <= last && it.from.includes(from))) found.push([e, from === key]);
+  }
+  return found;
+}
+function point(key) { if (key !== pointed) { pointed = key; highlight(); } }
 // The colour that a difference, a time or a target gives a box on the map.
 function mark(box) {
   if (STEP.says) return box.change === "inside" ? "changed" : box.change;
@@ -144,6 +157,11 @@ function home() {
   state.y = 28 - state.k * (first.y * state.k < r.height / 2 ? 0 : first.y - 60);
   draw();
 }
+// The result, in the middle.
+function toResult() {
+  const it = state.boxes.find((b) => b.result && !b.key.includes("/"));
+  if (it) { choose(it.key); center(it.key); }
+}
 function center(key) {
   const it = state.byKey.get(key), r = $("svg").getBoundingClientRect();
   if (!it) return;
@@ -152,7 +170,16 @@ function center(key) {
   state.y = r.height / 2 - state.k * (it.y + Math.min(it.h, 300) / 2);
   draw();
 }
-function choose(key) { state.chosen = key; show(); highlight(); move(); }
+function choose(key) {
+  const [width, height] = [$("svg").clientWidth, $("svg").clientHeight];
+  state.chosen = key;
+  show();
+  // the panel may open over the box
+  const it = state.byKey.get(key), [, , x1, y1] = windowNow(), edge = 12 / state.k;
+  if (it && $("svg").clientWidth < width) state.x -= state.k * Math.max(0, Math.min(it.x + it.w + edge - x1, it.x - edge + state.x / state.k));
+  if (it && $("svg").clientHeight < height) state.y -= state.k * Math.max(0, Math.min(it.y + it.h + edge - y1, it.y - edge + state.y / state.k));
+  highlight(); move();
+}
 
 // The box that an arrow leads to: an input, a user, or the nearest at that side. From the last box, the one around it.
 function beside(it, way) {

@@ -28,9 +28,9 @@ function facts(n, to) {
     to.append(svg);
   }
 }
-function links(what, keys, to) {
+function links(what, keys, to, cls) {
   if (!keys.length) return;
-  add("h3", what, to);
+  add("h3", what, to, cls);
   for (const k of [...new Set(keys)].slice(0, 50)) {
     const o = state.byKey.get(k), a = add("button", o.box.title, to);
     a.onclick = () => { choose(k); center(k); };
@@ -41,6 +41,7 @@ function links(what, keys, to) {
 const timeText = (s) => s >= 1 ? s.toPrecision(3) + " s" : s >= 1e-3 ? (s * 1e3).toPrecision(3) + " ms" : (s * 1e6).toPrecision(3) + " µs";
 // What is worth seeing first: the costliest boxes, the changes, what each target takes and why calls stay.
 function overview(panel) {
+  if (state.about) about(panel);
   if (STEP.says) add("h2", (STEP.name ? STEP.name + ": " : "") + STEP.says, panel);
   if (!STEP.legend.length) return;
   const key = add("div", "", panel, "legend");
@@ -80,6 +81,8 @@ function show() {
   if (!it) { overview(panel); return; }
   const n = NODES[it.box.node];
   add("h2", n.label, panel);
+  const text = [n.label, n.type, n.place, n.line].filter(Boolean).join("\n");
+  add("button", "copy", panel, "copy").onclick = () => navigator.clipboard?.writeText(text).catch(() => {});
   if (it.box.target) table([["target", it.box.target]], panel);
   facts(n, panel);
   for (const [name, size, id] of it.box.rows) if (id >= 0) {
@@ -87,8 +90,8 @@ function show() {
     add("summary", `${name}  ${size}`, more);
     facts(NODES[id], more);
   }
-  links("inputs", it.from, panel);
-  links("used by", it.to, panel);
+  links("inputs", it.from, panel, "in");
+  links("used by", it.to, panel, "out");
   for (const group of it.box.inner) if (GROUPS[group].attrs.length) { add("h3", GROUPS[group].label, panel); table(GROUPS[group].attrs, panel); }
 }
 

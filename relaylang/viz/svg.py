@@ -21,7 +21,7 @@ _CONTROL = frozenset({"if", "match", "fn", "repeat"})
 COLOURS = {
     "back": ("#ffffff", "#1b1c1f"), "fore": ("#202124", "#e8eaed"), "soft": ("#5f6368", "#a8adb4"),
     "line": ("#8a9099", "#7d838c"), "rim": ("#b8bec6", "#4a4e55"), "panel": ("#f8f9fa", "#26282c"),
-    "mark": ("#1a73e8", "#8ab4f8"), "inside": ("#f4f6f8", "#212327"), "body": ("#ffffff", "#2b2d31"),
+    "mark": ("#1a73e8", "#8ab4f8"), "out": ("#b3470b", "#f5a25d"), "inside": ("#f4f6f8", "#212327"), "body": ("#ffffff", "#2b2d31"),
     "product": ("#3b6fb6", "#33588c"), "pool": ("#397d54", "#2f6a48"), "norm": ("#7a5aa6", "#5e4785"),
     "element": ("#a5474f", "#84383f"), "move": ("#8a6d3b", "#6d5730"), "quantised": ("#b0602a", "#8a4b22"),
     "data": ("#4f7a85", "#3d616a"), "control": ("#5b6470", "#474e58"), "call": ("#56657a", "#434f61"),

@@ -21,7 +21,7 @@ from tests.viz.test_viz import BRANCHES, CONVNET, chain, checked, fused
 pytestmark = pytest.mark.skipif(chromium() is None, reason="chromium and chromedriver are not on this machine")
 
 #: The keys that WebDriver names by letters of its own.
-TAB, ENTER, ESCAPE, SHIFT, UP, DOWN = "\ue004", "\ue007", "\ue00c", "\ue008", "\ue013", "\ue015"
+TAB, ENTER, ESCAPE, SHIFT, UP, DOWN, END = "\ue004", "\ue007", "\ue00c", "\ue008", "\ue013", "\ue015", "\ue010"
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_keys_reach_all(browser: Browser, tmp_path: Path) -> None:
     x0, y0, x1, y1, box = browser.run("return [...windowNow(), state.byKey.get(state.chosen)]")
     assert x0 < box["x"] and box["x"] + box["w"] < x1 and y0 < box["y"] and box["y"] + box["h"] < y1
     assert box["to"] == [] and "inputs" in browser.run("return document.getElementById('panel').innerText")
-    browser.run("document.querySelector('#panel button').focus()")
+    browser.run("document.querySelector('#panel button:not(.copy)').focus()")
     press(browser, ENTER)
     assert chosen(browser) != box["box"]["title"]
     press(browser, ESCAPE)
@@ -101,6 +101,63 @@ def test_arrows_walk_beside_and_out(browser: Browser, tmp_path: Path) -> None:
         browser.run(f"walk('{way}')")
         seen.append(chosen(browser))
     assert seen == ["%x0", "%x1", "%x2", "%x2", "%x1"]
+
+
+def test_edges_of_the_chosen_box_show_their_whole_way(browser: Browser, tmp_path: Path) -> None:
+    """Also in a lane, and in that at the side, but no edge to another box."""
+    lines = "".join(f"let %v{i} = exp(%v{i - 1});" for i in range(1, 30))
+    text = f"def @main(%x: Tensor[(2, 3), float32]) {{ let %v0 = tanh(%x); {lines} let %w = add(%v5, %v0); add(add(%v29, %v0), %w) }}"
+    opened(browser, tmp_path, graph_of(checked(text)))
+    browser.run("fit(); choose(state.boxes.filter((it) => it.box.title === 'add' && it.from.some((k) => "
+                "state.byKey.get(k).box.title === 'tanh'))[0].key)")  # fmt: skip
+    ways = """
+      const drawn = [...document.querySelectorAll('.line')];
+      const by = (cls) => state.lines.filter((l, i) => drawn[i].classList.contains(cls));
+      const it = state.byKey.get(state.chosen), last = (l) => l.x1 + ' ' + l.y1, first = (l) => l.x0 + ' ' + l.y0;
+      const near = by('near').filter((l) => l.from !== it.key), ends = near.filter((l) => l.to === it.key);
+      // each line that comes to the box begins at its source, or where another near line ends
+      const whole = ends.every(function back(l) {
+        const from = state.byKey.get(l.from);
+        const before = near.filter((m) => m.from === l.from && !m.to && (last(m) === first(l) || m.x1 === l.x0));
+        return l.y0 === from.y + from.h || before.some(back); });
+      const out = by('out'), others = near.filter((l) => l.to && l.to !== it.key);
+      return [ends.length, whole, others.length, out.every((l) => l.from === it.key), out.length > 0];"""
+    assert browser.run(ways) == [2, True, 0, True, True]
+    browser.run("choose(null); point(state.boxes[1].key)")
+    assert browser.run("return document.querySelectorAll('.line.hint').length") > 2
+    assert browser.run("point(null); return document.querySelectorAll('.hint, .near').length") == 0
+    press(browser, END)
+    assert browser.run("return state.byKey.get(state.chosen).result") and browser.log() == []
+
+
+def test_the_panel_covers_no_chosen_box(browser: Browser, tmp_path: Path) -> None:
+    browser.resize(1200, 900)
+    opened(browser, tmp_path, graph_of(wide(30)))
+    browser.run("home(); state.x -= 300; draw()")
+    inside = "const [x0, , x1] = windowNow(); return state.boxes.filter((b) => b.x > x0 && b.x + b.w < x1).map((b) => b.key)"
+    for key in browser.run(inside):
+        browser.run("choose(null)")
+        before = browser.run("return state.x")
+        seen = browser.run("choose(arguments[0]); const it = state.byKey.get(state.chosen), [x0, , x1] = windowNow(); "
+                           "return it.x > x0 && it.x + it.w < x1", key)  # fmt: skip
+        assert seen
+        browser.run("choose(null); state.x = arguments[0]; draw()", before)
+
+
+def test_about_a_function(browser: Browser, tmp_path: Path) -> None:
+    """Inputs, result, weights and operators; a click on an operator searches it."""
+    opened(browser, tmp_path, graph_of(fused(CONVNET)))
+    press(browser, "i")
+    panel = browser.run("return document.getElementById('panel').innerText")
+    assert "%data" in panel and "result" in panel and "nn.conv2d 2" in panel.replace("\xa0", " ")
+    params = [p.checked_type for p in fused(CONVNET)["main"].params[1:]]
+    numbers = sum(int(np.prod([int(d) for d in t.shape])) for t in params)
+    facts = dict(browser.run("return [...document.querySelectorAll('#panel tr')].map((r) => [...r.cells].map((c) => c.textContent))"))
+    assert facts == {"weights": str(len(params)), "numbers": f"{numbers:,}", "bytes": f"{4 * numbers:,}"}
+    browser.run("[...document.querySelectorAll('#panel button')].findLast((b) => b.textContent === 'nn.softmax').click()")
+    assert browser.run("return document.getElementById('search').value") == "nn.softmax" and "softmax" in chosen(browser)
+    press(browser, ESCAPE, "i")
+    assert browser.run("return document.getElementById('panel').textContent") == "" and browser.log() == []
 
 
 def test_two_fingers_zoom_one_moves(browser: Browser, tmp_path: Path) -> None:
@@ -280,7 +337,7 @@ def test_texts_have_contrast(dark: int) -> None:
     assert weak(colour["fore"], "back inside body panel var heat1 heat2 heat3 heat4 heat5") == set()
     assert weak(colour["soft"], "back inside body panel heat1") == set()
     assert weak(colour["body"], "added removed changed") == set()
-    assert weak(colour["back"], "line mark", 3) == set()
+    assert weak(colour["back"], "line mark out", 3) == set()
 
 
 def test_nothing_moves_by_itself(browser: Browser, tmp_path: Path) -> None:
