@@ -10,6 +10,7 @@ import argparse
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from relaylang.cli.common import check_writable, report, write_bytes, write_text
@@ -18,7 +19,7 @@ from relaylang.cli.program import check, load
 from relaylang.cli.reporting import use_color
 from relaylang.cli.streams import can_show
 from relaylang.cli.usage import UsageError
-from relaylang.diagnostics import did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import IRModule
 from relaylang.viz import Graph, as_dot, as_html, as_png, as_svg, as_text, difference, fold_repeats, graph_of
 from relaylang.viz.paint import paint_partition, paint_profile
@@ -95,7 +96,12 @@ def _graph(file: str, args: argparse.Namespace) -> tuple[str, Graph]:
     """The name and the graph of a program."""
     program = load(file, options=import_options(args))
     if not args.no_types:
-        check(program)
+        try:
+            check(program)
+        except RelayError as wrong:
+            *others, last = wrong.diagnostics
+            hint = "`relay viz --no-types` draws the program all the same"
+            raise RelayError([*others, replace(last, notes=(*last.notes, hint))]) from None
     report(program.notes)
     node = program.node
     if args.entry is not None:

@@ -1,6 +1,6 @@
 
 // Where edges meet the upper sides of boxes, as in `ports` of channels.py.
-const PORT_APART = 12, PORT_LEAST = 3, PORT_CORNER = 8, COMPARED = 60;
+const PORT_APART = 12, PORT_LEAST = 3, PORT_CORNER = 8, CLOSE = 40, COMPARED = 60;
 function portsOf(sheet, place, sizes) {
   const entries = sheet.boxes.map(() => []);
   sheet.users.forEach((users, source) => {
@@ -26,6 +26,9 @@ function spread(middle, width, entries) {
   }
   return found;
 }
+
+// The last of ports that stand close together, from one to the right. No line crosses a label behind it.
+const clearOf = (places, from) => [...places].sort((a, b) => a - b).reduce((x, place) => x < place && place < x + CLOSE ? place : x, from);
 
 // The edges of each channel, as in `channels` of channels.py.
 function channels(sheet, place, port) {

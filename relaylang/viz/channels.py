@@ -13,6 +13,8 @@ from relaylang.viz.layout import Layout
 
 #: The space between two ports, at most and at least, and that from the last one to the box's corner.
 _PORT, _LEAST, _CORNER = 12.0, 3.0, 8.0
+#: The room that a label at a port needs, at least.
+_CLOSE = 40.0
 #: The most edges of a channel whose crossings are compared.
 _COMPARED = 60
 
@@ -64,6 +66,14 @@ def _spread(middle: float, width: float, entries: dict[int, float]) -> dict[int,
         for number, source in enumerate(side, 1):
             found[source] = begin + shift + sign * gap * number if gap >= _LEAST else (begin + limit) / 2
     return found
+
+
+def clear_of(places: Iterable[float], x: float) -> float:
+    """The last of ports that stand close together, from one to the right. No line crosses a label behind it."""
+    for place in sorted(places):
+        if x < place < x + _CLOSE:
+            x = place
+    return x
 
 
 def channels(made: Layout, port: Callable[[int, int], Sequence[float]]) -> list[list[Net]]:
@@ -166,4 +176,4 @@ def _from_left(wires: Iterable[_Wire]) -> None:
             net.track = track
 
 
-__all__ = ["Net", "channels", "ports"]
+__all__ = ["Net", "channels", "clear_of", "ports"]

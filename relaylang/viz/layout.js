@@ -81,7 +81,7 @@ function planOf(group, prefix) {
     tops[r] = y; height = y + h;
     y += h + ABOVE + TRACK * found[r].reduce((m, n) => Math.max(m, n.track + 1), 0) + BELOW;
   });
-  const plan = { sheet, parts, sizes, place, heights, tops, height, found, pills };
+  const plan = { sheet, parts, sizes, place, heights, tops, height, found, pills, ports };
   if (plain) folded.set(group, plan);
   return plan;
 }
@@ -145,7 +145,8 @@ function layout() {
             under = pill[1] ? mine[user].y : 0;
             change = edges[0][3];
             const text = pathsOf(edges);
-            if (text) state.labels.push({ text, x: x + ex + 6, y: y + plan.tops[r + 1] + 8 - LETTERS * ++mine[user].labelled, cls: "path" });
+            const beside = mine[user].open ? ex : clearOf(plan.ports[user].values(), ex);
+            if (text) state.labels.push({ text, x: x + beside + 6, y: y + plan.tops[r + 1] + 8 - LETTERS * ++mine[user].labelled, cls: "path" });
           } else if (net.toSide && i === net.ends.length - 1) {
             serves = servedBy(plan, net.source, r, true);
             const last = Math.max(...sheet.users[net.source].map((u) => sheet.ranks[u])) - 1;

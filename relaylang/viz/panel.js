@@ -92,7 +92,8 @@ function show() {
   }
   links("inputs", it.from, panel, "in");
   links("used by", it.to, panel, "out");
-  for (const group of it.box.inner) if (GROUPS[group].attrs.length) { add("h3", GROUPS[group].label, panel); table(GROUPS[group].attrs, panel); }
+  const known = JSON.stringify(n.attrs);  // a call of a composite has its attributes
+  for (const group of it.box.inner) if (GROUPS[group].attrs.length && JSON.stringify(GROUPS[group].attrs) !== known) { add("h3", GROUPS[group].label, panel); table(GROUPS[group].attrs, panel); }
 }
 
 const counted = (count, one, more = one + "s") => `${count} ${count === 1 ? one : more}`;

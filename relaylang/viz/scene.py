@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relaylang.viz.boxes import EMPTY, HEAD, Box, Edge, Sheet, cut, inner_first, letters, sheets
-from relaylang.viz.channels import channels, ports
+from relaylang.viz.channels import channels, clear_of, ports
 from relaylang.viz.graph import Graph
 from relaylang.viz.layout import Layout, layout
 
@@ -227,7 +227,8 @@ def _lines(
                     if text := _paths(edges):
                         labelled[user] += 1
                         y = top + plan.tops[rank + 1] + 8 - LETTERS * labelled[user]
-                        scene.labels.append(Label(text, left + x + 6, y, "path"))
+                        beside = x if boxes[user].open else clear_of(plan.ports[user].values(), x)
+                        scene.labels.append(Label(text, left + beside + 6, y, "path"))
                     change = edges[0].change
                     goal = f"{prefix}{boxes[user].node}"
                 else:

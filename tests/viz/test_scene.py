@@ -246,6 +246,17 @@ def test_each_projection_has_a_label() -> None:
     assert len({(x, y) for _, x, y in found}) == 3
 
 
+def test_no_line_crosses_a_label_of_its_box() -> None:
+    """A label stands at the right of the edges that meet its box beside its own."""
+    text = """def @main(%x: Tensor[(2, 4), float32], %y: Tensor[(2, 2), float32]) {
+      let %a = split(%x, indices_or_sections=2, axis=1);
+      add(%a.0, exp(%y))
+    }"""
+    scene = scene_of(Plans(graph_of(checked(text))))
+    (label,) = (label for label in scene.labels if label.kind == "path")
+    assert label.x > max(line.points[-1][0] for line in scene.lines if line.end == scene.boxes[-1].key)
+
+
 BLOCK = """
 %{b}0 = nn.dense(%{x}, %layer{i}_weight, units=8);
 %{b}1 = nn.relu(%{b}0);

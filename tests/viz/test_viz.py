@@ -186,5 +186,6 @@ def test_the_verb(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     one_diagnostic(command(capsys, "viz", file, "--entry", "mian"), 2, "R0700")
     one_diagnostic(command(capsys, "viz", file, "-o", tmp_path / "no/a.html"), 2, "R0704")
     file.write_text("add(%x, nn.dense(1f, 2f, units=3))")
-    assert command(capsys, "viz", file).status == 1
+    wrong = command(capsys, "viz", file)
+    assert wrong.status == 1 and "`relay viz --no-types` draws the program all the same" in wrong.err
     assert "nn.dense" in command(capsys, "viz", file, "--no-types").out
