@@ -44,6 +44,10 @@ def fragments() -> dict[str, str]:
     return out
 
 
+#: What a file calls of the pool of threads (`csrc/threads.h`).
+_POOL = """void r_begin(int count);
+void r_end(void);
+void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);"""
 #: Names by which a fragment is used, where they are not its own.
 _ALSO = {"r_exp_f32": ("r_exp_parts",),
          "r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi", "r_mix_vf",
@@ -449,7 +453,10 @@ class Emitter:
         return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], extra)
 
     def units(self, program: Program) -> list[str]:
-        """The same as files that can be compiled side by side, the last with the functions that the library shows."""
+        """The same as files that can be compiled side by side, the last with the functions that the library shows.
+
+        The pool of threads is a file of its own: it is the same in each program, so it comes from the compiler's cache.
+        """
         ends = self._ends(program)
         total = sum(len(p.text) for p in self.pieces.values())
         size = max(UNIT // 3, min(UNIT, total // (os.cpu_count() or 1)))
@@ -468,7 +475,12 @@ class Emitter:
         out = [self._unit(group) for group in groups]
         called = [self.pieces[n] for n in sorted(words(ends)) if n in self.pieces]
         body = [*[p.declaration for p in called], ends]
-        out.append(self._text(["#define R_LOCAL"], body, ["r_threads"] if self.threads else []))
+        extra = []
+        if self.threads:
+            out.append(self._text(["#define R_LOCAL"], [], ["r_threads"]))
+            body.insert(0, _POOL)
+            extra = ["r_site"]
+        out.append(self._text(["#define R_LOCAL"], body, extra))
         return out
 
     def _unit(self, group: Sequence[Piece]) -> str:
@@ -477,6 +489,6 @@ class Emitter:
         body = [p.text if p.local else p.declaration for p in used.values()]
         extra = []
         if self.threads:
-            body.insert(0, "void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);")
+            body.insert(0, _POOL)
             extra = ["r_site"]
         return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]], extra)

@@ -173,7 +173,7 @@ static void r_adopt(long own) {
 
 // Begin a run: start threads until `count` of them can work together, the caller included. They take none of the
 // process's signals.
-static void r_begin(int count) {
+R_LOCAL void r_begin(int count) {
   long own = (long)getpid();
   if (atomic_load(&r_pool.process) != own) r_adopt(own);
   if (count <= atomic_load(&r_pool.alive) + 1) return;
@@ -203,7 +203,7 @@ static void r_begin(int count) {
 }
 
 // End the threads, before the library goes. No run may be under way.
-static void r_end(void) {
+R_LOCAL void r_end(void) {
   if (atomic_load(&r_pool.process) != (long)getpid()) return;
   pthread_mutex_lock(&r_pool.lock);
   r_pool.stop = 1;
