@@ -455,7 +455,7 @@ class Emitter:
     def units(self, program: Program) -> list[str]:
         """The same as files that can be compiled side by side, the last with the functions that the library shows.
 
-        The pool of threads is a file of its own: it is the same in each program, so it comes from the compiler's cache.
+        The pool of threads is a file of its own, which every program shares. So it is compiled once, and cached.
         """
         ends = self._ends(program)
         total = sum(len(p.text) for p in self.pieces.values())
