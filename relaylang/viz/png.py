@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.viz.graph import Graph
@@ -36,16 +37,24 @@ def rasterised(svg: str) -> bytes:
     if made is None:
         made = _by_browser(svg, round(width * zoom), round(height * zoom))
     if made is None:
-        notes = ["pip install 'relaylang[png]', or install chromium", "-o FILE.svg and -o FILE.html need nothing"]
+        missing = "pip install 'relaylang[png]'" if _package() is None else "install a font, which resvg-py needs"
+        notes = [f"{missing}, or install chromium", "-o FILE.svg and -o FILE.html need nothing"]
         raise RelayError(error("R0770", "nothing here makes PNG pictures", notes=notes))
     return made
 
 
+def _package() -> Any:
+    """The package resvg-py, None where it is not installed."""
+    try:
+        return importlib.import_module("resvg_py")
+    except ImportError:
+        return None
+
+
 def _by_package(svg: str, zoom: float) -> bytes | None:
     """The picture by resvg-py, None where it is not installed or finds no font."""
-    try:
-        resvg = importlib.import_module("resvg_py")
-    except ImportError:
+    resvg = _package()
+    if resvg is None:
         return None
     families = re.search(r"font: 12px ([^;]*);", svg)
     assert families is not None

@@ -11,7 +11,7 @@ import pytest
 
 from relaylang.diagnostics import RelayError
 from relaylang.viz import as_png, as_svg, graph_of
-from relaylang.viz.png import rasterised
+from relaylang.viz.png import _by_package, rasterised
 from tests.cli.command import relay as command
 from tests.viz.browser import chromium
 from tests.viz.test_viz import SKIP, chain, checked
@@ -49,6 +49,8 @@ def test_by_a_browser(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 def test_by_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     svg = as_svg(graph_of(checked(SKIP)))
+    if _by_package(svg, 1.0) is None:
+        pytest.skip("resvg-py finds no font here")
     made = rasterised(svg)
     assert size(made)[0] % 2 == 0 and len(made) > len(rasterised(svg.replace(">add<", "><")))
     assert max(size(as_png(graph_of(checked(chain(400)))))) == 16_000
@@ -65,5 +67,5 @@ class WithoutFonts:
 def test_a_package_without_fonts_makes_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setitem(sys.modules, "resvg_py", WithoutFonts)
-    with pytest.raises(RelayError, match="R0770"):
+    with pytest.raises(RelayError, match=r"R0770.*\n.*install a font"):
         as_png(graph_of(checked(SKIP)))

@@ -20,7 +20,7 @@ from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.engine import run
 from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.scope import scope_nodes
-from relaylang.partition.targets.cmsis_nn import RECIPE, pattern_table
+from relaylang.partition.targets.cmsis_nn import RECIPE, cuts_averages_off, pattern_table
 from relaylang.partition.targets.ethos_u.arithmetic import Product, Sum, read_product, read_sum
 from relaylang.partition.targets.ethos_u.convolutions import Conv, read_conv, read_dense
 from relaylang.partition.targets.ethos_u.parts import RANGES, narrow, op_name, scales, tensor_of
@@ -79,7 +79,7 @@ def layer_of(call: Call, approximate: bool = False) -> Layer:
             raise Unsupported(f"an extent is more than {_MAX_EXTENT}")
     calls = [node for node in composite_nodes(call.op) if isinstance(node, Call)]
     layer = _READERS[name](calls, call)
-    differs = "averages" if name in _AVERAGES and op_name(calls[0]) == "cast" else "softmax" if isinstance(layer, Softmax) else ""
+    differs = "averages" if name in _AVERAGES and cuts_averages_off(calls) else "softmax" if isinstance(layer, Softmax) else ""
     if differs and not approximate:
         raise Unsupported(_DIFFERENT[differs])
     return layer

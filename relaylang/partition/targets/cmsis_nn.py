@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from relaylang.ir import Call, Constant, Expr
 from relaylang.partition.checks import (
     Verdict,
@@ -117,6 +119,11 @@ def _pool(name: str):  # type: ignore[no-untyped-def]
 
 
 check_avg_pool2d, check_max_pool2d = _pool("nn.avg_pool2d"), _pool("nn.max_pool2d")
+
+
+def cuts_averages_off(calls: Sequence[Call]) -> bool:
+    """Whether a composite's averages are integers that Relay cuts off: the data are cast to a wider type before."""
+    return op_name(calls[0]) == "cast"
 
 
 def check_rounded_avg_pool2d(root: Expr) -> Verdict:
