@@ -15,7 +15,7 @@ import numpy as np
 from relaylang import RelayError
 from relaylang.backends import ethosu
 from relaylang.interpreter import evaluate
-from relaylang.ir import Function, IRModule
+from relaylang.ir import Expr, Function, IRModule, Tuple
 from relaylang.typing import check
 from tests.backends.ethosu.networks import RANGE, Builder, call, fields, random_input
 
@@ -24,7 +24,8 @@ class Region(Builder):
     """A builder whose draws go to the limits."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+        is_wide = np.random.default_rng([seed, 1]).integers(4) == 0
+        super().__init__(seed, ("int16", "int16", "int8") if is_wide else ("int8", "uint8"))
         if self.pick(0, 0, 1):  # stored as 0, which tools may take for none
             self.zero_point = 128 if self.dtype == "uint8" else 0
 
@@ -109,6 +110,9 @@ def convolution(b: Region) -> None:
 
 def matrices(b: Region) -> None:
     """A product of the value and itself, as batches of matrices."""
+    if b.is_wide:
+        clip(b)
+        return
     images, *rest = b.shape
     rows = b.pick(rest[0], rest[0] * rest[1])
     flat = call("reshape", b.value, newshape=[images, rows, -1])
@@ -153,7 +157,7 @@ def _real(b: Region, name: str, *operands: Any, scale: Any = None, **attrs: Any)
     """A function of real numbers behind the value, and quantised again, by default at the same scale."""
     scale = b.scale(0.2) if scale is None else scale
     real = call("qnn.dequantize", b.value, scale, b.zero_point, out_dtype="float32", axis=-1)
-    b.zero_point = b.pick(b.zero_point, b.number(*RANGE[b.dtype]))
+    b.zero_point = b.pick(b.zero_point, b.zero(b.dtype))
     b.value = call("qnn.quantize", call(name, real, *operands, **attrs), scale, b.zero_point, out_dtype=b.dtype, axis=-1)
 
 
@@ -194,7 +198,7 @@ def joined(b: Region) -> None:
     before, zero = b.value, b.zero_point
     b.function()
     name, numbers = b.pick("qnn.add", "qnn.subtract", "qnn.mul", "minimum", "maximum"), []
-    for zero_point in (b.zero_point, zero, b.number(*RANGE[b.dtype])):
+    for zero_point in (b.zero_point, zero, b.zero(b.dtype)):
         numbers += [b.scale(0.5), zero_point]
     b.value = call(name, b.value, before, *(numbers if name.startswith("qnn") else ()))
     if name.startswith("qnn"):
@@ -203,6 +207,41 @@ def joined(b: Region) -> None:
 
 def clip(b: Region) -> None:
     b.value = b.limited(b.value, b.dtype)
+
+
+def other_of(b: Region) -> Expr:
+    """A tensor like the value, with other numbers."""
+    low, high = RANGE[b.dtype]
+    return b.pick(call("clip", b.value, a_min=float(low + 9), a_max=float(high - 50)), call("reverse", b.value, axis=3))
+
+
+def stacked(b: Region) -> None:
+    """Two tensors beside one another, on an axis of their own that joins the next."""
+    axis, shape = b.number(1, 3), list(b.shape)
+    shape[axis] *= 2
+    b.value = call("reshape", call("stack", Tuple([b.value, other_of(b)]), axis=axis), newshape=shape)
+
+
+def gathered(b: Region) -> None:
+    """Rows that the places of maxima choose."""
+    images, *rest = b.shape
+    places = call("argmax", b.value, axis=[b.number(1, 2)], keepdims=False, exclude=False)
+    table = call("reshape", b.value, newshape=[-1, rest[2]])
+    taken = call("take", table, call("reshape", places, newshape=[-1]), axis=0)
+    b.value = call("reshape", taken, newshape=[images, -1, 1, rest[2]])
+
+
+def scattered(b: Region) -> None:
+    """Rows in other places, of which no two are the same."""
+    rows, others = (call("reshape", x, newshape=[-1, b.shape[3]]) for x in (b.value, other_of(b)))
+    extent = rows.checked_type.shape[0]  # type: ignore[union-attr]
+    places = b.rng.permutation(extent)[None, : b.number(1, extent)].astype("int32")
+    updates = call("strided_slice", others, begin=[0], end=[places.shape[1]], strides=[1], axes=[0])
+    b.value = call("reshape", call("scatter_nd", rows, places, updates, mode="update"), newshape=list(b.shape))
+
+
+def bits(b: Region) -> None:
+    b.value = call(b.pick("bitwise_and", "bitwise_or", "bitwise_xor"), b.value, other_of(b))
 
 
 # ---- ends
@@ -233,7 +272,45 @@ def choices(b: Region) -> None:
     b.value = b.pick(holds, call("where", holds, b.value, other), call(b.pick("all", "any"), holds, axis=[1], keepdims=True))
 
 
+def truths(b: Region) -> None:
+    """Comparisons, which are combined."""
+    names = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+    one, two = (call(b.pick(*names), b.value, other_of(b)) for _ in "ab")
+    name = b.pick("logical_and", "logical_or", "logical_xor", "logical_not")
+    b.value = call(name, *((one,) if name == "logical_not" else (one, two)))
+
+
+def quotients(b: Region) -> None:
+    """int32 numbers by others, which are not zero."""
+    by = call("cast", call("clip", b.value, a_min=1.0, a_max=float(b.number(2, 120))), dtype="int32")
+    b.value = call("divide", call("cast", b.value, dtype="int32"), by)
+
+
+def two_matrices(b: Region) -> None:
+    """A dense layer of two computed tensors, quantised or in fixed point."""
+    if b.is_wide:
+        sums(b)
+        return
+    flat = call("reshape", b.value, newshape=[b.shape[0], -1])
+    units, terms = flat.checked_type.shape  # type: ignore[union-attr]
+    low, high = RANGE[b.dtype]
+    other = call("clip", flat, a_min=float(low + 9), a_max=float(high - 50))
+    if b.dtype == "int8" and b.pick(0, 1):
+        whole = [call("cast", x, dtype="int32") for x in (flat, other)]
+        operands = [call("fixed_point_multiply", x, multiplier=2147483647, shift=0) for x in whole]
+        by = {"multiplier": b.number(1, 1 << 30), "shift": b.number(0, 4)}
+        summed = call("fixed_point_multiply", call("nn.dense", *operands, units=units), **by)
+        b.value = call("cast", call("clip", summed, a_min=-128.0, a_max=127.0), dtype="int8")
+        return
+    scale = np.float32(0.1)
+    summed = call("qnn.dense", flat, other, b.zero_point, b.zero(b.dtype), scale, scale, units=units, out_dtype="int32")
+    b.value = b.requantized(summed, "int8", 3, 0.02 / terms**0.5, 1, 0)
+
+
 def integer_softmax(b: Region) -> None:
+    if b.is_wide:
+        sums(b)
+        return
     if b.dtype == "uint8":
         b.value = call("qnn.requantize", b.value, np.float32(1), b.zero_point, np.float32(1), 0, axis=1, out_dtype="int8")
     b.value = call("qnn.softmax", b.value, b.scale(0.2), 0, b.scale(0.02), b.number(-128, 127), axis=b.number(1, 3))
@@ -263,11 +340,12 @@ ROWS: Mapping[str, Row] = {
     "binary": Builder.binary, "function": Builder.function, "concatenate": Builder.concatenate, "requantize": Builder.requantize,
     "pad": Builder.pad, "slice": Builder.slice, "split": Builder.split, "move": Builder.move, "reduce": Builder.reduce,
     "reshape": reshape, "upsampling": upsampling, "clip": clip,
+    "stacked": stacked, "gathered": gathered, "scattered": scattered, "bits": bits,
     "mixed pixels": mixed_pixels, "rounded average": rounded_average, "slopes": slopes,
 }  # fmt: skip
 ENDS: Mapping[str, Row] = {
     "dense": Builder.dense, "places": places, "sums": sums, "shifts": shifts, "choices": choices, "softmax": softmax,
-    "integer softmax": integer_softmax, "parts": parts,
+    "integer softmax": integer_softmax, "parts": parts, "truths": truths, "quotients": quotients, "two matrices": two_matrices,
 }  # fmt: skip
 #: The most elements of a value; a layer that makes more is left out.
 MOST = 20_000

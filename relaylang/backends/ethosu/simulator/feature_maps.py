@@ -99,16 +99,14 @@ def feature_map(state: State, name: str) -> FeatureMap:
         return FeatureMap(state[f"{name}_REGION"], (), 0, 0, 0, (0, 0, 0), False, dtype, zero, True)
     if storage != _TILES:
         raise state.fault(f"has {name} in the storage {storage}, which the simulator does not know")
-    bases = tuple([state.address(f"{name}_BASE{i}") for i in range(4)])
     bricks = bool(state.field(register, "activation_format"))
     aligned = _BRICK if bricks else size
-    for base in bases:
-        if base % aligned:
-            raise state.fault(f"has {name} at {base:#x}, which is not a multiple of {aligned}")
-    strides = (state.address(f"{name}_STRIDE_Y"), state.address(f"{name}_STRIDE_X"), state.address(f"{name}_STRIDE_C"))
+    bases = tuple([state.aligned(f"{name}_BASE{i}", aligned) for i in range(4)])
+    packed = "X" if bricks else "C"  # the axis whose stride is known, whatever the register holds
+    strides = tuple([state.aligned(f"{name}_STRIDE_{axis}", 1 if axis == packed else aligned) for axis in "YXC"])
     return FeatureMap(
         state[f"{name}_REGION"], bases, state[f"{name}_HEIGHT0_M1"] + 1, state[f"{name}_HEIGHT1_M1"] + 1,
-        state[f"{name}_WIDTH0_M1"] + 1, strides, bricks, dtype, zero,
+        state[f"{name}_WIDTH0_M1"] + 1, strides, bricks, dtype, zero,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -67,6 +67,13 @@ class State:
         """A register of 48 bits: an address, a stride or a length."""
         return self._of(name).address
 
+    def aligned(self, name: str, multiple: int, what: str = "") -> int:
+        """A register of 48 bits that holds a multiple of a number. `what` is the name of the register in messages."""
+        found = self.address(name)
+        if found % multiple:
+            raise self.fault(f"has {what or name} at {found:#x}, which is not a multiple of {multiple}")
+        return found
+
     def payload(self, name: str) -> int:
         """The second word of a register: a number of 32 bits, without sign."""
         return self._of(name).payload or 0

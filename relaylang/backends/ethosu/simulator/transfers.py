@@ -11,10 +11,13 @@ from relaylang.backends.ethosu.stream import Stream
 
 #: Bytes of an index.
 _INDEX = 4
+#: Bytes of a unit of transfers.
+_UNIT = 16
 
 
 def transfer(state: State, memory: Memory) -> None:
     """`OP_DMA_START`."""
+    _check_alignment(state)
     size = state.address("DMA0_LEN")
     rows = _rows(state)
     if size * rows[0] * rows[1] > MOST:
@@ -28,6 +31,15 @@ def transfer(state: State, memory: Memory) -> None:
         _check_distinct(state, indices)
     source, target = (_addresses(state, memory, end, rows, size, indices if chosen[end] else None) for end in ("SRC", "DST"))
     memory.copy(source, target)
+
+
+def _check_alignment(state: State) -> None:
+    """The U55 copies whole units of 16 bytes. Later products do so from and to a core's own memory alone."""
+    for end in ("SRC", "DST"):
+        is_internal = state.field(f"DMA0_{end}_REGION", "region_mode")
+        if is_internal or state.stream.product == "ethos-u55":
+            state.aligned(f"DMA0_{end}", _UNIT)
+            state.aligned("DMA0_LEN", _UNIT)
 
 
 def _rows(state: State) -> tuple[int, int]:

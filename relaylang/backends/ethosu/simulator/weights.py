@@ -14,15 +14,15 @@ from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.order import Order, places
 from relaylang.backends.ethosu.simulator.state import State
 
+#: Addresses and lengths of weights and scales are multiples of this number of bytes.
+_ALIGNED = 16
+
 
 def content(state: State, memory: Memory, name: str, core: int) -> np.ndarray:
     """The bytes of a core's stream of weights or table of scales."""
-    base = f"{name}{core or ''}_BASE"
-    at = state.address(base)
-    if at % 16:
-        raise state.fault(f"has {base} at {at:#x}, which is not a multiple of 16")
+    at, size = (state.aligned(f"{name}{core or ''}_{what}", _ALIGNED) for what in ("BASE", "LENGTH"))
     region = state[f"{name}_REGION"]
-    return memory.read_constant(region, memory.span(region, at, state.address(f"{name}{core or ''}_LENGTH")))
+    return memory.read_constant(region, memory.span(region, at, size))
 
 
 def order_of(state: State, extents: tuple[int, int, int, int] = (1, 1, 1, 1), depthwise: bool = False) -> Order:
