@@ -277,6 +277,8 @@ def read_regions(records: Mapping[str, Any], files: dict[str, bytes]) -> dict[st
 
 def _region(data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
     own = {"command_stream", "weights", "tosa", "inputs", "outputs"}
+    _check_driver(data["driver"])
+    _check_places(data.get("places", []))
     return RegionCode(
         tosa=_file(files, data, "tosa"),
         command_stream=_file(files, data, "command_stream"),
@@ -285,6 +287,24 @@ def _region(data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
         outputs=_named(data["outputs"]),
         details={"driver": data["driver"], **{k: v for k, v in data.items() if k not in own}},
     )
+
+
+def _check_driver(driver: Any) -> None:
+    """The driver's places are whole numbers. Raises `KeyError`, `TypeError`, `ValueError`."""
+    numbers = [driver["weights_region"]]
+    for name in ("scratch", "scratch_fast"):
+        numbers += [driver[name]["region"], driver[name]["bytes"]]
+    for place in (*driver["inputs"], *driver["outputs"]):
+        numbers += [place["region"], place["address"], place["bytes"]]
+    if not all(type(number) is int for number in numbers):
+        raise ValueError("the `driver` of a region must have whole numbers")
+
+
+def _check_places(places: Any) -> None:
+    """The commands that start operations: bytes, layers, cycles. Raises `ValueError`."""
+    kinds = [int, str, int]
+    if not isinstance(places, list) or not all(isinstance(p, list) and [type(part) for part in p] == kinds for p in places):
+        raise ValueError("the `places` of a region must be bytes, layers and cycles")
 
 
 def spec_of(name: str, ty: Any) -> Named:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,7 +64,10 @@ def run_stream(command_stream: bytes, weights: bytes, driver: Mapping[str, Any],
         for place, value in zip(driver["inputs"], inputs):
             regions.put(place, value)
         places = [(place["region"], regions.part(place)) for place in driver["outputs"]]
-    except (KeyError, TypeError) as problem:
+        for (_, part), spec in zip(places, outputs, strict=True):
+            if part.stop - part.start != math.prod(spec.shape) * np.dtype(spec.dtype).itemsize:
+                raise _refused(f"an output of the shape {spec.shape} has {part.stop - part.start} bytes")
+    except (KeyError, TypeError, ValueError) as problem:
         raise _refused(f"its places of tensors are not there: {problem}") from None
     simulate(stream, regions.bytes, regions.written, observer)
     found = []
