@@ -13,7 +13,7 @@ import numpy as np
 from relaylang import RelayError
 from relaylang.backends import ethosu
 from relaylang.backends.ethosu.artifact import EthosUArtifact, RegionCode
-from relaylang.backends.ethosu.listing import listing
+from relaylang.backends.ethosu.listing import archive_listing, listing
 from relaylang.backends.ethosu.stream import read_stream
 from relaylang.backends.ethosu.tflite import load_network, npu_layers
 from relaylang.runtime.artifact import TensorSpec, read_sealed, write_sealed
@@ -83,7 +83,8 @@ def damaged_json(rng: Rng, value: Any) -> Any:
         else:
             copy[key] = damaged_json(rng, value[key])
         return copy
-    return [None, 0, -1, 1 << 31, 1 << 70, 0.5, "", "x", [], {}, [1], True][int(rng.integers(12))]
+    others = [None, 0, -1, 1 << 31, 1 << 40, 1 << 70, 0.5, 1e308, float("nan"), "", "x", [], {}, [1], [[1]], True]
+    return others[int(rng.integers(len(others)))]
 
 
 def inputs_of(specs: list[TensorSpec], rng: Rng) -> list[np.ndarray]:
@@ -107,7 +108,7 @@ def run_weights(region: RegionCode, rng: Rng) -> None:
 
 
 def run_archive(artifact: EthosUArtifact, rng: Rng) -> None:
-    """Damage a file of an archive, which then has right digests; load and run it."""
+    """Damage a file of an archive, which then has right digests; load, list and run it."""
     files = read_sealed(write_sealed(artifact.files()), "net.tar")
     name = str(rng.choice([name for name in files if name.endswith((".json", ".npu.bin", ".weights.bin"))]))
     if name == "manifest.json" and rng.integers(4):
@@ -115,6 +116,7 @@ def run_archive(artifact: EthosUArtifact, rng: Rng) -> None:
     else:
         files[name] = damaged(rng, files[name])
     loaded = ethosu.loads(write_sealed(files), source="net.tar")
+    archive_listing(loaded.regions)
     loaded.executor = "ethosu-sim"
     if all(np.prod(spec.shape, dtype=float) < 1 << 20 for _, spec in loaded.inputs):
         loaded.run(*inputs_of([spec for _, spec in loaded.inputs], rng))
