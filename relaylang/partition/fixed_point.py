@@ -104,7 +104,8 @@ def make_rescale(
     `input_scale` is float32, one or one for each channel. `bounds` is the largest |v| that can occur, one or one for
     each channel. Here v is the value less its zero point.
     """
-    ratios = np.atleast_1d(input_scale).astype(np.float32).astype(np.float64) / float(np.float32(output_scale))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.atleast_1d(input_scale).astype(np.float32).astype(np.float64) / float(np.float32(output_scale))
     if not np.all(np.isfinite(ratios)) or np.any(ratios <= 0):
         raise Unsupported("a scale is not a positive finite number")
     pairs = [multiplier_and_shift(ratio) for ratio in ratios.tolist()]

@@ -181,7 +181,19 @@ HALVES = "%w: Tensor[(1, 3, 8, 8), int16]"
 SHIFTED = "right_shift(add(multiply({sums}, {{factor}}i64), {{half}}i64), 22i64)".format(
     sums=conv(out_dtype='"int64"').replace("%x", "%w")
 )
+#: Sums of two tensors, which stay.
+PRODUCT = 'nn.dense(cast(%v, dtype="int32"), cast(%w, dtype="int32"), units=4, out_dtype="int32")'
+SIDES = "%v: Tensor[(3, 9), int8], %w: Tensor[(4, 9), int8]"
 REFUSED = {
+    "zero point of no byte": (f"qnn.requantize({conv()}, 0.5f, 0, 1f, 300, out_dtype=\"int8\")", "300 is no int8 number", ""),
+    "zero point of sums": (f'qnn.requantize({PRODUCT}, 0.5f, 9, 1f, 3, out_dtype="int8")', "wants the zero point 0", SIDES),
+    "integer softmax at the scale 0": ("qnn.softmax(%x, 0f, 0, 0.004f, 0)", "its input scale 0; scales from", ""),
+    "no units": (
+        'qnn.dense(%w, zeros(shape=[0, 9], dtype="int8"), 0, 0, 1f, 1f, units=0, out_dtype="int32")', "its result is empty",
+        "%w: Tensor[(3, 9), int8]",
+    ),
+    "a number": ('qnn.quantize(exp(qnn.dequantize(%w, 1f, 0)), 1f, 0, out_dtype="int8")', "a number without axes", "%w: int8"),
+    "too many numbers": ("maximum(%w, %w)", "at most 268435456 are taken", "%w: Tensor[(3, 1000000000), int8]"),
     "weight": (conv("%w"), "weight is not a constant; give it with the parameters", "%w: Tensor[(4, 3, 3, 3), int8]"),
     "zero point": (f"{conv(zero_points='%w, 0')}", "zero point is not a constant", "%w: int32"),
     "groups": (

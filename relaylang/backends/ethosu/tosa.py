@@ -142,7 +142,7 @@ class Graph:
 
     def constant(self, value: np.ndarray, hint: str = "const", dtype: str = "") -> Tensor:
         """A constant tensor, of a type that numpy lacks where `dtype` is given; equal small constants are written once."""
-        value = np.ascontiguousarray(value)
+        value = np.asarray(value, order="C")
         dtype = dtype or value.dtype.name
         key = (dtype, value.shape, value.tobytes()) if value.size <= 64 else None
         if key is not None and key in self._constants:

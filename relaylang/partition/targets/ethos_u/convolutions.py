@@ -168,6 +168,7 @@ def read_dense(calls: Sequence[Call]) -> Conv:
     source = feature_type(dense.args[0])
     if len(source.shape) != 2:
         raise Unsupported(f"an input of {len(source.shape)} axes; a dense layer wants 2")
+    feature_type(dense, "its result", ("int32", "int64"))
     input_zp, weight, weight_zp = _factors(dense, source)
     units = weight.shape[0]
     bias = _bias(calls, units, 1, 2)

@@ -72,6 +72,8 @@ def read_table(calls: Sequence[Call]) -> Table:
         raise Unsupported("it computes with several tensors; a table has one operand")
     (operand,) = operands.values()
     source, result = feature_type(operand), feature_type(calls[-1], "its result")
+    if not source.shape:
+        raise Unsupported("a number without axes")
     for call in calls:
         if tensor_of(call, "a value").shape != source.shape:
             raise Unsupported("it changes the shape")

@@ -97,6 +97,11 @@ def read_widened(calls: Sequence[Call]) -> MatMul:
     count = int(types[0].shape[-2 if turned[0] else -1])  # type: ignore[arg-type]
     bound = count * spread_of(types[0].dtype, 0) * spread_of(types[1].dtype, 0)
     rest = calls[calls.index(product) + 1 :]
+    if rest and op_name(rest[0]) in ("nn.bias_add", "add"):
+        raise Unsupported("a bias behind a product of two tensors")
+    behind = [c for c in rest if op_name(c) == "qnn.requantize"][:1]
+    if behind and scalar(behind[0].args[2], "its input zero point") != 0:
+        raise Unsupported("an int32 input wants the zero point 0")
     out = out_of_sums(rest, np.array([bound]), types[0].dtype, sums)
     if out.rescale is not None and len(out.rescale.shifts) > 1:
         raise Unsupported("scales of channels behind a product of two tensors")

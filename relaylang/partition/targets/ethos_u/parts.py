@@ -20,6 +20,8 @@ RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)
 #: The types of numbers of 8 bits, and of all feature maps.
 BYTES = ("int8", "uint8")
 FEATURES = (*BYTES, "int16")
+#: The most numbers of a tensor.
+MOST_NUMBERS = 1 << 28
 #: Whole numbers that float32 holds.
 _EXACT = 1 << 24
 
@@ -61,6 +63,8 @@ def feature_type(expr: Expr, what: str = "its input", dtypes: Sequence[str] = FE
         raise Unsupported(f"{what} is {ty.dtype}, the accelerator computes on {', '.join(dtypes)}")
     if any(d < 1 for d in ty.shape):  # type: ignore[operator]
         raise Unsupported(f"{what} is empty")
+    if math.prod(ty.shape) > MOST_NUMBERS:  # type: ignore[arg-type]
+        raise Unsupported(f"{what} has {math.prod(ty.shape)} numbers; at most {MOST_NUMBERS} are taken")  # type: ignore[arg-type]
     return ty
 
 
@@ -150,7 +154,7 @@ def requantize(call: Call, bounds: np.ndarray) -> tuple[Rescale, str]:
     if output_scale.size != 1:
         raise Unsupported("its output scale differs between channels")
     output_zp = scalar(call.args[4], "its output zero point")
-    if dtype == "int16":
+    if dtype != "int32":
         in_range(output_zp, dtype, "its output zero point")
     rank = len(tensor_of(call, "its result").shape)
     axis = attrs.axis if attrs.axis >= 0 else rank + attrs.axis

@@ -65,6 +65,8 @@ def _read_integers(call: Call) -> IntegerSoftmax:
     input_scale, output_scale = scales(call.args[1], "its input scale"), scales(call.args[3], "its output scale")
     if input_scale.size != 1 or output_scale.size != 1:
         raise Unsupported("a scale differs between channels")
+    if not 2.0**-17 < input_scale.flat[0] < 1:
+        raise Unsupported(f"its input scale {input_scale.flat[0]:g}; scales from 2^-16 to 1/2 are taken")
     unit = math.floor(float(np.float32(1) / input_scale.flat[0]) + 0.5)
     if not 2 <= unit < 1 << 16:
         raise Unsupported(f"its input scale {input_scale.flat[0]:g}; scales from 2^-16 to 1/2 are taken")
@@ -91,7 +93,7 @@ def _read_real(calls: Sequence[Call]) -> Softmax:
     zero_point = in_range(scalar(last.args[2], "its output zero point"), dtype, "the output zero point")
     half, exponent = math.frexp(float(output_scale.flat[0]))
     bits, most = 1 - exponent, 16 if dtype == "int16" else _MOST_BITS
-    if half <= 0 or not 1 <= bits <= most:
+    if not 0 < half < 1 or not 1 <= bits <= most:
         raise Unsupported(f"its output scale {output_scale.flat[0]:g}; scales from 2^-{most} to 1 are taken")
     scale = float(input_scale.flat[0])
     for call in factors:
