@@ -58,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
         if made is None:
             notes = ["relay import takes ONNX, TFLite, PyTorch .pt2 and TorchScript files"]
             name = "<stdin>" if args.file == "-" else args.file
+            if name.endswith((".relay", ".rly")):
+                notes = [f"it is Relay text already: relay check {name} reads it"]
             if not data.strip():
                 raise RelayError(error("R0002", f"{name} is empty"))
             raise RelayError(error("R0802", f"{name} is not a network of a known format", notes=notes))

@@ -36,7 +36,16 @@ def split_inputs(items: Sequence[str]) -> dict[str, str]:
         if name in found:
             raise bad_value(f"--input {name} is given twice")
         found[name] = value.strip()
+        ending = _FILE.search(found[name])
+        if ending is not None:
+            takes = "--params takes a .npz, .params or .safetensors file" if ending[1] in _PARAMS else "np.save writes a .npy file"
+            raise bad_value(f"--input {name}={found[name]}: a file of one value ends in .npy", [takes])
     return found
+
+
+#: Files that hold values in another form than `--input` takes.
+_PARAMS = ("npz", "params", "safetensors")
+_FILE = re.compile(r"\A[\w./\\-]+\.(npz|params|safetensors|pt|pth|csv|txt|json|png|jpe?g|bin|raw)\Z")
 
 
 _TYPE = re.compile(r"Tensor\s*\[.*|(?:u?int|float|bfloat)\d+\w*|bool", re.S)

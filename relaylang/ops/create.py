@@ -53,7 +53,7 @@ class MeshgridAttrs:
 
 def given_dtype(attrs: AnyValue, ctx: RelationContext) -> str:
     if attrs.dtype is None:
-        ctx.fail("the attribute dtype must be given")
+        ctx.fail("the attribute dtype must be given", None, ['such as `dtype="float32"` or `dtype="int32"`'])
     dtype: str = attrs.dtype
     return dtype
 

@@ -127,6 +127,11 @@ def check_window(attrs: AnyValue, rank: int, names: Sequence[str], ctx: Relation
         ctx.fail(f"strides={list(attrs.strides)} must be positive")
 
 
+def _fits(name: str, value: AnyValue) -> list[str]:
+    """The note with an attribute's value that a weight has."""
+    return [f"`{name}={value}` fits this weight"]
+
+
 def _repairs(
     types: Sequence[Type], attrs: AnyValue, made: Sequence[Dim], reference: str, ctx: RelationContext
 ) -> list[str]:
@@ -210,9 +215,10 @@ def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
         channels = mul_dim(have[0], have[1]) if grouped_kernel else have[0]
         for wanted, found, letter in zip(kernel, own[2:], axes):
             if not same_dim(wanted, found):
-                ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1)
+                notes = _fits("kernel_size", list(own[2:]))
+                ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1, notes)
         if attrs.channels is not None and not same_dim(attrs.channels, channels):
-            ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1)
+            ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1, _fits("channels", channels))
         if not same_dim(per_group, own[1]):
             groups = f" in {attrs.groups} groups" if attrs.groups > 1 else ""
             ctx.fail(f"takes {own[1]} input channels, but the data has {shape[1]}{groups}", 1)
@@ -252,9 +258,10 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
         channels = mul_dim(own[1], attrs.groups)  # TVM forgets the groups here, and computes with them
         for wanted, found, letter in zip(kernel, own[2:], axes):
             if not same_dim(wanted, found):
-                ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1)
+                notes = _fits("kernel_size", list(own[2:]))
+                ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1, notes)
         if attrs.channels is not None and not same_dim(attrs.channels, channels):
-            ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1)
+            ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1, _fits("channels", channels))
         if not same_dim(shape[1], mul_dim(own[0], have[0]) if grouped_kernel else own[0]):
             ctx.fail(f"takes {own[0]} input channels, but the data has {shape[1]}", 1)
         kernel = tuple(own[2:])

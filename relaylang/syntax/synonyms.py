@@ -24,5 +24,28 @@ OTHER_NAMES = {
     "quantize": "qnn.quantize", "dequantize": "qnn.dequantize", "requantize": "qnn.requantize", "select": "where",
     "leakyrelu": "nn.leaky_relu", "pad2d": "nn.pad", "resize": "image.resize2d", "not": "logical_not", "and": "logical_and",
     "or": "logical_or", "true": "True", "false": "False", "inf": "inff", "nan": "nanf", "range": "arange",
-    "clamp": "clip",
+    "clamp": "clip", "gather": "take", "embedding": "take", "reduceprod": "prod", "constantofshape": "full",
+    "convtranspose": "nn.conv2d_transpose", "conv2dtranspose": "nn.conv2d_transpose", "globalmaxpool": "nn.global_max_pool2d",
+    "identity": "copy", "mod": "floor_mod", "upsample": "nn.upsampling",
+    "quantizelinear": "qnn.quantize", "dequantizelinear": "qnn.dequantize", "size": "ndarray_size", "shape": "shape_of",
+    "layernormalization": "nn.layer_norm", "instancenormalization": "nn.instance_norm", "logsoftmax": "nn.log_softmax",
+    "averagepool": "nn.avg_pool2d", "depthtospace": "nn.depth_to_space", "spacetodepth": "nn.space_to_depth",
+}  # fmt: skip
+
+#: Attributes: the names that others give them, and Relay's, of which an operator has one at most.
+OTHER_ATTRIBUTES = {
+    "dim": ("axis", "axes"), "dims": ("axis", "axes", "newshape"), "axes": ("axis",), "axis": ("axes",), "perm": ("axes",),
+    "permutation": ("axes",), "keepdim": ("keepdims",), "keep_dims": ("keepdims",), "shape": ("newshape", "shape"),
+    "new_shape": ("newshape",), "size": ("newshape", "pool_size", "kernel_size"), "pads": ("padding", "pad_width"),
+    "pad": ("padding", "pad_width"), "paddings": ("padding", "pad_width"), "padding": ("pad_width",), "stride": ("strides",),
+    "dilations": ("dilation",), "group": ("groups",), "num_groups": ("groups",), "kernel_shape": ("kernel_size", "pool_size"),
+    "kernel": ("kernel_size", "pool_size"), "kernel_size": ("pool_size",), "ksize": ("pool_size", "kernel_size"),
+    "filters": ("channels",), "out_channels": ("channels",), "num_filter": ("channels",), "out_features": ("units",),
+    "num_hidden": ("units",), "layout": ("data_layout",), "data_format": ("data_layout", "layout"), "min": ("a_min",),
+    "max": ("a_max",), "min_val": ("a_min",), "max_val": ("a_max",), "eps": ("epsilon",), "p": ("rate",), "ratio": ("rate",),
+    "negative_slope": ("alpha",), "slope": ("alpha",), "to": ("dtype",), "type": ("dtype",), "num": ("indices_or_sections",),
+    "sections": ("indices_or_sections",), "split": ("indices_or_sections",), "chunks": ("indices_or_sections",),
+    "starts": ("begin",), "start": ("begin",), "ends": ("end",), "stop": ("end",), "steps": ("strides",),
+    "transA": ("transpose_a",), "transB": ("transpose_b",), "repeat": ("repeats",), "value": ("pad_value", "fill_value"),
+    "output_dtype": ("out_dtype",), "dtype": ("out_dtype",), "count_include_padding": ("count_include_pad",),
 }  # fmt: skip

@@ -10,6 +10,7 @@ from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constant, Expr, PatternTuple, Tuple
 from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.record import Op
+from relaylang.ops.takes import refused_elements
 from relaylang.ops.traits import Trait
 from relaylang.typing.places import argument_span
 
@@ -41,6 +42,9 @@ def literal_of_type(call: Call, types: Sequence[Type]) -> Fix | None:
         if not isinstance(node, Constant) or isinstance(call.args[other], Constant) or node.data.ndim:
             continue
         if not isinstance(wanted, TensorType) or not isinstance(have, TensorType) or wanted.dtype == have.dtype:
+            return None
+        words = call.op.takes if isinstance(call.op, Op) else ()
+        if number < len(words) and refused_elements(words[number], wanted.dtype, wanted.dtype) is not None:
             return None
         fix = number_of_type(node, wanted)
         if fix is not None:

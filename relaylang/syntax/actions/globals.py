@@ -279,6 +279,8 @@ class Callees:
             near = OTHER_NAMES[name.lower()]
         elif name in ("Cons", "Nil"):
             notes = ["`type List[A] { Cons(A, List[A]), Nil, }` defines it: a text defines the types that it uses"]
+        elif upper and (same := _written_small(name)) is not None:
+            near = same
         elif not upper:
             known = chain(operator_names(), ("ref", "ref_read", "ref_write"), known)
         if self.reports.tokens[at + 1 : at + 2] == ["=="]:
@@ -289,6 +291,13 @@ class Callees:
         """Whether the name at a token is called."""
         tokens = self.reports.tokens
         return tokens[at][-1] == "(" or tokens[at + 1 : at + 2] == ["("]
+
+
+def _written_small(name: str) -> str | None:
+    """The operator that another framework writes with capitals: `Add`, `Relu`, `BatchNorm`."""
+    small = name.lower()
+    found = [op for op in operator_names() if op.rpartition(".")[2].replace("_", "") == small]
+    return min(found, key=len, default=None)
 
 
 __all__ = ["Callees", "FunctionNames", "TypeNames", "constructors_in"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import error
 from relaylang.ir.expr import Expr, TupleGetItem, Var
 from relaylang.ir.types import IncompleteType
 from relaylang.ir.visit import post_order
+from relaylang.ops import OPS
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.literals import string
 from relaylang.syntax.placement import out_of_scope
+from relaylang.syntax.synonyms import OTHER_NAMES
 
 
 def local_key(token: str) -> str:
@@ -174,7 +176,7 @@ class Locals:
         elif self.in_def or (number is not None and self.first_graph is not None and number >= self.first_graph):
             reports.unknown(
                 "R0201", "variable", name_of(key), reports.place(at), (name_of(k) for k in self.names), "%",
-                ["a fragment may leave variables free, a function of a module may not"] if self.in_def else (),
+                _notes(key, self.names, self.in_def),
             )  # fmt: skip
         else:
             var = Var(key[1:], None, reports.span(at, at))
@@ -206,6 +208,20 @@ class Locals:
             if needed is not None:
                 name = shown(wrong[id(needed)].name_hint)
                 self._outside(key, at, gone, f"its value needs `%{name}`, which is bound in that block")
+
+
+#: Members of tensors in Python, and Relay's operators for them.
+_MEMBERS = {"shape": "shape_of", "size": "ndarray_size", "T": "transpose"}
+
+
+def _notes(key: str, names: Collection[str], inside: bool) -> list[str]:
+    """What to do about an unknown variable: `%x.exp` means the operator on `%x`."""
+    base, _, member = key.rpartition(".")
+    if base in names and member and not member[0].isdigit():
+        operator = _MEMBERS.get(member) or OTHER_NAMES.get(member.lower(), member)
+        such = f"operators are called, such as `{operator}({base})`" if operator in OPS else f"`{base}.0` is a tuple's first field"
+        return [f"values have no members: {such}"]
+    return ["a fragment may leave variables free, a function of a module may not"] if inside else []
 
 
 __all__ = ["Locals", "Pending", "local_key", "name_of"]

@@ -18,6 +18,7 @@ from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.attribute_strings import not_a_choice
 from relaylang.syntax.literals import attribute_number
 from relaylang.syntax.spellings import BY_NAME, OldOp, Spelling, Version, spelling_of, version_of
+from relaylang.syntax.synonyms import OTHER_ATTRIBUTES
 
 #: Attribute objects by operator and text. They never change, so calls of the same text share one.
 _ATTRS: dict[tuple[Op, str], AnyValue] = {}
@@ -205,7 +206,8 @@ class OperatorCalls:
                 else:
                     title = f"attribute `{pair.name}` of `{op.name}` {e}"
                     place = self.attributes.value_place(pair)
-                    self.reports.add(error("R0109", title, place, fix=_unquoted(field, pair.value, place)))
+                    notes = _PADDING.get(str(pair.value).upper(), []) if pair.name == "padding" else []
+                    self.reports.add(error("R0109", title, place, notes=notes, fix=_unquoted(field, pair.value, place)))
         if op.attrs is None:
             return None
         if not wrong:
@@ -216,13 +218,15 @@ class OperatorCalls:
             what = "attribute" if len(lacking) == 1 else "attributes"
             place = self.reports.within(at, 0, len(self.reports.tokens[at].rstrip("(")))
             title = f"`{op.name}` wants the {what} {names}"
-            self.reports.add(error("R0208", title, place, notes=[op.signature()]))
+            notes = [f"`{name}=None` takes the weight's" for name in lacking if name in _OF_WEIGHT and schema[name].optional]
+            self.reports.add(error("R0208", title, place, notes=[f"attributes have names: {_by_name(op)}", *notes]))
         return None
 
     def _unknown_attribute(self, op: Op, pair: Pair) -> None:
         schema = op.schema
         span = self.attributes.name_place(pair)
-        near = did_you_mean(pair.name, schema)
+        others = OTHER_ATTRIBUTES.get(pair.name, ())
+        near = next((name for name in others if name in schema), None) or did_you_mean(pair.name, schema)
         fix = Fix(span, near, f"did you mean `{near}`?") if near and pair.end else None
         title = f"`{op.name}` has no attribute `{shown(pair.name)}`"
         notes = [f"it has {', '.join(schema)}" if schema else "it has no attributes"]
@@ -236,6 +240,21 @@ class OperatorCalls:
         notes = ["the text has no metadata section"] if meta.values is None else [f"the section has {known} of this kind"]
         title = f"attribute `{pair.name}` of `{op.name}`: the metadata section lacks the value `{shown(ref.name_hint)}`"
         self.reports.add(error("R0208", title, self.attributes.value_place(pair), notes=notes))
+
+
+#: Attributes that repeat an extent of a weight.
+_OF_WEIGHT = ("units", "channels")
+#: Words of TensorFlow and ONNX for paddings.
+_PADDING = {
+    "SAME": ["`padding=[1, 1]` keeps height and width for a kernel of 3 and strides of 1, `padding=[2, 2]` for one of 5"],
+    "VALID": ["this is `padding=[0, 0]`"],
+}
+
+
+def _by_name(op: Op) -> str:
+    """A call with the attributes that the operator wants: `clip(data, a_min=..., a_max=...)`."""
+    names = [field.name for field in op.schema.values() if field.required]
+    return f"`{op.name}({', '.join([*op.args, *[f'{name}=...' for name in names]])})`"
 
 
 def _unquoted(field: AttrField, value: AnyValue, place: Span) -> Fix | None:

@@ -27,6 +27,12 @@ from relaylang.syntax.recovery.token_mistakes import (
     string_over_lines,
 )
 from relaylang.syntax.recovery.type_mistakes import argument_behind_attributes, brackets_of_lists, index, tensor
+from relaylang.syntax.recovery.value_mistakes import (
+    call_without_parentheses,
+    choice_of_python,
+    list_as_value,
+    value_of_attribute,
+)
 
 if TYPE_CHECKING:
     from relaylang.syntax.recovery.recover import Recovery
@@ -35,7 +41,8 @@ if TYPE_CHECKING:
 _RULES = (
     matmul,
     other_language, string_over_lines, tensor, no_token, header, operator, definition, arrows, no_percent, blocks,
-    misspelt_head, branches, words_of_others, index, brackets_of_lists, argument_behind_attributes,
+    choice_of_python, call_without_parentheses, misspelt_head, branches, words_of_others, index, brackets_of_lists,
+    argument_behind_attributes, list_as_value, value_of_attribute,
 )  # fmt: skip
 
 

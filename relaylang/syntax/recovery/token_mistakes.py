@@ -53,7 +53,7 @@ def matmul(h: Here) -> Answer:
         return None
     repair = Repair(h.after, ("STAR",)) if h.can("STAR") else Repair(h.after)
     notes = ["a weight that is stored with its output channels first goes to `nn.dense(a, weight)`"]
-    return error("R0113", "Relay has no operator `@`", h.place(), "write `nn.matmul(a, b)`", notes=notes), repair
+    return error("R0113", "Relay has no operator `@`", h.place(), "write `nn.matmul(a, b, units=None)`", notes=notes), repair
 
 
 def string_over_lines(h: Here) -> Answer:

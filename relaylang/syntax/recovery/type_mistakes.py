@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from relaylang.diagnostics import Fix, error
+from relaylang.syntax.literals import is_dtype
 from relaylang.syntax.recovery.block_mistakes import behind_groups
 from relaylang.syntax.recovery.expected import EXPRESSION
 from relaylang.syntax.recovery.rule import Answer, Here, Repair
@@ -37,7 +38,7 @@ def tensor(h: Here) -> Answer:
         return _tensor_answer(h, h.at, 1)
     for depth, (sign, at, height) in enumerate(reversed(h.r.open[-3:]), 1):
         front = h.r.tokens[at - 1] if at else ""
-        if sign == "[" and front.lower() == "tensor" and len(h.r.machine.stack) > height:
+        if sign == "[" and (front.lower() == "tensor" or is_dtype(front)) and len(h.r.machine.stack) > height:
             dropped = len(h.r.machine.stack) - height + 1
             return _tensor_answer(h, at - 1, dropped, depth)
     return None
@@ -80,6 +81,9 @@ def _tensor_answer(h: Here, word: int, dropped: int = 0, brackets: int = 0) -> A
     if found is not None:
         dims = ", ".join(d.strip() for d in found[1].split(",") if d.strip())
         written = f"Tensor[({dims}), {found[2]}]"
+        fix = Fix(r.place(word, end), written, f"write `{written}`")
+    elif (array := re.fullmatch(r"([a-z]+[0-9]*)\s*\[([0-9?,\s]*)\]", text)) is not None:
+        written = f"Tensor[({', '.join(d.strip() for d in array[2].split(',') if d.strip())}), {array[1]}]"
         fix = Fix(r.place(word, end), written, f"write `{written}`")
     span = r.place(word, end) if "\n" not in text else r.place(word)
     title = "not a tensor's type"
