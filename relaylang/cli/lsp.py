@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         with open(os.dup(0), "rb") as stdin, open(os.dup(1), "wb") as stdout:
             os.dup2(2, 1)
             server.start_io(importlib.import_module("relaylang.lsp.wire").Headers(stdin), stdout)
-        return 0
+        return int(server.exit_code)
     host, _, port = args.tcp.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise RelayError(error("R0705", f"--tcp wants HOST:PORT, not {args.tcp}"))

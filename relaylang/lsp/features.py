@@ -17,7 +17,6 @@ from relaylang.ops.record import Op
 from relaylang.passes import lints
 from relaylang.repl.calls import OpenCall, Signature, function_signature, op_signature, open_call
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
-from relaylang.syntax.format import format_text
 from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import Token
 
@@ -216,11 +215,6 @@ def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
         elif t.kind in plain:
             for line in _LINE.finditer(t.text):
                 yield t.start + line.start(), len(line.group()), plain[t.kind], False
-
-
-def formatted(analysis: Analysis) -> str | None:
-    """The text in its canonical form, None where it is wrong. Raises `RelayError`."""
-    return format_text(analysis.text, analysis.name)
 
 
 def hints(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, str]]:

@@ -6,8 +6,9 @@ from importlib.metadata import version
 from typing import Any
 
 from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams, JsonRpcInvalidRequest, JsonRpcServerNotInitialized
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
 
 from relaylang.diagnostics.source import Span
 from relaylang.lsp.analysis import Analysis
@@ -16,13 +17,39 @@ from relaylang.lsp.texts import unit_of
 from relaylang.syntax.tokeniser import Token
 
 
+class Protocol(LanguageServerProtocol):
+    """Answers requests that come too early or too late with errors; such notifications are left out."""
+
+    def handle_message(self, message: Any) -> None:
+        method = getattr(message, "method", None)
+        refused: JsonRpcException | None = None
+        if self._shutdown and method != lsp.EXIT:
+            refused = JsonRpcInvalidRequest("the server is shut down")
+        elif self._workspace is None and method not in (None, lsp.INITIALIZE, lsp.EXIT):
+            refused = JsonRpcServerNotInitialized("the server is not initialized")
+        if refused is None:
+            super().handle_message(message)
+        elif method is not None and getattr(message, "id", None) is not None:
+            self._send_response(message.id, error=refused.to_response_error())
+
+    @property
+    def is_shut_down(self) -> bool:
+        return self._shutdown
+
+
 class RelayServer(LanguageServer):
-    """The server and the texts' analyses."""
+    """The server and the texts' analyses. `exit_code` is 1 where the editor ends it without a shutdown."""
 
     def __init__(self) -> None:
-        super().__init__("relaylang", version("relaylang"))
+        super().__init__("relaylang", version("relaylang"), protocol_cls=Protocol)
+        self.exit_code = 0
         self.known: dict[str, tuple[int | None, Analysis]] = {}
         self.settings = Settings()
+
+    @property
+    def is_shut_down(self) -> bool:
+        """Whether the editor has shut the server down."""
+        return isinstance(self.protocol, Protocol) and self.protocol.is_shut_down
 
     def analysis(self, uri: str) -> Analysis:
         """The analysis of a text as it is now. One that is not open is read from its file (`JsonRpcInvalidParams`)."""

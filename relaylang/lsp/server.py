@@ -9,11 +9,12 @@ from pathlib import Path
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 
-from relaylang.diagnostics import Diagnostic, Label, RelayError
+from relaylang.diagnostics import Diagnostic, Label
 from relaylang.lsp import commands, features, navigation, structure
 from relaylang.lsp.analysis import Analysis, Lines
 from relaylang.lsp.completion import completion
 from relaylang.lsp.document import difference
+from relaylang.lsp.formatting import Edit, edits, edits_of_lines
 from relaylang.lsp.protocol import RelayServer, range_at, span_range, token_range
 from relaylang.lsp.texts import Text
 from relaylang.lsp.wire import quiet
@@ -86,6 +87,10 @@ def make_server() -> RelayServer:
     @server.feature(lsp.INITIALIZE)
     def initialized(params: lsp.InitializeParams) -> None:
         server.settings.take(params.initialization_options)
+
+    @server.feature(lsp.EXIT)
+    def exited(*_: object) -> None:
+        server.exit_code = 0 if server.is_shut_down else 1
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)
     def configured(params: lsp.DidChangeConfigurationParams) -> None:
@@ -231,16 +236,19 @@ def make_server() -> RelayServer:
         analysis = server.analysis(params.text_document.uri)
         return lsp.SemanticTokens(_token_data(analysis))
 
+    @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, legend)
+    def semantic_tokens_of_lines(params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
+        return lsp.SemanticTokens(_token_data(*server.stretch(params)))
+
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def formatting(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
         analysis = server.analysis(params.text_document.uri)
-        try:
-            text = features.formatted(analysis)
-        except RelayError:
-            return None
-        if text is None or text == analysis.text:
-            return []
-        return [lsp.TextEdit(range_at(analysis, 0, len(analysis.text)), text)]
+        return _text_edits(analysis, edits(analysis))
+
+    @server.feature(lsp.TEXT_DOCUMENT_RANGE_FORMATTING)
+    def formatting_of_lines(params: lsp.DocumentRangeFormattingParams) -> list[lsp.TextEdit] | None:
+        analysis, first, last = server.stretch(params)
+        return _text_edits(analysis, edits_of_lines(analysis, first, last))
 
     action_kinds = lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.SourceFixAll])
 
@@ -249,9 +257,10 @@ def make_server() -> RelayServer:
         uri = params.text_document.uri
         analysis, first, last = server.stretch(params)
         only = params.context.only
-        if only and lsp.CodeActionKind.SourceFixAll in only:
-            return _fix_all(analysis, uri)
-        out = []
+        wants_all, wants_fixes = (_is_wanted(kind, only) for kind in ("source.fixAll", "quickfix"))
+        out = _fix_all(analysis, uri) if only and wants_all else []
+        if not wants_fixes:
+            return out
         for a in features.actions(analysis, first, last):
             edit = lsp.TextEdit(range_at(analysis, *analysis.range_of(a.fix.span)), a.fix.replacement)
             out.append(
@@ -284,6 +293,17 @@ def make_server() -> RelayServer:
     return server
 
 
+def _is_wanted(kind: str, only: Sequence[str] | None) -> bool:
+    """Whether an editor wants actions of a kind: it may name the kind, or a wider one."""
+    return not only or any(not one or kind == one or kind.startswith(f"{one}.") for one in only)
+
+
+def _text_edits(analysis: Analysis, found: Sequence[Edit] | None) -> list[lsp.TextEdit] | None:
+    if found is None:
+        return None
+    return [lsp.TextEdit(range_at(analysis, edit.begin, edit.end), edit.text) for edit in found]
+
+
 def _fix_all(analysis: Analysis, uri: str) -> list[lsp.CodeAction]:
     """One action that makes all repairs of lints; none where there is nothing to repair."""
     text = features.repaired(analysis)
@@ -307,11 +327,14 @@ def _symbol(analysis: Analysis, symbol: Symbol) -> lsp.DocumentSymbol:
     )
 
 
-def _token_data(analysis: Analysis) -> Sequence[int]:
+def _token_data(analysis: Analysis, first: int = 0, last: int | None = None) -> Sequence[int]:
+    """The words between two offsets, as the protocol encodes them."""
     data: list[int] = []
     line = column = 0
     kinds = {name: i for i, name in enumerate(features.TOKEN_TYPES)}
     for offset, length, kind, defines in features.colors(analysis):
+        if offset + length <= first or (last is not None and offset >= last):
+            continue
         at_line, at_column = analysis.lines.position(offset)
         size = analysis.lines.position(offset + length)[1] - at_column
         data += [at_line - line, at_column - column if at_line == line else at_column, size, kinds[kind], int(defines)]

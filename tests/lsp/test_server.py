@@ -179,8 +179,12 @@ def test_symbols_colours_and_hints(client: Client) -> None:
 
 def test_formatting(client: Client) -> None:
     client.change((7, 0), (7, 2), "         ")
-    (edit,) = client.whole("formatting", options={"tabSize": 2, "insertSpaces": True})
-    assert "\n  %0 = nn.relu(%y);\n" in edit["newText"] and "😀" in edit["newText"]
+    line = {"start": {"line": 7, "character": 0}, "end": {"line": 7, "character": 30}}
+    (edit,) = client.whole("rangeFormatting", range=line, options={"tabSize": 2, "insertSpaces": True})
+    assert edit["newText"] == "" and edit["range"]["start"]["line"] == edit["range"]["end"]["line"] == 7
+    assert edit in client.whole("formatting", options={"tabSize": 2, "insertSpaces": True})
+    data = client.whole("semanticTokens/range", range=line)["data"]
+    assert data[0] == 7 and not any(data[5::5])
     client.change((7, 0), (7, 9), "((")
     assert client.whole("formatting", options={"tabSize": 2, "insertSpaces": True}) in (None, [])
 

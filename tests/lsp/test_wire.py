@@ -42,9 +42,14 @@ def answers(*messages: bytes) -> tuple[dict[int, dict], str]:
         [sys.executable, "-m", "relaylang", "lsp"], input=b"".join(whole), capture_output=True, timeout=60
     )
     assert ran.returncode == 0
-    bodies = re.split(r"Content-Length: \d+\r\n(?:Content-Type: [^\r]*\r\n)?\r\n", ran.stdout.decode())
+    return by_number(ran.stdout), ran.stderr.decode()
+
+
+def by_number(out: bytes) -> dict[int, dict]:
+    """The answers by the request's number."""
+    bodies = re.split(r"Content-Length: \d+\r\n(?:Content-Type: [^\r]*\r\n)?\r\n", out.decode())
     found = [json.loads(b) for b in bodies if b]
-    return {f["id"]: f for f in found if "id" in f}, ran.stderr.decode()
+    return {f["id"]: f for f in found if "id" in f}
 
 
 def asks(what: str, uri: str, number: int, **more: str) -> bytes:
@@ -67,6 +72,17 @@ def test_a_late_cancellation_is_silent() -> None:
     cancel = message("$/cancelRequest", {"id": 12345})
     found, err = answers(cancel, asks("hover", "file:///a.relay", 50))
     assert "float32" in str(found[50]["result"]) and err == ""
+
+
+def test_requests_too_early_and_too_late_are_refused() -> None:
+    start = message("initialize", {"capabilities": {}, "rootUri": None, "processId": None}, 1)
+    whole = [asks("hover", "file:///a.relay", 5), start, message("shutdown", None, 2), asks("hover", "file:///a.relay", 6)]
+    command = [sys.executable, "-m", "relaylang", "lsp"]
+    ran = subprocess.run(command, input=b"".join([*whole, message("exit")]), capture_output=True, timeout=60)
+    found = by_number(ran.stdout)
+    assert [found[number]["error"]["code"] for number in (5, 6)] == [-32002, -32600]
+    assert ran.returncode == 0 and ran.stderr == b""
+    assert subprocess.run(command, input=start + message("exit"), capture_output=True, timeout=60).returncode == 1
 
 
 @pytest.mark.sweep
