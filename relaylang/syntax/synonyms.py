@@ -49,3 +49,6 @@ OTHER_ATTRIBUTES = {
     "transA": ("transpose_a",), "transB": ("transpose_b",), "repeat": ("repeats",), "value": ("pad_value", "fill_value"),
     "output_dtype": ("out_dtype",), "dtype": ("out_dtype",), "count_include_padding": ("count_include_pad",),
 }  # fmt: skip
+
+#: Members of tensors in Python, and Relay's operators for them.
+OTHER_MEMBERS = {"shape": "shape_of", "size": "ndarray_size", "T": "transpose"}

@@ -13,7 +13,7 @@ from relaylang.ops import OPS
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.literals import string
 from relaylang.syntax.placement import out_of_scope
-from relaylang.syntax.synonyms import OTHER_NAMES
+from relaylang.syntax.synonyms import OTHER_MEMBERS, OTHER_NAMES
 
 
 def local_key(token: str) -> str:
@@ -210,15 +210,11 @@ class Locals:
                 self._outside(key, at, gone, f"its value needs `%{name}`, which is bound in that block")
 
 
-#: Members of tensors in Python, and Relay's operators for them.
-_MEMBERS = {"shape": "shape_of", "size": "ndarray_size", "T": "transpose"}
-
-
 def _notes(key: str, names: Collection[str], inside: bool) -> list[str]:
     """What to do about an unknown variable: `%x.exp` means the operator on `%x`."""
     base, _, member = key.rpartition(".")
     if base in names and member and not member[0].isdigit():
-        operator = _MEMBERS.get(member) or OTHER_NAMES.get(member.lower(), member)
+        operator = OTHER_MEMBERS.get(member) or OTHER_NAMES.get(member.lower(), member)
         such = f"operators are called, such as `{operator}({base})`" if operator in OPS else f"`{base}.0` is a tuple's first field"
         return [f"values have no members: {such}"]
     return ["a fragment may leave variables free, a function of a module may not"] if inside else []
