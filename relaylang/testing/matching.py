@@ -36,7 +36,7 @@ _SPECIAL = re.compile(r"\{\{|\[\[(?=\$?[#A-Za-z_])")
 _WORD = re.compile(r"[\w.]+")
 _TOKEN = re.compile(r"[\w.]+|[ \t]+|.")
 #: A variable's value where none is known: a name or a number.
-_VALUE = r"[\w.$@]+"
+_VALUE = r"[\w.$@%]+"
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,10 @@ class Check:
         if codes and codes[-1][0] == "insert":
             codes.pop()
         steps: list[Step] = []
-        for _, a, b, c, d in codes:
-            steps += self._fitted(line, at_own[a], at_own[b], at_others[c], at_others[d])
+        for i, (_, a, b, c, d) in enumerate(codes):
+            wanted = self.letters[at_own[a] : at_own[b]]
+            begin, end = _narrowed(wanted, line, at_others[c], at_others[d], i == 0, i == len(codes) - 1)
+            steps += self._fitted(line, at_own[a], at_own[b], begin, end)
         return steps
 
     def _fitted(self, line: str, a: int, b: int, c: int, d: int) -> Iterator[Step]:
@@ -141,6 +143,19 @@ class Check:
         """The check's text with as few changes as let it fit a line."""
         steps = self.beside(line)
         return "".join(s.text if s.same else literal(line[s.begin : s.end]) for s in steps).strip()
+
+
+def _narrowed(wanted: str, line: str, begin: int, end: int, first: bool, last: bool) -> tuple[int, int]:
+    """The words of a stretch of a line that are like a text. The first and the last stretch of a check may be cut."""
+    same = SequenceMatcher(None, wanted, line[begin:end], autojunk=False).find_longest_match()
+    if not (first or last) or 2 * same.size < len(wanted) or not same.size:
+        return begin, end
+    words = [begin + at for at in _offsets(_TOKEN.findall(line[begin:end]))]
+    left, right = begin + same.b, begin + same.b + same.size
+    return (
+        max(at for at in words if at <= left) if first else begin,
+        min(at for at in words if at >= right) if last else end,
+    )
 
 
 def _offsets(tokens: Sequence[str]) -> list[int]:
@@ -298,6 +313,8 @@ def diagnose(miss: Miss, test: TestFile, run: Run, output: str) -> Diagnostic:
     if undefined is not None:
         title = f"`[[{undefined[1]}]]` has no value here: write `[[{undefined[1]}:regular expression]]` in a check above"
         return error("R0760", title, span, notes=notes)
+    if miss.message.endswith("is empty."):
+        return error("R0760", "the output is empty", span, notes=notes)
     if check is None or not inside or "regex" in miss.message:
         return error("R0760", miss.message, span, notes=notes)
     at = span.source.text.find(check.text, span.start, span.end) if check.text else -1

@@ -35,11 +35,12 @@ class Checks:
     def updated(self) -> list[str] | None:
         """The lines with checks that the outputs fit; None where no change of checks alone makes them fit.
 
-        Checks that cover the output of their part get and lose lines. In checks that select lines, the nearest line of the
-        output replaces each text that fails.
+        The nearest line of the output replaces each text that fails. Where that is not enough, checks that cover the output
+        of their part get and lose lines.
         """
-        for every in (False, True):
-            lines = self._nearest(self._covering(every))
+        ways = (lambda: list(self.lines), lambda: self._covering(False), lambda: self._covering(True))
+        for begun in ways:
+            lines = self._nearest(begun())
             if lines is not None:
                 return lines
         return None

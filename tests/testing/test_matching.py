@@ -77,6 +77,16 @@ CASES = [
          "| -------- the search begins here", "= note: no line of the output is like this check"],
     ),
     (
+        "// CHECK: tanhh\n",
+        ["no text in the rest of the output fits this check", "in <output>:5:1:", "5 | tanh(%2)",
+         "| ---- the check has `tanhh` here"],
+    ),
+    (
+        "// CHECK: nn.rellu(%\n",
+        ["no text in the rest of the output fits this check", "in <output>:4:6:", "4 | %2 = nn.relu(%1);",
+         "|      ------- the check has `nn.rellu` here"],
+    ),
+    (
         "// CHECK: multiply(%[[B]], 3)\n",
         ["`[[B]]` has no value here: write `[[B:regular expression]]` in a check above"],
     ),
@@ -90,6 +100,10 @@ CASES = [
 @pytest.mark.parametrize(("checks", "wanted"), CASES)
 def test_a_failed_check_shows_its_nearest_text(tmp_path: Path, checks: str, wanted: list[str]) -> None:
     assert said(tmp_path, checks) == wanted
+
+
+def test_an_empty_output(tmp_path: Path) -> None:
+    assert said(tmp_path, "// CHECK: add\n", "")[0] == "the output is empty"
 
 
 def test_a_long_output_is_searched_once(tmp_path: Path) -> None:
@@ -128,6 +142,12 @@ UPDATES = [
         "// CHECK: %[[A:[0-9]+]] = add(\n// CHECK: tanh(%[[A]])\n",
         "// CHECK: %[[A:[0-9]+]] = add(\n// CHECK: tanh(%2)\n",
     ),
+    # lines that select a part of the output stay that part
+    (
+        "// CHECK: [[A:%[0-9]+]] = add(1\n// CHECK-NEXT: multiplied([[A]], {{[0-9]+}}, 4)\n",
+        "// CHECK: [[A:%[0-9]+]] = add(1\n// CHECK-NEXT: multiply([[A]], {{[0-9]+}})\n",
+    ),
+    ("// CHECK: nn.rellu(%\n", "// CHECK: nn.relu(%\n"),
     # lines that cover the output: one more, in its place, between remarks
     (
         "// CHECK: %[[A:[0-9]+]] = add(1, 2);\n// the product:\n// CHECK-NEXT: %[[B:[0-9]+]] = multiply(%[[A]], 3);\n"
