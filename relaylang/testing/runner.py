@@ -259,7 +259,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _tail(said: str) -> list[str]:
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line.removeprefix("  = note: ") for line in said.splitlines() if line.strip()]
     return lines[:_MOST_NOTES]
 
 

@@ -1,4 +1,7 @@
-"""Command streams as text: a line for each command. Operations have their layer and the cycles that Vela expects."""
+"""Command streams as text: a line for each command.
+
+Operations have their layer and the cycles that Vela expects. Transfers have the layer that reads the bytes.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,46 @@ def _value(command: Command, fields: dict[str, tuple[int, int]], start: int) -> 
     return " ".join(words) or "0"
 
 
+#: What an operation reads from the place of a transfer: registers of the region and of the address.
+_READ = [(f"SET_{name}_REGION", f"SET_{name}_BASE{zero}")
+         for name, zero in (("SCALE", ""), ("WEIGHT", ""), ("IFM", "0"), ("IFM2", "0"))]  # fmt: skip
+
+
+#: The bit of a transfer's region that stands for memory inside of the accelerator, which holds the next operation's table.
+_INSIDE = 1 << 8
+
+
+def _transfers(stream: Stream, layers: Mapping[int, str]) -> dict[int, str]:
+    """By byte of a command that starts a transfer: the layer of the first operation that reads what it writes."""
+    found: dict[int, str] = {}
+    under_way: dict[tuple[int, int], int] = {}
+    tables: list[int] = []
+    held: dict[str, int] = {}
+    for command in stream.commands:
+        if command.name == "OP_DMA_START":
+            region = held.get("SET_DMA0_DST_REGION", 0)
+            if region & _INSIDE:
+                tables.append(command.at)
+            else:
+                under_way[region, held.get("SET_DMA0_DST", 0)] = command.at
+        elif command.at in layers:
+            found |= dict.fromkeys(tables, layers[command.at])
+            tables.clear()
+            for of, base in _READ:
+                at = under_way.pop((held.get(of, 0), held.get(base, 0)), None)
+                if at is not None:
+                    found[at] = layers[command.at]
+        elif command.name.startswith("SET_"):
+            held[command.name] = command.param if command.payload is None else command.address
+    return found
+
+
 def listing(stream: Stream, places: Iterable[tuple[int, str, int]] = ()) -> str:
     """The commands of a stream. `places` are (byte, layer, cycles) of commands that start operations."""
     registers = FIELDS[stream.product]
+    places = list(places)
     known = {at: f"{layer}, {cycles:,} cycles" for at, layer, cycles in places}
+    known |= {at: f"for {layer}" for at, layer in _transfers(stream, {at: layer for at, layer, _ in places}).items()}
     lines = [f"{stream.accelerator}, {len(stream.commands)} commands"]
     start = stream.commands[0].at if stream.commands else 0
     for command in stream.commands:

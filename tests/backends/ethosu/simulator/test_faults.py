@@ -234,6 +234,22 @@ def test_a_listing(region: RegionCode) -> None:
     assert any(line.endswith("SET_OFM_PRECISION       activation_type=1 scale_mode=1 round_mode=2") for line in lines)
 
 
+def test_transfers_have_the_layer_that_reads_them() -> None:
+    mod = parse("""#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 8, 8, 16), int8], %w: Tensor[(1, 1, 16, 256), int8]) {
+  %0 = qnn.sigmoid(%x, 0.1f, 3, 0.00390625f, -128);
+  %1 = qnn.conv2d(%0, %w, -128, 0, 0.00390625f, 0.01f, kernel_size=[1, 1], channels=256, data_layout="NHWC",
+                  kernel_layout="HWIO", out_dtype="int32");
+  qnn.requantize(%1, 0.0000390625f, 0, 0.05f, 0, out_dtype="int8")
+}""").module
+    made = ethosu.compile(mod, {"accelerator": "ethos-u65-256"}, params={"w": np.ones((1, 1, 16, 256), "int8")})
+    (code,) = made.regions.values()
+    lines = listing(read_stream(code.command_stream, "x"), code.details["places"]).splitlines()
+    read = [line.partition("# ")[2] for line in lines if "OP_DMA_START" in line]
+    assert read[0].startswith("for sigmoid line 3") and len(read) > 1
+    assert all(text.startswith("for qnn_conv2d line 6") for text in read[1:])
+
+
 def test_a_listing_of_the_u85(region85: RegionCode) -> None:
     stream = read_stream(changed(region85, "SET_WEIGHT_FORMAT", 0, 0x8001).command_stream, "x")
     texts = [line.split(maxsplit=2)[1:] for line in listing(stream).splitlines()[1:]]
