@@ -57,8 +57,12 @@ CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
     ("scatter_nd", "mode"): ("update", "add", "mul", "min", "max"),
     ("vision.all_class_non_max_suppression", "output_format"): ("onnx", "tensorflow"),
     ("vision.roi_align", "mode"): ("avg", "max"),
-    **{(op, "layout"): ("NCHW", "NHWC")
-       for op in ("nn.depth_to_space", "nn.space_to_depth", "vision.roi_align", "vision.roi_pool")},
+    **{(op, "layout"): ("NCHW", "NHWC") for op in ("nn.depth_to_space", "nn.space_to_depth")},
+}
+
+#: Words that the checker alone asks for: TVM's reader takes others.
+_CHECKED: dict[tuple[str, str], tuple[str, ...]] = {
+    **{(op, "layout"): ("NCHW", "NHWC") for op in ("vision.roi_align", "vision.roi_pool")},
     ("nn.correlation", "layout"): ("NCHW",),
     ("nn.sparse_conv2d", "layout"): ("NHWC", "NCHW"),
     ("qnn.quantize", "out_dtype"): QUANTIZED,
@@ -103,7 +107,7 @@ _COUNTING = frozenset({"argsort", "topk", "dyn.topk", "shape_of", "vm.shape_of",
 def offered(op: Op, field: AttrField) -> tuple[AnyValue, ...]:
     """The values of an attribute that editors offer: all of an enumeration, the usual element types and layouts."""
     key = op.name, field.name
-    words = CHOICES.get(key) or _USUAL.get(key)
+    words = CHOICES.get(key) or _CHECKED.get(key) or _USUAL.get(key)
     if words is not None:
         return tuple(word for word in words if word)
     if field.kind == "bool":
@@ -181,8 +185,8 @@ def _plan(name: str, fields: tuple[tuple[str, str], ...]) -> tuple[tuple[AnyValu
     """The checks of each attribute: its name, words, bounds, the axes' argument, length, and whether it is real."""
     plan = []
     for field, kind in fields:
-        words = CHOICES.get((name, field))
         key = name, field
+        words = CHOICES.get(key) or _CHECKED.get(key)
         bounds = _OWN_BOUNDS[key] if key in _OWN_BOUNDS else _BOUNDS.get(field)
         if kind not in ("int", "Ints", "NestedInts"):
             bounds = None

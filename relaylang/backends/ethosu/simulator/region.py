@@ -64,11 +64,13 @@ def run_stream(command_stream: bytes, weights: bytes, driver: Mapping[str, Any],
         for place, value in zip(driver["inputs"], inputs):
             regions.put(place, value)
         places = [(place["region"], regions.part(place)) for place in driver["outputs"]]
-        for (_, part), spec in zip(places, outputs, strict=True):
+        if len(places) != len(outputs):
+            raise _refused(f"it has {len(places)} places for {len(outputs)} outputs")
+        for (_, part), spec in zip(places, outputs):
             if part.stop - part.start != math.prod(spec.shape) * np.dtype(spec.dtype).itemsize:
                 raise _refused(f"an output of the shape {spec.shape} has {part.stop - part.start} bytes")
-    except (KeyError, TypeError, ValueError) as problem:
-        raise _refused(f"its places of tensors are not there: {problem}") from None
+    except (KeyError, TypeError, ValueError):
+        raise _refused("a place of its memory or tensors is missing or no number") from None
     simulate(stream, regions.bytes, regions.written, observer)
     found = []
     for (region, part), spec in zip(places, outputs):

@@ -37,7 +37,7 @@ def compiled(text: str, accelerator: str) -> RegionCode:
 
 def without_outputs(region: RegionCode) -> RegionCode:
     """The region, of which nobody takes results."""
-    return replace(region, details={**region.details, "driver": {**region.details["driver"], "outputs": []}})
+    return replace(region, outputs=[], details={**region.details, "driver": {**region.details["driver"], "outputs": []}})
 
 
 @pytest.fixture(scope="module")
