@@ -62,8 +62,8 @@ def grammar() -> dict[str, Any]:
                     {"include": "#comment"},
                     rule("comment.line.double-slash", r"//.*$"),
                     rule("comment.line.number-sign", r"#(?!\[).*$"),
-                    rule("variable.other", rf"%(?:{quoted}|[\w/]+(?:\.[A-Za-z_]\w*)*)"),
-                    rule("entity.name.function", rf"@(?:{quoted}|[\w/]+(?:\.[A-Za-z_]\w*)*)"),
+                    rule("variable.other", rf"%(?:{quoted}|[\w/]+(?:(?:\.\d+)*\.\w*[A-Za-z_]\w*)*)"),
+                    rule("entity.name.function", rf"@(?:{quoted}|[\w/]+(?:(?:\.\d+)*\.\w*[A-Za-z_]\w*)*)"),
                     {
                         "name": "string.quoted.double.relay",
                         "begin": '"',
