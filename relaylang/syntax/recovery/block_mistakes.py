@@ -59,16 +59,20 @@ def definition(h: Here) -> Answer:
         place = h.r.place(h.at or 0)
         said = error("R0101", f"a function is defined with `def`, not `{h.p}`", place, fix=Fix(place, "def", "write `def`"))
         return said, Repair(h.i, ("DEF",), dropped=1)
+    if h.t[:1] == '"' and h.pk == "NAME" and h.p in ("include", "require", "using", "use", "load"):
+        place = h.r.place(h.at or 0)
+        said = error("R0101", f"a file is imported with `import`, not `{h.p}`", place, notes=[f"write `import {h.t[:80]}`"])
+        return said, None
     if h.t == "=" and h.p == ")" and h.n == "{" and h.can("LBRACE"):
         place = h.place()
         said = error("R0101", "no `=` stands in front of a function's body", place, fix=Fix(place, "", "leave it out"))
         return said, Repair(h.after)
-    if h.t == "=" and h.can("LBRACE") and (h.pk == "NAME" or h.p in ("]", ">")) and not h.can("ARROW"):
+    if h.t in ("=", "=>") and h.can("LBRACE", "LET") and h.nk in _NO_TYPE:
+        return _body(h, "a function's body stands in `{ }`", h.after)
+    if h.t == "=" and h.can("LBRACE") and (h.pk == "NAME" or h.p in ("]", ">")) and not h.can("LBRACE", "LET"):
         said = error("R0101", "a type's constructors stand in `{ }`, with commas between them", h.place(),
                      notes=["for example `type List[A] { Cons(A, List[A]), Nil, }`"])  # fmt: skip
         return said, None
-    if h.t == "=>" and h.can("LBRACE") and h.nk in _NO_TYPE:
-        return _body(h, "a function's body stands in `{ }`", h.after)
     if h.k == "TENSOR" and h.n[:1] == "%" and h.p in ("(", ",") and h.can("PARAM"):
         whole = h.r.place(h.i, h.after)
         fix = Fix(whole, f"{h.n}: {h.t}", f"write `{h.n}: {h.t}`")
