@@ -264,8 +264,11 @@ class Writer:
         return maker
 
     def held(self, x: Tensor) -> Tensor:
-        """The tensor behind an operator that Vela joins to none: a pool of one element."""
-        is_image = len(x.shape) == 4 and x.shape[0] == 1
+        """The tensor behind an operator that Vela joins to none: a pool of one element.
+
+        On the U85 it takes several images as they are. Behind a reshape, other readers of `x` read what is not written yet.
+        """
+        is_image = len(x.shape) == 4 and (self.is_u85 or x.shape[0] == 1)
         flat = x if is_image else self.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
         return self.graph.reshape(self.graph.max_pool2d(flat, (1, 1), (1, 1), (0, 0, 0, 0)), x.shape)
 

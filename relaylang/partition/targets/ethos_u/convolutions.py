@@ -24,7 +24,7 @@ from relaylang.partition.targets.ethos_u.parts import (
     tail,
     tensor_of,
 )
-from relaylang.partition.targets.ethos_u.windows import exact_padding, nchw, padding4, pair
+from relaylang.partition.targets.ethos_u.windows import check_steps, exact_padding, nchw, padding4, pair
 
 _MAX_ABS_WEIGHTS = 127 * 65536
 _MAX_EXTENT = 65536
@@ -80,6 +80,8 @@ def read_conv(calls: Sequence[Call]) -> Conv:
         weight = _spread_out(weight, weight_zp, dilation, 0 if depthwise else 1)
         (kh, kw), dilation = weight.shape[:2] if depthwise else weight.shape[1:3], (1, 1)
     _check_kernel(kh, kw)
+    if depthwise:
+        check_steps(stride, channels)
     channel_axis = layout.index("C")
     bias = _bias(calls, channels, channel_axis, 4)
     return _sum_layer(

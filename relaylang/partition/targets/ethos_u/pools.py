@@ -36,7 +36,7 @@ from relaylang.partition.targets.ethos_u.parts import (
     tail,
     tensor_of,
 )
-from relaylang.partition.targets.ethos_u.windows import exact_padding, nchw, padding4, pair
+from relaylang.partition.targets.ethos_u.windows import check_steps, exact_padding, nchw, padding4, pair
 
 
 @dataclass(frozen=True)
@@ -184,6 +184,7 @@ def _average_window(call: Call) -> Pool:
     _check_window(window)
     if op_name(call) == "nn.global_avg_pool2d":
         return window
+    check_steps(window.stride, nchw(tensor_of(call.args[0], "its input").shape, window.layout)[1])
     given = padding4(call.attrs.padding)
     if any(have > asked for have, asked in zip(window.pad, given)):
         raise Unsupported("a window that ceil_mode lets reach beyond the padding")

@@ -22,6 +22,16 @@ def padding4(values: Any) -> tuple[int, int, int, int]:
     return values  # type: ignore[return-value]
 
 
+#: In steps above 3, Vela gives more channels than a block of the U85 the weights of others.
+_MOST_CHANNELS = 128
+
+
+def check_steps(stride: tuple[int, int], channels: int) -> None:
+    """Refuse a depthwise convolution in large steps of so many channels. Averages are such convolutions."""
+    if max(stride) > 3 and channels > _MOST_CHANNELS:
+        raise Unsupported(f"steps of {max(stride)} over {channels} channels; at most {_MOST_CHANNELS} are taken in steps above 3")
+
+
 def nchw(shape: Sequence[Any], layout: str) -> tuple[int, int, int, int]:
     return tuple(int(shape[layout.index(a)]) for a in "NCHW")  # type: ignore[return-value]
 

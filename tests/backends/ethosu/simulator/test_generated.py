@@ -20,5 +20,11 @@ def test_regions(start: int) -> None:
     assert sum(compared.values()) >= 45  # others have no layer for the accelerator
 
 
+@pytest.mark.parametrize("seed", [457, 754])
+def test_regions_with_faults_of_vela(seed: int) -> None:
+    """Padded images that several operators read, and averages of many channels in large steps, on the U85."""
+    compare(seed, "ethos-u85-128")
+
+
 def test_all_rows_are_drawn() -> None:
     assert {row for seed in range(300) for row in random_region(seed).rows} == {*ROWS, *ENDS}
