@@ -266,7 +266,7 @@ class Writer:
     def held(self, x: Tensor) -> Tensor:
         """The tensor behind an operator that Vela joins to none: a pool of one element.
 
-        On the U85 it takes several images as they are. Behind a reshape, other readers of `x` read what is not written yet.
+        On the U85 it takes several images as they are. Behind a reshape, other readers of `x` read bytes without values.
         """
         is_image = len(x.shape) == 4 and (self.is_u85 or x.shape[0] == 1)
         flat = x if is_image else self.graph.reshape(x, (1, math.prod(x.shape[:-1]), 1, x.shape[-1]))
