@@ -67,7 +67,8 @@ Layer = Conv | Dense | LimitedPool | Sum | Product | Softmax
 def layer_of(call: Call, approximate: bool = False) -> Layer:
     """The layer of a composite's call.
 
-    Raises `Unsupported` with the reason where CMSIS-NN gives other integers. `approximate` takes those that differ by one.
+    Raises `Unsupported` with the reason where CMSIS-NN gives other integers. `approximate` takes averages and
+    softmax, whose integers differ as `docs/bare-metal.md` says.
     """
     assert isinstance(call.op, Function)
     name = call.op.attrs["Composite"]
@@ -199,7 +200,7 @@ def partitioned(mod: IRModule, params: Mapping[str, np.ndarray] | None, entry: s
                 approximate: bool = False) -> Partitioned:  # fmt: skip
     """Bind parameters, fold constants, and give CMSIS-NN each call of its table that has the interpreter's integers.
 
-    `approximate` gives it those that may differ by one, too.
+    `approximate` gives it those averages and softmax, too, whose integers differ.
     """
     outcome = run(prepare(mod, RECIPE.name, params), pattern_table(), RECIPE, entry=entry, prefix=prefix,
                   refuse=partial(_refusal, approximate=approximate))  # fmt: skip

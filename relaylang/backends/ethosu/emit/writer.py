@@ -299,7 +299,7 @@ class Writer:
 
     def _has_channels(self, rescale: Operator) -> bool:
         """Whether a rescale has several multipliers."""
-        return len(self.graph.tensors[rescale.inputs[1]].shape) == 1 and self.graph.tensors[rescale.inputs[1]].shape[0] > 1
+        return math.prod(self.graph.tensors[rescale.inputs[1]].shape) > 1
 
     def _is_one(self, rescale: Operator) -> bool:
         """Whether a rescale cuts int32 numbers to narrower ones and leaves their scale."""
