@@ -75,9 +75,14 @@ def test_tables_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
         differing(network, 58, "ethos-u55-32")
 
 
-def test_transfers_next_to_two_images() -> None:
-    """No transfer of weights overwrites the second image while a pool reads it."""
+def test_transfers_next_to_two_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vela's transfers of weights would overwrite the second image while a pool reads it."""
     assert differing(random_network(217), 217, "ethos-u85-128") == 0
+    network = random_network(189)
+    assert differing(network, 189, "ethos-u65-512") == 0
+    monkeypatch.setattr(driver, "_UNSAFE_FOR_PARTS", "")
+    with pytest.raises(RelayError, match=r"R0616.*OP_DMA_START.*OP_KERNEL_WAIT is missing"):
+        differing(network, 189, "ethos-u65-512")
 
 
 @pytest.mark.parametrize("accelerator", few(ACCELERATORS, "ethos-u65-512", "ethos-u85-2048"))
