@@ -320,8 +320,12 @@ def function(path: str) -> Callable[..., Any]:
     op = functions()[path].op
     signature = functions()[path].parameters
     assert op is not None
+    # a call that has arguments alone needs no binding: expressions of thousands of signs are made this way
+    count = len(signature.parameters) if op.attrs is None and not op.results and dynamic(path) is None else -1
 
     def build(*args: Any, **named: Any) -> Any:
+        if len(args) == count and not named:
+            return Call(op, [a if isinstance(a, Expr) else operand(a) for a in args])
         try:
             bound = signature.bind(*args, **named)
         except TypeError as problem:

@@ -27,6 +27,7 @@ def _plain(make: Callable[..., Any]) -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
+@cache
 def builder(path: str) -> Callable[..., Any]:
     """The function of a path below `relaylang`, such as "nn.conv2d". Raises `KeyError`."""
     if path not in COMPOSED:
