@@ -32,7 +32,7 @@ with reasons. Most of these test parts of TVM that are not here: TIR, tuning, it
 
 `tvm.X.Y` is the module `relaylang.tvm.X.Y`. `tvm.relay.X` is `relaylang.X`, and `relaylang.tvm.relay.X` adds what only
 scripts need. A name that is not there raises an `AttributeError` or `ImportError` that says what to use instead.
-Some modules that are not there, such as `tvm.autotvm`, can be imported. A script may need them in one branch alone.
+Some modules that are not there, such as `tvm.meta_schedule`, can be imported. A script may need them in one branch alone.
 
 `tvm.relay.testing` has TVM's networks, with the same texts and parameters. `tvm.topi.testing` computes operators' results
 with the interpreter.

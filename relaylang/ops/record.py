@@ -223,9 +223,9 @@ class Attributes(Flat):
         """An attribute that is a list of whole numbers."""
         return tuple([int(n) for n in self[name]])
 
-    def get_str(self, name: str) -> str:
-        """An attribute that is a text."""
-        return str(self[name])
+    def get_str(self, name: str) -> AnyValue:
+        """An attribute's value; a text, in most uses."""
+        return self[name]
 
     def __repr__(self) -> str:
         _complete(type(self))

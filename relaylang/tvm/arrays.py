@@ -48,6 +48,34 @@ class Array(np.ndarray):
     asnumpy = numpy
 
 
+class DType(str):
+    """An element type as scripts for TVM read it: a text. It compares and hashes as one, and has numpy's attributes, too."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other) if isinstance(other, str) else np.dtype(str(self)) == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np.dtype(str(self)), name)
+
+
+class Data(Array):
+    """The array of a constant: its `dtype` is a text."""
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return DType(super().dtype.name)
+
+    @dtype.setter
+    def dtype(self, value: Any) -> None:
+        np.ndarray.dtype.__set__(self, value)
+
+
 def with_numpy(value: Value) -> Value:
     """A result whose tensors have `numpy()`, also those in tuples, constructed values and cells."""
     return to_arrays(value, lambda tensor: np.asarray(tensor).view(Array))

@@ -6,7 +6,7 @@ Each is given to a class from here; the classes know nothing of it.
 |---|---|
 | `str(x)` is Relay text | expressions, types |
 | `shape[0].value` | `TensorType.shape` has numbers with a `value` |
-| `const.data.numpy()` | `Constant.data` is an array that answers to TVM's names |
+| `const.data.numpy()`, `"float" in const.data.dtype` | `Constant.data` is an array that answers to TVM's names |
 | `call.type_args[0].shape` | `Call.type_args` of an operator |
 | `f.attrs.Compiler` | `Function.attrs`, `IRModule.attrs` |
 | `x.virtual_device_ = tvm.cpu()` | `Var`, `Function` |
@@ -15,13 +15,15 @@ Each is given to a class from here; the classes know nothing of it.
 | `len(value)`, `value[0]` | constructed values |
 | `span.source_name` | places |
 | `var.vid.name_hint` | variables |
-| a pass returns a typed module with result types | passes that a script calls |
+| a pass returns a typed module whose variables and results say their types | passes that a script calls |
+| `call.args = values` can be read again, and leaves the node as it is | calls |
 """
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,12 +40,14 @@ from relaylang.ir import (
     FuncType,
     GlobalVar,
     IRModule,
+    Let,
     TensorType,
     Type,
     Var,
     is_incomplete,
+    post_order,
 )
-from relaylang.ir.typed import forget_stale_types
+from relaylang.ir.typed import forget_stale_types, typed_var
 from relaylang.ir.typed import typed as with_type
 from relaylang.ir.types import Extent, SymbolicDim, type_text
 from relaylang.ir.visit import rewrite
@@ -53,7 +57,7 @@ from relaylang.ops.record import Op
 from relaylang.passes.devices.virtual_device import VirtualDevice
 from relaylang.passes.manager import Pass
 from relaylang.services import service
-from relaylang.tvm.arrays import Array
+from relaylang.tvm.arrays import Data
 from relaylang.tvm.ir import attributes, diagnostics
 from relaylang.tvm.ir.attributes import DictAttrs
 from relaylang.tvm.ir.places import source_name
@@ -77,7 +81,7 @@ def _slot(cls: type, name: str, shown: Callable[[Any], Any]) -> None:
 
 
 def _array(data: Any) -> Any:
-    return data.view(Array) if type(data) is np.ndarray else data
+    return data.view(Data) if type(data) is np.ndarray else data
 
 
 def _shape(shape: Any) -> Any:
@@ -97,6 +101,27 @@ def _operator_types() -> property:
         return () if None in types else types
 
     return property(read, slot.__set__)
+
+
+def _arguments() -> property:
+    """A call's arguments. What a script assigns to them, it reads again; the node and its text stay as they are, as in TVM."""
+    slot = Call.__dict__["args"]
+    assigned: dict[int, tuple[Call, Any]] = {}
+
+    def read(self: Call) -> Any:
+        if assigned and id(self) in assigned and not sys._getframe(1).f_globals["__name__"].startswith("relaylang."):
+            return assigned[id(self)][1]
+        return slot.__get__(self)
+
+    def write(self: Call, value: Any) -> None:
+        try:
+            slot.__get__(self)
+        except AttributeError:
+            slot.__set__(self, value)
+        else:
+            assigned[id(self)] = self, value
+
+    return property(read, write)
 
 
 def _dict_attrs(attrs: Any) -> Any:
@@ -138,6 +163,8 @@ def _call(original: Callable[[Pass, IRModule], IRModule]) -> Callable[[Pass, IRM
         _OUTER.busy = True
         try:
             made = original(self, mod)
+            if self.info.name == "ToANormalForm":
+                return _without_types_of_lets(made, mod)
             return typed(made) if self.info.builtin or self.info.sequence else made
         except RelayError as wrong:
             diagnostics.show(wrong)
@@ -149,10 +176,10 @@ def _call(original: Callable[[Pass, IRModule], IRModule]) -> Callable[[Pass, IRM
 
 
 def typed(mod: IRModule) -> IRModule:
-    """A well-typed module with types at its nodes, whose functions have result types. Another module stays as it is."""
+    """A well-typed module with types at its nodes and its variables, and results of functions. Another module stays as it is."""
     if any(d.severity == "error" for d in infer(mod)):
         return mod
-    new = {gv: with_result_types(f) for gv, f in mod.functions.items()}
+    new = {gv: annotated(f) for gv, f in mod.functions.items()}
     if all(new[gv] is f for gv, f in mod.functions.items()):
         return mod
     made = mod.with_functions(new)
@@ -161,19 +188,63 @@ def typed(mod: IRModule) -> IRModule:
     return made
 
 
-def with_result_types(func: Function) -> Function:
-    """A function that says the type of its result, where it is known, and so do the functions in it."""
+def annotated(func: Function) -> Function:
+    """A function whose parameters, let variables and results say their types, where these are known."""
+    variables = {v: typed_var(v.name_hint, v.checked_type, v.span) for v in _variables(func) if _lacks(v.type_annotation, v)}
 
     def say(old: Expr, new: Expr) -> Expr:
-        if not isinstance(new, Function) or not is_incomplete(new.ret_type) or old.checked_type is None or new.body is None:
-            return new
-        assert isinstance(old.checked_type, FuncType)
-        made = Function(new.params, new.body, old.checked_type.ret_type, new.type_params, new.attrs, new.span)
-        return with_type(made, old.checked_type)
+        match new:
+            case Var():
+                return variables.get(new, new)
+            case Let() if new.variable in variables:
+                return Let(variables[new.variable], new.value, new.body, new.span)
+            case Function() if new.body is not None:
+                lacks = _lacks(new.ret_type, old)
+                if not lacks and variables.keys().isdisjoint(new.params):
+                    return new
+                ty = old.checked_type
+                result = ty.ret_type if lacks and isinstance(ty, FuncType) else new.ret_type
+                params = [variables.get(p, p) for p in new.params]
+                return with_type(Function(params, new.body, result, new.type_params, new.attrs, new.span), ty)
+        return new
 
     made = rewrite(func, say)
     assert isinstance(made, Function)
     return made if made is func else forget_stale_types(made)  # type: ignore[return-value]
+
+
+def _variables(func: Function) -> Iterator[Var]:
+    """The parameters and the let variables of a function, and of those in it."""
+    for node in post_order(func):
+        if isinstance(node, Function):
+            yield from node.params
+        elif isinstance(node, Let):
+            yield node.variable
+
+
+def _lacks(annotation: Type | None, node: Expr) -> bool:
+    """Whether a known type is not written."""
+    return (annotation is None or is_incomplete(annotation)) and node.checked_type is not None and not is_incomplete(node.checked_type)
+
+
+def _without_types_of_lets(new: IRModule, old: IRModule) -> IRModule:
+    """A module whose let variables that another one lacks have no types, as TVM's ToANormalForm leaves them."""
+    kept = {v for f in old.functions.values() for v in _variables(f)}
+
+    def bare(func: Function) -> Function:
+        lets = [node.variable for node in post_order(func) if isinstance(node, Let) and node.variable not in kept]
+        variables = {v: Var(v.name_hint, None, v.span) for v in lets}
+
+        def untyped(_: Expr, node: Expr) -> Expr:
+            if isinstance(node, Let) and node.variable in variables:
+                return Let(variables[node.variable], node.value, node.body, node.span)
+            return variables.get(node, node) if isinstance(node, Var) else node
+
+        made = rewrite(func, untyped)
+        assert isinstance(made, Function)
+        return made
+
+    return new.with_functions({gv: bare(f) for gv, f in new.functions.items()})
 
 
 def _shown(self: Expr | IRModule) -> str:
@@ -197,7 +268,7 @@ def adopt() -> None:
     for shown in (Expr, IRModule):
         _give(shown, __str__=_shown)
     _give(Type, __str__=type_text)
-    _give(Call, type_args=_operator_types())
+    _give(Call, type_args=_operator_types(), args=_arguments())
     _give(GlobalVar, __str__=lambda self: f"@{self.name_hint}")
     _slot(Constant, "data", _array)
     _slot(TensorType, "shape", _shape)

@@ -263,4 +263,7 @@ class ExprMutator(ExprFunctor):
         return Match(data, clauses, match.complete, match.span)
 
 
-__all__ = ["ExprFunctor", "ExprMutator", "ExprVisitor"]
+__all__ = [
+    "Call", "Clause", "Constant", "Constructor", "ExprFunctor", "ExprMutator", "ExprVisitor", "Function", "GlobalVar", "If", "Let",
+    "Match", "Op", "RefCreate", "RefRead", "RefWrite", "Tuple", "TupleGetItem", "Var",
+]  # fmt: skip

@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
-from relaylang.tvm.names import homes
+from relaylang._names import PACKAGES
+from relaylang.tvm.names import SPELLINGS, homes
 from relaylang.tvm.notes import absent, missing
 
 _NOTHING = object()
@@ -51,6 +52,12 @@ class Face(ModuleType):
             return [n for n in dir(self) if not n.startswith("_")]
         if name.startswith("__") and name != "__version__":
             raise AttributeError(name)
+        other = SPELLINGS.get(f"{self.__name__}.{name}")
+        if other is not None:
+            home_name, _, own = other.partition(":")
+            value = getattr(importlib.import_module(home_name), own)
+            self.__dict__[name] = value
+            return value
         if homes(f"{self.__name__}.{name}") or absent(f"{self.__name__}.{name}"):
             return importlib.import_module(f"{self.__name__}.{name}")
         for home in self._homes():
@@ -65,6 +72,8 @@ class Face(ModuleType):
         for home in self._homes():
             names = vars(home).get("__all__") or dir(home)
             found.update(n for n in names if not n.startswith("_") and not isinstance(vars(home).get(n), ModuleType))
+        # a package of ours is a name of TVM only where TVM has one of that name
+        found -= {n for n in PACKAGES if not homes(f"{self.__name__}.{n}")}
         return sorted(found)
 
 

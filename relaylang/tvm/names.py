@@ -27,13 +27,20 @@ HOMES: dict[str, tuple[str, ...]] = {
     # TVM has the parts of its IR in modules of their own; here they stand together.
     **dict.fromkeys([f"tvm.ir.{name}" for name in _PARTS_OF_IR], _IR),
     "tvm.ir.transform": ("relaylang.tvm.transform",),
+    "tvm.parser": ("relaylang.tvm.relay.parser",),
+    "tvm.runtime.module": ("relaylang.tvm.runtime.module", "relaylang.tvm.runtime.program"),
     "tvm.runtime.name_transforms": ("relaylang.tvm.relay.backend.name_transforms",),
     "tvm.ir.instrument": ("relaylang.tvm.instrument",),
     "tvm.relay": ("relaylang.tvm.relay", "relaylang"),
-    **dict.fromkeys([f"tvm.relay.{name}" for name in ("adt", "base", "expr", "function", "ty")], _NODES),
+    **dict.fromkeys([f"tvm.relay.{name}" for name in ("adt", "base", "expr", "function")], _NODES),
+    "tvm.relay.ty": (*_NODES, "relaylang.tvm.relay.ty"),
+    "tvm.relay.analysis.analysis": ("relaylang.tvm.relay.analysis", "relaylang.tvm.analysis"),
+    "tvm.relay.param_dict": ("relaylang.tvm.runtime.params",),
     "tvm.relay.backend.vm": ("relaylang.tvm.vm",),
     "tvm.relay.frontend.common": ("relaylang.tvm.relay.inference",),
+    **dict.fromkeys([f"tvm.relay.frontend.{name}" for name in ("onnx", "pytorch", "tflite")], ("relaylang.tvm.frontend",)),
     "tvm.relay.op.op": _OPERATORS,
+    "tvm.relay.op.reg": _OPERATORS,
     "tvm.relay.op._make": _OPERATORS,
     **dict.fromkeys([f"tvm.relay.op.{name}" for name in ("algorithm", "reduce", "tensor", "transform")], _OPERATORS),
     "tvm.relay.op.dyn": ("relaylang.tvm.op",),
@@ -54,6 +61,27 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.tir.expr": ("relaylang.tvm.tir",),
     "tvm.tir.op": ("relaylang.tvm.tir",),
     "tvm.target.target": ("relaylang.tvm.target",),
+    # Modules of TVM 0.6 and 0.7.
+    "tvm.contrib.util": ("relaylang.tvm.contrib.utils",),
+    "tvm.contrib.debugger.debug_runtime": ("relaylang.tvm.contrib.debugger.debug_executor",),
+    "tvm.relay.module": ("relaylang.tvm.relay.earlier",),
+    "tvm.module": ("relaylang.tvm.runtime.module", "relaylang.tvm.runtime.program"),
+    "tvm.ndarray": ("relaylang.tvm.nd",),
+    "tvm.relay.profiler_vm": ("relaylang.tvm.runtime.profiler_vm",),
+}
+
+#: Single names that TVM spelled otherwise in an earlier version -> "module:name" of ours.
+SPELLINGS: dict[str, str] = {
+    "tvm.context": "relaylang.tvm.runtime:device",
+    "tvm.module.load": "relaylang.tvm.runtime.program:load_module",
+    "tvm.relay.Module": "relaylang.ir:IRModule",
+    "tvm.relay.module.Module": "relaylang.ir:IRModule",
+    "tvm.relay.analysis.alpha_equal": "relaylang.tvm.ir.compare:structural_equal",
+    "tvm.relay.image.resize": "relaylang.tvm.relay.earlier:resize",
+    "tvm.relay.op.image.resize": "relaylang.tvm.relay.earlier:resize",
+    "tvm.relay.transform.build_config": "relaylang.passes.context:PassContext",
+    "tvm.relay.build_module.optimize": "relaylang.tvm.relay.optimising:optimize",
+    "tvm.runtime.ADT": "relaylang.tvm.ir.container:ADT",
 }
 
 #: The accelerators' modules in `tvm.relay.op.contrib`; each has its function `partition_for_...`.

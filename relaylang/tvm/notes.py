@@ -47,7 +47,7 @@ NOTES: dict[str, str] = {
 
 #: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
 ABSENT = frozenset(
-    "arith auto_scheduler autotvm dlight meta_schedule relax relay.collage relay.op.strategy "
+    "arith dlight meta_schedule relax relay.collage relay.op.strategy "
     "relay.vm rpc runtime.vm script script.tir".split()
 )
 

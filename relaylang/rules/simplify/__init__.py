@@ -18,7 +18,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "subtract": (numbers.identity, numbers.fill_operand),
     "multiply": (numbers.identity, numbers.fill_operand, numbers.constants_together, numbers.product_of_sum),
     "divide": (numbers.identity, numbers.fill_operand, numbers.rsqrt),
-    **dict.fromkeys(("reshape", "nn.batch_flatten", "contrib_reverse_reshape"), (shapes.reshape,)),
+    **dict.fromkeys(("reshape", "contrib_reverse_reshape"), (shapes.reshape,)),
     "transpose": (shapes.transpose,),
     "layout_transform": (shapes.layout,),
     "cast": (shapes.cast,),

@@ -32,9 +32,9 @@ class DictAttrs(dict[str, Any]):
         """The value of an attribute, or `default`."""
         return self[key] if key in self else default
 
-    def get_str(self, key: str) -> str:
-        """An attribute that is a text."""
-        return str(self[key])
+    def get_str(self, key: str) -> Any:
+        """An attribute's value; a text, in most uses."""
+        return self[key]
 
     def get_int(self, key: str) -> int:
         """An attribute that is a number."""

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from relaylang.ir import Expr, Function, IRModule, TensorType, Type, free_vars
+import numpy as np
+
+from relaylang.diagnostics import RelayError, error, source
+from relaylang.ir import Constant, Expr, Function, GlobalVar, IRModule, TensorType, Type, Var, children, free_vars
 from relaylang.ir.expr import var as new_var
+from relaylang.ir.types import Any as Unknown
+from relaylang.ir.visit import rebuilt
+from relaylang.passes.simplify.fold_constant import FoldConstant
+from relaylang.tvm import op as operators
 from relaylang.tvm.executor import create_executor
+from relaylang.tvm.ir.places import SourceName, Span
+from relaylang.tvm.op.build import TupleWrapper
 from relaylang.typing import check
 
 
@@ -41,4 +51,93 @@ def infer_value(input_val: Expr, params: Mapping[str, Any], mod: IRModule | None
     return create_executor("debug", mod).evaluate(function)(*given)
 
 
-__all__ = ["infer_channels", "infer_shape", "infer_type", "infer_value", "new_var"]
+def try_infer_value(
+    val: Any, on_success: Callable[[Any], Any] | None = None, on_failure: Callable[[], Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> tuple[Any, bool]:  # fmt: skip
+    """The value of an expression and True, or the expression (the result of `on_failure`) and False.
+
+    `on_success` converts the value. An expression with variables that `parameters` lack has no value.
+    """
+    params = parameters or {}
+    if isinstance(val, Expr) and all(v.name_hint in params for v in free_vars(val)):
+        value = infer_value(val, params).numpy()
+        return (on_success(value) if on_success is not None else value), True
+    return (on_failure() if on_failure is not None else val), False
+
+
+def fold_constant(node: Expr, mod: IRModule | None = None) -> Expr:
+    """The expression with its constant parts computed. It may use the functions and types of a module."""
+    made = IRModule.from_expr(node)
+    if mod is not None:
+        made = IRModule({**mod.functions, **made.functions}, {**mod.type_definitions, **made.type_definitions}, mod.attrs)
+    main = FoldConstant()(made)["main"]
+    return main if isinstance(node, Function) else main.body
+
+
+def shape_of(x: Expr, dtype: str = "int64", start: int | None = None, end: int | None = None) -> Expr:
+    """The shape of a tensor: a constant where all extents are numbers, a call of `shape_of` otherwise.
+
+    `start` and `end` take a part of it.
+    """
+    shape = infer_shape(x)
+    if isinstance(shape, tuple) and not any(isinstance(extent, Unknown) for extent in shape):
+        return Constant(np.array([int(extent) for extent in shape][start:end], dtype))
+    found: Expr = operators.shape_of(x, dtype)
+    if start is None and end is None:
+        return found
+    assert isinstance(shape, tuple)
+    first, last, _ = slice(start, end).indices(len(shape))
+    return operators.strided_slice(found, [first], [last])
+
+
+def get_relay_op(op_name: str) -> Callable[..., Any]:
+    """The function that makes calls of an operator, by its name without a prefix: `softmax` finds `relay.nn.softmax`.
+
+    Raises `RelayError` (R0203) where no function has the name.
+    """
+    if "." in op_name:
+        prefix, _, name = op_name.rpartition(".")
+        homes = [prefix.removeprefix("relay.").removeprefix("op.")]
+    else:
+        name, homes = op_name, ["", "nn", "image", "vision", "contrib"]
+    for home in homes:
+        function = getattr(getattr(operators, home) if home else operators, name, None)
+        if function is not None:
+            return function
+    raise RelayError(error("R0203", f"there is no operator {op_name}", notes=["relaylang.op lists the functions of operators"]))
+
+
+def set_span(sym: Any, node_name: str | source.Span) -> Any:
+    """The expression, or a list of them, whose nodes without a place get one: the name of a layer, or a place.
+
+    Below a node with a place, all nodes keep theirs. Variables and operators stay as they are.
+    """
+    if isinstance(sym, (list, tuple)):
+        return type(sym)([set_span(one, node_name) for one in sym])
+    if isinstance(sym, TupleWrapper):
+        return TupleWrapper(set_span(sym.tuple_value, node_name), sym.size)
+    span = node_name if isinstance(node_name, source.Span) else Span(SourceName(node_name), 0, 0, 0, 0)
+    done: dict[int, Expr] = {}
+    stack = [sym]
+    while stack:
+        node = stack[-1]
+        if node.is_record or node.span is not None or isinstance(node, (Var, GlobalVar)):
+            done[id(node)] = node
+        open_children = [] if id(node) in done else [c for c in children(node) if id(c) not in done]
+        if open_children:
+            stack += open_children
+            continue
+        stack.pop()
+        if id(node) not in done:
+            new = rebuilt(node, done)
+            placed = copy.copy(node) if new is node else new
+            placed.span = span
+            done[id(node)] = placed
+    return done[id(sym)]
+
+
+__all__ = [
+    "fold_constant", "get_relay_op", "infer_channels", "infer_shape", "infer_type", "infer_value", "new_var", "set_span", "shape_of",
+    "try_infer_value",
+]  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from relaylang.partition.targets import target_names
 from relaylang.passes.devices.virtual_device import (
     DEVICE_TYPES,
     CompilationConfig,
@@ -131,6 +132,11 @@ class Target(str):
         raise ValueError("no target is current: with Target(...):")
 
     @staticmethod
+    def list_kinds() -> list[str]:
+        """The kinds that a target can name: the devices, `c`, `llvm`, and the accelerators."""
+        return sorted({"c", "llvm", *DEVICE_TYPES, *target_names()})
+
+    @staticmethod
     def canon_target_and_host(target: Any, target_host: Any = None) -> tuple[Any, Any]:
         """A target and its host, as targets."""
         if target is None:
@@ -172,6 +178,24 @@ def cuda(model: str = "unknown", arch: str | None = None, options: Sequence[str]
     return _made(f"cuda -model={model}" + (f" -arch={arch}" if arch else ""), options)
 
 
+def _named(text: str, default: str) -> Callable[..., Target]:
+    def make(model: str = default, options: Sequence[str] | str | None = None) -> Target:
+        return _made(f"{text} -model={model}", options)
+
+    make.__doc__ = f"A target `{text}`: it can be named."
+    return make
+
+
+rocm = _named("rocm", "unknown")
+mali = _named("opencl -device=mali", "unknown")
+bifrost = _named("opencl -device=bifrost", "unknown")
+adreno = _named("opencl -device=adreno", "unknown")
+intel_graphics = _named("opencl -device=intel_graphics -thread_warp_size=16", "unknown")
+#: A microcontroller: C for a `model`.
+micro = _named("c -keys=cpu", "unknown")
+
+
 __all__ = [
-    "CompilationConfig", "Target", "TargetKind", "VirtualDevice", "arm_cpu", "create", "cuda", "make_compilation_config",
+    "CompilationConfig", "Target", "TargetKind", "VirtualDevice", "adreno", "arm_cpu", "bifrost", "create", "cuda",
+    "intel_graphics", "make_compilation_config", "mali", "micro", "rocm",
 ]  # fmt: skip
