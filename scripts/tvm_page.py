@@ -46,6 +46,9 @@ Nodes, types and passes follow TVM's conventions once relaylang stands in for TV
 | `print(expr)`, `str(mod)` | Relay text without the version line |
 | `ty.shape[0].value`, `int(ty.shape[0])` | an extent as a number |
 | `const.data.numpy()`, `.asnumpy()` | the plain array of a constant |
+| `"float" in const.data.dtype` | the element type of a constant as a text |
+| `InferType()(mod)["main"].params[0].type_annotation` | the type that inference finds; let variables have one, too |
+| `call.args = values` | scripts read the values again; the node and its text stay as they are |
 | `f.attrs.Compiler`, `f.attrs["Compiler"]` | an attribute of a function |
 | `tvm.te.var("n") * 2 + 1` | a computed extent |
 | `call.type_args[0].shape` | the shape of an operator's first argument |
