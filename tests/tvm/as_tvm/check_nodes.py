@@ -52,7 +52,7 @@ def test_the_element_type_of_a_constant_is_a_text_for_scripts_and_a_type_for_num
 
 def test_attributes_are_read_by_key() -> None:
     attrs = relay.nn.lrn(relay.var("d", shape=(1, 4, 2, 2))).attrs
-    assert attrs.get_str("axis") == 1 and attrs.get_int("axis") == 1 and "axis" in attrs.keys()  # noqa: SIM118
+    assert attrs.get_str("axis") == 1 and attrs.get_int("axis") == 1 and "axis" in attrs.keys()
 
 
 def test_arguments_that_are_assigned_are_read_again_and_change_no_text() -> None:
