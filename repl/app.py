@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TextIO
@@ -33,6 +32,7 @@ from relaylang.repl.config import Settings, history, settings
 from relaylang.repl.inputs import inputs, ready
 from relaylang.repl.lexer import RelayLexer
 from relaylang.repl.session import Session
+from relaylang.runtime.processes import browser
 
 _PROMPT = "relay> "
 _MORE = "  ...> "
@@ -258,15 +258,6 @@ def signature(before: str, names: Session) -> Signature | None:
 
 def _mode(keys: str) -> EditingMode:
     return EditingMode.VI if keys == "vi" else EditingMode.EMACS
-
-
-def browser() -> Callable[[str], object] | None:
-    """Opens an address in the browser. None where there is none but in the terminal, unless BROWSER names it."""
-    try:
-        found = webbrowser.get()
-    except webbrowser.Error:
-        return None
-    return None if type(found) is webbrowser.GenericBrowser and not os.environ.get("BROWSER") else found.open
 
 
 def run_terminal(shell: Shell, color: bool) -> None:

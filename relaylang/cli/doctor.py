@@ -7,8 +7,6 @@ import json
 import os
 import platform
 import re
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -19,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends import compile_module
-from relaylang.backends.cpu.toolchain import find_compiler
+from relaylang.backends.cpu.toolchain import ask, find_compiler
 from relaylang.backends.registry import BACKENDS
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
 from relaylang.plugins.entrypoints import GROUPS, installed_names, load_installed, package_of
+from relaylang.runtime.processes import program
 from relaylang.syntax import parse
 from relaylang.typing import check
 
@@ -110,7 +109,7 @@ def _all(quick: bool) -> Iterator[Finding]:
     yield from _backends(compiler, quick)
     yield from _added()
     for name, (package, purpose) in _TOOLS.items():
-        path = shutil.which(name)
+        path = program(name)
         if path:
             yield Finding("tool", name, "ok", path)
         else:
@@ -221,14 +220,14 @@ def _extras() -> Iterator[Finding]:
 def _compiler() -> Finding:
     try:
         command = find_compiler(None)
-        said = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=20).stdout
     except RelayError as wrong:
         notes = wrong.diagnostics[0].notes
         return Finding("compiler", os.environ.get("CC") or "cc", "missing", wrong.diagnostics[0].title, notes[0] if notes else "")
-    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as e:
-        return Finding("compiler", os.environ.get("CC") or "cc", "broken", f"it does not answer: {e}")
-    version = said.splitlines()[0] if said else "it prints no version"
-    return Finding("compiler", " ".join(command), "ok", f"{shutil.which(command[0])}: {version}")
+    done = ask(command, "--version")
+    if done is None:
+        return Finding("compiler", os.environ.get("CC") or "cc", "broken", "it does not answer")
+    version = done.text().splitlines()[0] if done.out else "it prints no version"
+    return Finding("compiler", " ".join(command), "ok", f"{program(command[0])}: {version}")
 
 
 def _backends(compiler: Finding, quick: bool) -> Iterator[Finding]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from lsprotocol import types as lsp
 
 from relaylang.lsp import structure
 from relaylang.lsp.protocol import RelayServer, token_range
+from relaylang.runtime.processes import Processes, relay
 from relaylang.syntax.literals import string
 
 #: The most seconds that a command takes.
@@ -80,23 +79,17 @@ async def execute(command: str, name: str, text: str, path: str) -> tuple[bool, 
     """Whether a command succeeded, and its output. A command that is given up ends."""
     if command == "relay.compile" and not os.path.isfile(path):
         return False, "save the text first: the library comes into its folder"
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "relaylang", *arguments(command, name, path),
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        cwd=os.path.dirname(path) or None,
-    )  # fmt: skip
+    processes = Processes()
+    call = relay(*arguments(command, name, path))
     try:
-        said, _ = await asyncio.wait_for(process.communicate(text.encode()), _LONGEST)
-    except asyncio.TimeoutError:
+        ended = await asyncio.to_thread(processes.run, call, text.encode(), _LONGEST, together=True)
+    except TimeoutError:
         return False, f"{_TITLES[command]} @{name} took more than {_LONGEST} seconds"
     finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        processes.end()
     # messages name the text's file, which the command does not read
-    shown = said.decode(errors="replace").rstrip().replace("<stdin>:", f"{os.path.basename(path) or '<stdin>'}:")
-    return not process.returncode, shown
+    shown = ended.text().rstrip().replace("<stdin>:", f"{os.path.basename(path) or '<stdin>'}:")
+    return not ended.status, shown
 
 
 __all__ = ["add", "execute"]

@@ -1,14 +1,121 @@
-"""Programs that are called while something is made, and that end when it is given up."""
+"""The one way to start a program. Nothing of the working directory, or of a text's folder, is run or imported.
+
+Programs are found in absolute folders of `PATH` alone. They start in the root folder unless the caller names another one. A
+`relay` of its own imports from the folders that its Python searches by itself, and from the one that has this package.
+No other module starts processes.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import webbrowser
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from subprocess import PIPE
 from types import FrameType
+from typing import Any
+
+#: Variables with folders in which programs look for code. An empty or relative one is the working directory, or below it.
+_SEARCHED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
+             "CPATH", "C_INCLUDE_PATH")  # fmt: skip
+#: Variables with a folder, which is the one that it is for this process.
+_PLACES = ("RELAYLANG_CACHE", "TMPDIR")
+#: Where programs start that need no folder: nothing of a stranger's lies there.
+_ROOT = os.path.abspath(os.sep)
+#: The folder that this package is imported from.
+_HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+#: How a `relay` of its own starts. With `-c`, Python searches the working directory first, under the name "". The option
+#: `-P`, which prevents that, is new in Python 3.11.
+_START = """import sys
+home = sys.argv.pop(1)
+sys.path[:] = [folder for folder in sys.path if folder]
+home in sys.path or sys.path.insert(0, home)
+from relaylang.cli import main
+sys.exit(main())
+"""
+
+
+def _absolute(folders: str) -> str:
+    return os.pathsep.join([folder for folder in folders.split(os.pathsep) if os.path.isabs(folder)])
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, with search paths that do not depend on the working directory."""
+    found = dict(os.environ)
+    for name in _SEARCHED:
+        folders = _absolute(found.pop(name, ""))
+        if folders:
+            found[name] = folders
+    found.update({name: os.path.abspath(found[name]) for name in _PLACES if found.get(name)})
+    return {**found, "PYTHONSAFEPATH": "1"}  # for programs that are written in Python
+
+
+def program(name: str) -> str | None:
+    """The absolute path of a program: one that is named by its path, or one in an absolute folder of `PATH`. None where it is missing."""
+    if os.path.dirname(name):
+        found = shutil.which(name)
+        return os.path.abspath(found) if found else None
+    return shutil.which(name, path=_absolute(os.environ.get("PATH", os.defpath)))
+
+
+def relay(*arguments: str) -> list[str]:
+    """The command that calls `relay` in a process of its own, with this Python."""
+    return [sys.executable, "-c", _START, _HOME, *arguments]
+
+
+def start(command: Sequence[str], *, folder: str | None = None, variables: Mapping[str, str] | None = None,
+          **streams: Any) -> subprocess.Popen[bytes]:  # fmt: skip
+    """Start a command with streams as `Popen` takes them. `variables` are added to its environment.
+
+    Raises `OSError` where it does not start.
+    """
+    path = program(command[0])
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    return subprocess.Popen(
+        [path, *command[1:]], cwd=folder or _ROOT, env={**environment(), **(variables or {})}, **streams
+    )
+
+
+def run(command: Sequence[str], data: bytes = b"", timeout: float | None = None, **options: Any) -> Ended:
+    """Run one command to its end, as `Processes.run` does."""
+    return Processes().run(command, data, timeout, **options)
+
+
+def browser() -> Callable[[str], object] | None:
+    """Opens an address in the browser. None where there is none but in the terminal, unless BROWSER names it."""
+    try:
+        with _safe_environment():
+            found = webbrowser.get()
+    except webbrowser.Error:
+        return None
+    if type(found) is webbrowser.GenericBrowser and not os.environ.get("BROWSER"):
+        return None
+
+    def show(address: str) -> object:
+        with _safe_environment():
+            return found.open(address)
+
+    return show
+
+
+@contextlib.contextmanager
+def _safe_environment() -> Iterator[None]:
+    """`environment` as the environment of this process."""
+    before = dict(os.environ)
+    try:
+        os.environ.update(environment())
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 class Terminated(BaseException):
@@ -53,34 +160,62 @@ def cleaned_up() -> Iterator[None]:
         os.kill(os.getpid(), ended)
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A program that has ended: its status and what it wrote."""
+
+    status: int
+    out: bytes
+    err: bytes
+
+    def text(self) -> str:
+        """What it wrote to its standard output."""
+        return self.out.decode("utf-8", "replace")
+
+    def words(self) -> str:
+        """What it wrote to its standard error."""
+        return self.err.decode("utf-8", "replace")
+
+
 class Processes:
     """Processes that run side by side, each in a group of its own with what it starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = False
 
-    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        """Run a command and gather what it writes. Raises `OSError` where it does not start, `InterruptedError` where `end` was
-        called before it has ended."""
+    def run(self, command: Sequence[str], data: bytes = b"", timeout: float | None = None, *, folder: str | None = None,
+            variables: Mapping[str, str] | None = None, together: bool = False) -> Ended:  # fmt: skip
+        """Run a command with an input, and gather what it writes; `together` puts its errors into its output.
+
+        Raises `OSError` where it does not start, `TimeoutError` where it takes more than `timeout` seconds, and
+        `InterruptedError` where `end` was called before it has ended. The process and its children then end.
+        """
         with self._lock:
             if self._ended:
                 raise InterruptedError("the work was given up")
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                errors="replace", env=environment, start_new_session=True,
-            )  # fmt: skip
+            errors = subprocess.STDOUT if together else PIPE
+            process = start(command, folder=folder, variables=variables, stdin=PIPE, stdout=PIPE,
+                            stderr=errors, start_new_session=True)  # fmt: skip
             self._running.add(process)
         try:
-            out, err = process.communicate()
+            out, err = process.communicate(data, timeout)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            process.communicate()
+            raise TimeoutError(errno.ETIMEDOUT, f"it takes more than {timeout:g} seconds") from None
+        except BaseException:
+            _kill(process)
+            process.wait()
+            raise
         finally:
             with self._lock:
                 self._running.discard(process)
                 ended = self._ended
         if ended:
             raise InterruptedError("the work was given up")
-        return subprocess.CompletedProcess(command, process.returncode, out, err)
+        return Ended(process.returncode, out, err or b"")
 
     def end(self) -> None:
         """End the running process and its children, and start no other."""
@@ -88,13 +223,18 @@ class Processes:
             self._ended = True
             running = list(self._running)
         for process in running:
-            # Whether it is still there is known to who waits for it: until then, its group's number is nobody else's.
-            if process.returncode is None:
-                with contextlib.suppress(OSError):
-                    if hasattr(os, "killpg"):
-                        os.killpg(process.pid, signal.SIGKILL)
-                    else:
-                        process.kill()
+            _kill(process)
 
 
-__all__ = ["Processes", "Terminated", "cleaned_up"]
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process with its group."""
+    # Whether it is still there is known to who waits for it: until then, its group's number is nobody else's.
+    if process.returncode is None:
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+
+
+__all__ = ["PIPE", "Ended", "Processes", "Terminated", "browser", "cleaned_up", "environment", "program", "relay", "run", "start"]

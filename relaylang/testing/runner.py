@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +14,7 @@ from pathlib import Path
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.runtime.files import atomic_write
+from relaylang.runtime.processes import Processes, relay
 from relaylang.testing.directives import Command, Found, Part, Run, TestFile, checks, read_test
 from relaylang.testing.expected import EXAMPLE, compare
 from relaylang.testing.matching import FileCheck, diagnose
@@ -61,8 +58,7 @@ class Runner:
         self.timeout = timeout
         self.update = update
         self._filecheck = FileCheck()
-        self._alive: set[subprocess.Popen[bytes]] = set()
-        self._stopped = False
+        self._processes = Processes()
 
     def run_all(self, paths: Sequence[str], jobs: int, finished: Callable[[Result], None]) -> Iterator[Result]:
         """Each test's result, in order. `finished` is called as each one ends. Ctrl-C ends the running tests."""
@@ -79,9 +75,7 @@ class Runner:
                 with self._filecheck.lock:  # what the caller prints must not go where a check's output is caught
                     yield result
         except BaseException:
-            self._stopped = True
-            for process in list(self._alive):
-                _kill(process)
+            self._processes.end()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -185,29 +179,16 @@ class Runner:
         return part, text, found
 
     def _call(self, run: Run, words: Sequence[str], data: bytes) -> tuple[int, bytes, bytes]:
-        if self._stopped:
-            raise RelayError(error("R0760", "the call was ended", run.span))
-        env = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", _INSIDE: "1"}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "relaylang", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            start_new_session=True,
-        )
-        self._alive.add(process)
+        variables = {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", _INSIDE: "1"}
         try:
-            out, err = process.communicate(data, self.timeout)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            process.communicate()
+            ended = self._processes.run(relay(*words), data, self.timeout, folder=os.getcwd(), variables=variables)
+        except TimeoutError:
             raise RelayError(
                 error("R0760", f"the call takes longer than {self.timeout:g} s", run.span, notes=[f"ran: {run}"])
             ) from None
-        finally:
-            self._alive.discard(process)
-        return process.returncode, out, err
+        except InterruptedError:
+            raise RelayError(error("R0760", "the call was ended", run.span)) from None
+        return ended.status, ended.out, ended.err
 
     def _crashed(self, run: Run, status: int, said: str) -> None:
         if status < 0 or "R0900" in said or "Traceback (most recent call last)" in said:
@@ -251,11 +232,6 @@ def _fill(word: str, file: str, own: str, folder: str) -> str:
     """A word of a RUN line after substitution of %s (file), %S (folder), %t (temporary file) and %%."""
     values = {"s": file, "S": str(Path(own).resolve().parent), "t": os.path.join(folder, "t"), "%": "%"}
     return re.sub(r"%([sSt%])", lambda m: values[m[1]], word)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _tail(said: str) -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Sequence
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.processes import program, run
 from relaylang.viz.boxes import SIGNS, Box, cut
 from relaylang.viz.graph import Graph, Node
 from relaylang.viz.scene import Plans
@@ -90,7 +89,7 @@ def quoted(text: str) -> str:
 
 def drawn(text: str, form: str, options: Sequence[str] = (), timeout: float = 120.0) -> bytes:
     """A picture of DOT text, of a format that Graphviz has. Raises `RelayError` where `dot` is missing or fails."""
-    dot = shutil.which("dot")
+    dot = program("dot")
     if dot is None:
         notes = [
             "apt install graphviz (Debian, Ubuntu), dnf install graphviz, brew install graphviz",
@@ -98,11 +97,11 @@ def drawn(text: str, form: str, options: Sequence[str] = (), timeout: float = 12
         ]
         raise RelayError(error("R0770", f"{form.upper()} is made by the program dot of Graphviz, which is not there", notes=notes))
     try:
-        done = subprocess.run([dot, f"-T{form}", *options], input=text.encode(), capture_output=True, timeout=timeout)
-    except subprocess.TimeoutExpired:
+        ended = run([dot, f"-T{form}", *options], text.encode(), timeout)
+    except TimeoutError:
         notes = ["-o FILE.html shows large programs too"]
         raise RelayError(error("R0770", f"dot takes longer than {timeout:g} s", notes=notes)) from None
-    if done.returncode:
-        says = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise RelayError(error("R0770", f"dot failed: {says[0] if says else done.returncode}"))
-    return done.stdout
+    if ended.status:
+        says = ended.words().strip().splitlines()
+        raise RelayError(error("R0770", f"dot failed: {says[0] if says else ended.status}"))
+    return ended.out

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import re
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.processes import program, run
 from relaylang.viz.graph import Graph
 from relaylang.viz.svg import as_svg
 
@@ -66,7 +65,7 @@ def _by_package(svg: str, zoom: float) -> bytes | None:
 
 def _by_browser(svg: str, width: int, height: int) -> bytes | None:
     """The picture by a browser, None where there is none or it fails."""
-    browser = next((found for name in _BROWSERS if (found := shutil.which(name))), None)
+    browser = next((found for name in _BROWSERS if (found := program(name))), None)
     if browser is None:
         return None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
@@ -76,8 +75,8 @@ def _by_browser(svg: str, width: int, height: int) -> bytes | None:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1",
                  f"--user-data-dir={place}/profile", f"--window-size={width},{height}", f"--screenshot={made}"]  # fmt: skip
         try:
-            subprocess.run([browser, *flags, page.as_uri()], capture_output=True, timeout=_TIMEOUT)
-        except (OSError, subprocess.TimeoutExpired):
+            run([browser, *flags, page.as_uri()], timeout=_TIMEOUT)
+        except OSError:
             return None
         return made.read_bytes() if made.is_file() else None
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from relaylang.backends.cpu.cache import cached, store
 from relaylang.backends.cpu.isa import GENERIC, Isa, from_macros
-from relaylang.backends.cpu.toolchain import ask, find_toolchain, macros_of, words_of
+from relaylang.backends.cpu.toolchain import anchored, ask, find_toolchain, macros_of, words_of
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.library import temporary_failure
@@ -44,7 +44,7 @@ def _response(paths: Sequence[str]) -> str:
 def _version(command: tuple[str, ...]) -> str:
     """The version that the compiler prints."""
     done = ask(command, "--version")
-    return "" if done is None else done.stdout
+    return "" if done is None else done.text()
 
 
 class _Failure(Exception):
@@ -62,7 +62,7 @@ class Compiler:
         tools = find_toolchain(options)
         self.command = list(tools.command)
         given = (("cflags", "the flags"), ("cross-compiler-options", "the cross compiler's options"))
-        extra = [word for key, what in given for word in words_of(str(options.get(key) or ""), what)]
+        extra = anchored([word for key, what in given for word in words_of(str(options.get(key) or ""), what)])
         macros = macros_of([*self.command, *tools.flags, *extra]) if extra else tools.macros
         self.macros = macros
         #: The machine that it compiles for, "" where it does not say.
@@ -181,18 +181,19 @@ class Compiler:
 
     def _call(self, processes: Processes, arguments: Sequence[str], target: Path) -> None:
         # What the compiler writes meanwhile goes with our folder, however it ends; its words are read below.
-        environment = {**os.environ, "TMPDIR": str(target.parent), "LC_ALL": "C"}
+        folder = str(target.parent)
         try:
-            done = processes.run([*self.command, *self.flags, *arguments], environment)
+            command = [*anchored(self.command), *self.flags, *arguments]
+            done = processes.run(command, folder=folder, variables={"TMPDIR": folder, "LC_ALL": "C"})
         except InterruptedError:
             raise
         except OSError as e:
             raise RelayError(error("R0630", f"the C compiler {self.command[0]} does not start: {e.strerror}")) from None
-        if done.returncode != 0 or not target.exists():
-            if _FULL in done.stderr or _is_full(target.parent):
+        if done.status != 0 or not target.exists():
+            said = done.words()
+            if _FULL in said or _is_full(target.parent):
                 raise temporary_failure(OSError(errno.ENOSPC, _FULL))
-            kernels = _kernels(done.stderr, Path(arguments[-1]))
-            raise _Failure(done.stderr, done.returncode, kernels)
+            raise _Failure(said, done.status, _kernels(said, Path(arguments[-1])))
 
     def _failed(self, text: str, failure: _Failure) -> Diagnostic:
         said = failure.said

@@ -7,23 +7,22 @@ A compiler's predefined macros announce its machine.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 from relaylang.backends.cpu.cpus import ANY, machine_flags, unknown_processor, zig_flags
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.runtime.features import PROCESSORS, announced, machine_of, processor_named, this_machine
+from relaylang.runtime.processes import Ended, program, run
 
 #: How a word of a triple begins, and the system that it names; the first that fits.
 _SYSTEMS = (
@@ -131,9 +130,13 @@ def words_of(text: str, what: str) -> list[str]:
 
 def _zig() -> list[list[str]]:
     """The commands of zig as a C compiler: a program of this name, or the package ziglang."""
-    found = [["zig", "cc"]] if shutil.which("zig") else []
-    if importlib.util.find_spec("ziglang") is not None:
-        found.append([sys.executable, "-m", "ziglang", "cc"])
+    found = [["zig", "cc"]] if program("zig") else []
+    # `python -m relaylang` has the working directory on its path, which is no place for a package.
+    here = os.getcwd()
+    spec = PathFinder.find_spec("ziglang", [folder for folder in sys.path if folder not in ("", here)])
+    for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
+        path = program(os.path.join(folder, "zig"))
+        found += [[path, "cc"]] if path else []
     return found
 
 
@@ -144,14 +147,14 @@ def is_zig(command: Sequence[str]) -> bool:
 
 def _named(name: str) -> list[str]:
     """The command that a compiler's name stands for: a program, or a program and its arguments. Raises `RelayError`."""
-    command = [name] if shutil.which(name) else words_of(name, "the C compiler")
+    command = [name] if program(name) else words_of(name, "the C compiler")
     if command == ["zig"]:
         return next(iter(_zig()), ["zig", "cc"])
     return command
 
 
 def _there(command: Sequence[str]) -> bool:
-    return bool(command) and shutil.which(command[0]) is not None
+    return bool(command) and program(command[0]) is not None
 
 
 def find_compiler(name: str | None) -> list[str]:
@@ -168,18 +171,32 @@ def find_compiler(name: str | None) -> list[str]:
     raise RelayError(error("R0630", said, notes=_INSTALL))
 
 
-def ask(command: Sequence[str], *flags: str, text: str = "") -> subprocess.CompletedProcess[str] | None:
+#: Options of compilers that paths follow, in the same word or the next one.
+_BEFORE_PATHS = ("-I", "-L", "-B", "-F", "-T", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-isysroot", "--sysroot=",
+                 "-specs=", "-fplugin=", "-fprofile-use=", "@")  # fmt: skip
+_FILES = (".c", ".h", ".o", ".a", ".so", ".py")
+
+
+def anchored(words: Sequence[str]) -> list[str]:
+    """Words of a command with their relative paths made absolute, since compilers run in folders of their own."""
+    out = []
+    for word, before in zip(words, ("", *words)):
+        option = max((o for o in _BEFORE_PATHS if word.startswith(o)), key=len, default="")
+        path = word[len(option) :]
+        named = option or before in _BEFORE_PATHS or (path[:1] != "-" and (os.path.dirname(path) or path.endswith(_FILES)))
+        out.append(option + os.path.abspath(path) if path and named and os.path.exists(path) else word)
+    return out
+
+
+def ask(command: Sequence[str], *flags: str, text: str = "") -> Ended | None:
     """A compiler's answer in English to a question; None where it gives none.
 
     It gets a folder of its own, since zig leaves an object file in its folder for some questions.
     """
-    named, *rest = command
     try:
         with tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
-            return subprocess.run([os.path.abspath(named) if os.path.dirname(named) else named, *rest, *flags], input=text,
-                                  capture_output=True, text=True, timeout=60, env={**os.environ, "LC_ALL": "C"},
-                                  errors="replace", cwd=folder)  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+            return run([*anchored(command), *flags], text.encode(), 60, folder=folder, variables={"LC_ALL": "C"})
+    except OSError:
         return None
 
 
@@ -187,7 +204,7 @@ def ask(command: Sequence[str], *flags: str, text: str = "") -> subprocess.Compl
 def said_of(command: tuple[str, ...]) -> tuple[str | None, str]:
     """The compiler's predefined macros, None where it refuses the flags, and what it wrote meanwhile."""
     done = ask(command, "-dM", "-E", "-x", "c", os.devnull)
-    return (None, "") if done is None else (done.stdout if done.returncode == 0 else None, done.stderr)
+    return (None, "") if done is None else (done.text() if done.status == 0 else None, done.words())
 
 
 def macros_of(command: Sequence[str]) -> str | None:
@@ -199,7 +216,7 @@ def _has_headers(command: tuple[str, ...]) -> bool:
     """Whether a compiler finds the C library's headers of its machine."""
     text = "#include <math.h>\n#include <stdlib.h>\n"
     done = ask(command, "-E", "-x", "c", "-", text=text)
-    return done is not None and done.returncode == 0
+    return done is not None and done.status == 0
 
 
 def _for_triple(triple: Triple) -> Iterator[list[str]]:
@@ -311,4 +328,4 @@ def _listed(command: Sequence[str], said: str) -> list[str]:
     if "__clang__" not in (macros_of(command) or "") or is_zig(command) or "valid" in said or "mcpu" not in said:
         return []
     done = ask(command, "--print-supported-cpus")
-    return [line.strip() for line in done.stderr.splitlines() if line.startswith("\t")] if done is not None else []
+    return [line.strip() for line in done.words().splitlines() if line.startswith("\t")] if done is not None else []

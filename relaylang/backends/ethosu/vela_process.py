@@ -10,12 +10,13 @@ import contextlib
 import marshal
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
 from typing import Any
+
+from relaylang.runtime.processes import PIPE, start
 
 #: The program of the process.
 _PROGRAM = Path(__file__).with_name("regor_server.py")
@@ -31,8 +32,8 @@ class _Server:
     def __init__(self, folder: Path) -> None:
         self.folder, self.owner = folder, os.getpid()
         self._said = tempfile.TemporaryFile()
-        command = [sys.executable, "-I", "-S", str(_PROGRAM), str(folder)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said)
+        command = [sys.executable, "-I", "-S", str(_PROGRAM), str(folder.absolute())]
+        self._process = start(command, stdin=PIPE, stdout=PIPE, stderr=self._said)
 
     def ask(self, request: tuple[Any, ...]) -> Any:
         """The reply to a request. Raises `Failure` where the process ends instead."""

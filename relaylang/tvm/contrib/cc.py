@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.toolchain import find_compiler, macros_of
+from relaylang.backends.cpu.toolchain import ask, find_compiler, macros_of
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.features import machine_of
+from relaylang.runtime.processes import run
 
 
 def get_cc() -> str | None:
@@ -27,11 +27,11 @@ def _call(output: str, inputs: Sequence[str], options: Sequence[str] | str | Non
     more = shlex.split(options) if isinstance(options, str) else list(options or ())
     command = [*find_compiler(cc), *flags, "-o", output, *files, *more]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=cwd, stdin=subprocess.DEVNULL)
+        ended = run(command, folder=cwd or os.getcwd())
     except OSError as e:
         raise RelayError(error("R0630", f"the C compiler {command[0]} does not start: {e.strerror}")) from None
-    if done.returncode != 0:
-        said = [f"it said: {line.strip()[:300]}" for line in done.stderr.splitlines()[:5] if line.strip()]
+    if ended.status != 0:
+        said = [f"it said: {line.strip()[:300]}" for line in ended.words().splitlines()[:5] if line.strip()]
         raise RelayError(error("R0631", f"the C compiler failed: {shlex.join(command)[:300]}", notes=said))
 
 
@@ -51,22 +51,21 @@ def create_staticlib(output: str, inputs: Sequence[str], ar: str | None = None) 
     """Put objects into a static library. Raises `RelayError` (R0630, R0631)."""
     command = [ar or "ar", "-crs", output, *inputs]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        ended = run(command, folder=os.getcwd())
     except OSError as e:
         raise RelayError(error("R0630", f"the archiver {command[0]} does not start: {e.strerror}")) from None
-    if done.returncode != 0:
-        raise RelayError(error("R0631", f"the archiver failed: {done.stderr.strip()[:300]}"))
+    if ended.status != 0:
+        raise RelayError(error("R0631", f"the archiver failed: {ended.words().strip()[:300]}"))
 
 
 def get_target_by_dump_machine(compiler: str) -> Callable[[], str | None]:
     """A function that asks a compiler for its triple."""
 
     def triple() -> str | None:
-        try:
-            done = subprocess.run([*shlex.split(compiler), "-dumpmachine"], capture_output=True, text=True, timeout=60)
-        except (OSError, subprocess.TimeoutExpired):
+        done = ask(shlex.split(compiler), "-dumpmachine")
+        if done is None:
             return None
-        return done.stdout.strip() or machine_of(macros_of(shlex.split(compiler)) or "") or None
+        return done.text().strip() or machine_of(macros_of(shlex.split(compiler)) or "") or None
 
     return triple
 

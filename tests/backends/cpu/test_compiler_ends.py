@@ -109,10 +109,10 @@ def test_handlers_are_as_before() -> None:
 
 def test_nothing_is_started_once_it_is_given_up() -> None:
     processes = Processes()
-    assert processes.run(["sh", "-c", "echo out; echo err >&2; exit 3"], os.environ).returncode == 3
+    assert processes.run(["sh", "-c", "echo out; echo err >&2; exit 3"]).status == 3
     processes.end()
     with pytest.raises(OSError):
-        processes.run(["true"], os.environ)
+        processes.run(["true"])
 
 
 def message(target: str) -> tuple[str, str]:
