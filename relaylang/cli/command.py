@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from relaylang._interrupts import raise_again
 from relaylang.cli.reporting import add_common_options, begin, end, report
 from relaylang.cli.streams import close_stdout, prepare
 from relaylang.cli.usage import UsageError, in_words
@@ -98,7 +99,7 @@ def make_parser(verb: str | None) -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status. Never raises but for what argparse's `--help` does (SystemExit)."""
+    """As `relaylang.cli.main`, but for Ctrl-C."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     prepare()
     begin(arguments)
@@ -170,6 +171,7 @@ def _run(arguments: list[str]) -> int:
     if args.verb is None:
         parser.print_help()
         return 0
+    raise_again()  # all is imported
     status: int = args.run(args)
     return status
 

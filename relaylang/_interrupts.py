@@ -1,0 +1,47 @@
+"""Ctrl-C while the `relay` command starts and ends: the process says so and ends, wherever it is.
+
+An exception would come out of an import, of which Python prints a traceback, or be lost in one. Nothing is written yet that
+would have to be cleaned up. This module imports what Python has loaded at its start: `_signal` instead of `signal`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _signal import SIGINT, default_int_handler, getsignal, signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def end(*_: object) -> NoReturn:
+    """End the process as after Ctrl-C."""
+    try:
+        os.write(2, b"interrupted\n")
+    finally:
+        os._exit(130)
+
+
+def end_at_once() -> None:
+    """End the process at Ctrl-C, where Python would raise an exception. Ignored signals and other handlers stay."""
+    if getsignal(SIGINT) is default_int_handler:
+        try:
+            signal(SIGINT, end)
+        except ValueError:
+            pass  # only the main thread may set handlers
+
+
+def raise_again() -> None:
+    """Raise `KeyboardInterrupt` at Ctrl-C again, so that what is under way can clean up."""
+    if getsignal(SIGINT) is end:
+        signal(SIGINT, default_int_handler)
+
+
+def is_command() -> bool:
+    """Whether this process is a call of `relay`, and not of a program that imports this package."""
+    name = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
+    return name in ("relay", "relay.exe", "relay-script.py") or (name == "-m" and "relaylang" in sys.orig_argv)
+
+
+__all__ = ["end", "end_at_once", "is_command", "raise_again"]
