@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relaylang.backends import compile_module
-from relaylang.backends.cpu import emit_c, lower_module
+from relaylang.backends.cpu import emit_c, lower_module, toolchain
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
@@ -63,7 +63,7 @@ def compare(ours: Any, wanted: Any) -> None:
 
 
 def compiler(name: str) -> str:
-    if shutil.which(name) is None:
+    if shutil.which(name) is None and not (name == "zig" and toolchain._zig()):
         pytest.skip(f"{name} is not installed")
     return name
 
@@ -83,14 +83,14 @@ def test_the_c_has_no_warnings(name: str, isa: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["gcc", "clang"])
+@pytest.mark.parametrize("name", ["gcc", "clang", pytest.param("zig", marks=pytest.mark.sweep)])
 def test_values_are_the_interpreters(name: str) -> None:
     mod, given = module(NETWORK), values()
     artifact = compile_module(mod, f"c -cc={compiler(name)} -cflags=-O1", {n: given[n] for n in "wdv"})
     compare(artifact.run(given["x"]), evaluate(mod, **given))
 
 
-@pytest.mark.parametrize("name", ["gcc", "clang"])
+@pytest.mark.parametrize("name", ["gcc", "clang", "zig"])
 def test_halves_are_rounded_once(name: str) -> None:
     name = compiler(name)
     x = np.linspace(-2, 2, 33).astype("float16")

@@ -19,11 +19,17 @@ typedef uint16_t r_vuh __attribute__((vector_size(2 * R_LANES), aligned(2)));
 #ifndef __has_builtin
 #define __has_builtin(name) 0
 #endif
+// Clang drops names of instructions that it can express in another way; gcc keeps them, and before gcc 10 cannot be asked.
+#ifdef __clang__
+#define R_HAS(name) __has_builtin(name)
+#else
+#define R_HAS(name) 1
+#endif
 #if __has_builtin(__builtin_elementwise_fma)
 #define r_fma_vf(x, y, z) __builtin_elementwise_fma((x), (y), (z))
-#elif defined(__AVX512F__) && R_LANES == 16
+#elif defined(__AVX512F__) && R_LANES == 16 && R_HAS(__builtin_ia32_vfmaddps512_mask)
 #define r_fma_vf(x, y, z) (r_vf)__builtin_ia32_vfmaddps512_mask((x), (y), (z), (unsigned short)-1, 4)
-#elif defined(__FMA__) && R_LANES == 8
+#elif defined(__FMA__) && R_LANES == 8 && R_HAS(__builtin_ia32_vfmaddps256)
 #define r_fma_vf(x, y, z) (r_vf)__builtin_ia32_vfmaddps256((x), (y), (z))
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
@@ -69,23 +75,26 @@ typedef uint8_t r_vuqu __attribute__((vector_size(4 * R_LANES), may_alias, align
 #define r_splat_pair_vs(p) (r_vs)r_splat_lane(p)
 #define r_splat_quad_vuq(p) (r_vuq)r_splat_lane(p)
 #define r_splat_quad_vq(p) (r_vq)r_splat_lane(p)
-#if defined(__AVX512VNNI__) && R_LANES == 16 && defined(__clang__)
+#if defined(__AVX512VNNI__) && R_LANES == 16 && defined(__clang__) && \
+  __has_builtin(__builtin_ia32_vpdpbusd512) && __has_builtin(__builtin_ia32_vpdpwssd512)
 #define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd512((r_vi)(z), (r_vi)(x), (r_vi)(y))
 #define r_dot_pair_vi(x, y, z) (r_vi)__builtin_ia32_vpdpwssd512((r_vi)(z), (r_vi)(x), (r_vi)(y))
-#elif defined(__AVX512VNNI__) && R_LANES == 16
+#elif defined(__AVX512VNNI__) && R_LANES == 16 && !defined(__clang__)
 #define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd_v16si((r_vi)(z), (r_vi)(x), (r_vi)(y))
 #define r_dot_pair_vi(x, y, z) (r_vi)__builtin_ia32_vpdpwssd_v16si((r_vi)(z), (r_vi)(x), (r_vi)(y))
-#elif defined(__AVX512BW__) && R_LANES == 16 && defined(__clang__)
+#elif defined(__AVX512BW__) && R_LANES == 16 && defined(__clang__) && __has_builtin(__builtin_ia32_pmaddwd512)
 #define r_products(x, y) (r_vi)__builtin_ia32_pmaddwd512((r_vs)(x), (r_vs)(y))
-#elif defined(__AVX512BW__) && R_LANES == 16
+#elif defined(__AVX512BW__) && R_LANES == 16 && !defined(__clang__)
 #define r_products(x, y) (r_vi)__builtin_ia32_pmaddwd512_mask((r_vs)(x), (r_vs)(y), (r_vi){0}, (unsigned short)-1)
 #elif defined(__AVX2__) && R_LANES == 8
-#if defined(__AVXVNNI__) && defined(__clang__)
+#if defined(__AVXVNNI__) && defined(__clang__) && __has_builtin(__builtin_ia32_vpdpbusd256)
 #define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd256((r_vi)(z), (r_vi)(x), (r_vi)(y))
-#elif defined(__AVXVNNI__)
+#elif defined(__AVXVNNI__) && !defined(__clang__)
 #define r_dot_quad_vi(x, y, z) (r_vi)__builtin_ia32_vpdpbusd_v8si((r_vi)(z), (r_vi)(x), (r_vi)(y))
 #endif
+#if R_HAS(__builtin_ia32_pmaddwd256)
 #define r_products(x, y) (r_vi)__builtin_ia32_pmaddwd256((r_vs)(x), (r_vs)(y))
+#endif
 #endif
 #if defined(__ARM_FEATURE_DOTPROD) && R_LANES == 4
 #include <arm_neon.h>
@@ -277,10 +286,10 @@ typedef int64_t r_eights __attribute__((vector_size(16)));
 #if defined(__AVX512F__) && R_LANES == 16 && !defined(__clang__)
 #define r_greater_vf(x, y) (r_vf)__builtin_ia32_maxps512_mask((r_vf)(x), (r_vf)(y), (r_vf){0}, (unsigned short)-1, 4)
 #define r_lesser_vf(x, y) (r_vf)__builtin_ia32_minps512_mask((r_vf)(x), (r_vf)(y), (r_vf){0}, (unsigned short)-1, 4)
-#elif defined(__AVX512F__) && R_LANES == 16
+#elif defined(__AVX512F__) && R_LANES == 16 && __has_builtin(__builtin_ia32_maxps512) && __has_builtin(__builtin_ia32_minps512)
 #define r_greater_vf(x, y) (r_vf)__builtin_ia32_maxps512((r_vf)(x), (r_vf)(y), 4)
 #define r_lesser_vf(x, y) (r_vf)__builtin_ia32_minps512((r_vf)(x), (r_vf)(y), 4)
-#elif defined(__AVX2__) && R_LANES == 8
+#elif defined(__AVX2__) && R_LANES == 8 && R_HAS(__builtin_ia32_maxps256) && R_HAS(__builtin_ia32_minps256)
 #define r_greater_vf(x, y) (r_vf)__builtin_ia32_maxps256((r_vf)(x), (r_vf)(y))
 #define r_lesser_vf(x, y) (r_vf)__builtin_ia32_minps256((r_vf)(x), (r_vf)(y))
 #else
@@ -296,10 +305,12 @@ typedef int64_t r_eights __attribute__((vector_size(16)));
 #define r_quotient_vf(x, divisor, high, low) ((x) / (divisor))
 #endif
 // To the nearest whole number, halves away from zero: cut, after adding the greatest number below a half.
-#if defined(__AVX512F__) && R_LANES == 16
+#if defined(__AVX512F__) && R_LANES == 16 && R_HAS(__builtin_ia32_rndscaleps_mask)
 #define r_cut_vf(x) (r_vf)__builtin_ia32_rndscaleps_mask((r_vf)(x), 11, (r_vf){0}, (unsigned short)-1, 4)
-#elif defined(__AVX2__) && R_LANES == 8
+#elif defined(__AVX2__) && R_LANES == 8 && R_HAS(__builtin_ia32_roundps256)
 #define r_cut_vf(x) (r_vf)__builtin_ia32_roundps256((r_vf)(x), 11)
+#elif __has_builtin(__builtin_elementwise_trunc)
+#define r_cut_vf(x) __builtin_elementwise_trunc((r_vf)(x))
 #else
 #define r_cut_vf(x) ({ r_vf c_ = (x); for (int n_ = 0; n_ < R_LANES; n_++) c_[n_] = __builtin_truncf(c_[n_]); c_; })
 #endif
@@ -332,7 +343,7 @@ static inline r_vi r_high_vi(r_vi x, r_vi y, r_vi next) {
 // Numbers times a significand, shifted to the right by 32 and `right`, with a half for rounding in units of 2^32.
 #define r_fixed_vi(x, significand, next, half, right) ((r_high_vi(x, significand, next) + (half)) >> (right))
 // Write numbers as short ones: cut to their bits, or the nearest that there are.
-#if defined(__AVX512F__) && R_LANES == 16
+#if defined(__AVX512F__) && R_LANES == 16 && R_HAS(__builtin_ia32_pmovdb512_mask) && R_HAS(__builtin_ia32_pmovusdw512_mask)
 typedef char r_octets __attribute__((vector_size(16)));
 typedef char r_octetsu __attribute__((vector_size(16), aligned(1), may_alias));
 typedef short r_words16 __attribute__((vector_size(32)));
@@ -441,14 +452,20 @@ R_INLINE float r_round_f16(float x) {
     for (long i = 0; i + (width) <= (n); i += (width)) vector; \
     if ((n) % (width)) { const long i = (n) - (width); vector; } \
   } else for (long i = 0; i < (n); i++) one
-#if defined(__AVX512F__) && R_LANES == 16 && __has_builtin(__builtin_ia32_vcvtps2ph512_mask)
+#if defined(__AVX512F__) && R_LANES == 16 && __has_builtin(__builtin_ia32_vcvtps2ph512_mask) && \
+  __has_builtin(__builtin_ia32_vcvtph2ps512_mask)
 typedef short r_vhalf __attribute__((vector_size(32), aligned(2), may_alias));
 #define r_read_half(p) (r_vf)__builtin_ia32_vcvtph2ps512_mask(*(const r_vhalf*)(p), (r_vf){0}, (unsigned short)-1, 4)
 #define r_write_half(p, v) \
   *(r_vhalf*)(p) = (r_vhalf)__builtin_ia32_vcvtps2ph512_mask((v), 0, (r_vhalf){0}, (unsigned short)-1)
 #elif defined(__F16C__) && R_LANES == 8 && __has_builtin(__builtin_ia32_vcvtps2ph256)
 typedef short r_vhalf __attribute__((vector_size(16), aligned(2), may_alias));
+#if R_HAS(__builtin_ia32_vcvtph2ps256)
 #define r_read_half(p) (r_vf)__builtin_ia32_vcvtph2ps256(*(const r_vhalf*)(p))
+#else
+typedef __fp16 r_vfp16 __attribute__((vector_size(16), aligned(2), may_alias));
+#define r_read_half(p) __builtin_convertvector(*(const r_vfp16*)(p), r_vf)
+#endif
 #define r_write_half(p, v) *(r_vhalf*)(p) = (r_vhalf)__builtin_ia32_vcvtps2ph256((v), 0)
 #elif defined(__aarch64__) && R_LANES == 4
 #include <arm_neon.h>
