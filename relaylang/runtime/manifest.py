@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from relaylang.runtime.features import NAMES
+from relaylang.runtime.schema import document, items, maybe, one_of, shown, text, whole, wrong
 
 FORMAT = "relaylang-cpu"
 VERSION = 5
@@ -138,29 +139,24 @@ def _record(spec: Spec) -> list[Any]:
     return [list(spec[0]), spec[1]]
 
 
-def read_text(text: str | bytes) -> Manifest:
+def read_text(content: str | bytes) -> Manifest:
     """The manifest of a JSON text. Raises `ValueError` with the reason for a wrong text."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as e:
-        where = f" at line {e.lineno}, column {e.colno}" if isinstance(e, json.JSONDecodeError) else ""
-        raise ValueError(f"its manifest is no JSON{where}") from None
-    return read(data)
+    return read(document(content))
 
 
 def read(data: Any) -> Manifest:
     """The manifest that a record is, every field checked. Raises `ValueError` that names the field and what it must be."""
     if not isinstance(data, Mapping):
-        raise _wrong("", "an object", data)
+        raise wrong("", "an object", data)
     if data.get("format") != FORMAT:
-        raise _wrong("format", json.dumps(FORMAT), data.get("format"))
+        raise wrong("format", json.dumps(FORMAT), data.get("format"))
     version = data.get("version")
     if version != VERSION or isinstance(version, bool):
         older = isinstance(version, int) and 0 < version < VERSION
-        raise ValueError("an earlier relaylang made it; compile it again" if older else f"its version is {_shown(version)}")
+        raise ValueError("an earlier relaylang made it; compile it again" if older else f"its version is {shown(version)}")
     unknown = sorted(set(map(str, data)) - _FIELDS.keys() - {"format", "version"})
     if unknown:
-        raise ValueError(f"its manifest has an unknown field, {_shown(unknown[0])}")
+        raise ValueError(f"its manifest has an unknown field, {shown(unknown[0])}")
     missing = [name for name in _FIELDS if name not in data]
     if missing:
         raise ValueError(f"its manifest has no field `{missing[0]}`")
@@ -187,7 +183,7 @@ def _agree_tensors(inputs: Sequence[Any], outputs: Sequence[Spec], structure: An
         raise ValueError("its manifest names an input twice in `inputs`")
     for name, path in paths:
         if any((name, path[:n]) in paths for n in range(len(path))):
-            raise ValueError(f"its manifest says of the input {_shown(name)} that it is a tensor and a tuple")
+            raise ValueError(f"its manifest says of the input {shown(name)} that it is a tensor and a tuple")
     numbers: list[int] = []
     stack = [structure]
     while stack:
@@ -215,97 +211,57 @@ def read_tensors(record: Mapping[str, Any]) -> Tensors:
 def differences(found: Manifest, own: Manifest) -> list[str]:
     """The fields in which two manifests differ, each with both values."""
     a, b = found.record(), own.record()
-    return [f"`{name}` is {_shown(a[name])} in the manifest and {_shown(b[name])} in the library" for name in a if a[name] != b[name]]
+    return [f"`{name}` is {shown(a[name])} in the manifest and {shown(b[name])} in the library" for name in a if a[name] != b[name]]
 
 
-def _shown(value: Any) -> str:
-    try:
-        text = json.dumps(value)
-    except (TypeError, ValueError, RecursionError):
-        text = type(value).__name__
-    return text if len(text) <= 60 else text[:57] + "..."
+#: A count of bytes, or an extent of a tensor.
+count = whole(0, _MAX_BYTES)
+_macs = whole(0, _MAX_MACS)
 
 
-def _wrong(place: str, wanted: str, found: Any) -> ValueError:
-    what = f"its manifest's field `{place}`" if place else "its manifest"
-    return ValueError(f"{what} must be {wanted}, not {_shown(found)}")
-
-
-def _text(place: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise _wrong(place, "a text", value)
-    return value
-
-
-def _whole(place: str, value: Any, low: int, high: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise _wrong(place, f"a whole number from {low} to {high}", value)
-    return value
-
-
-def _bytes(place: str, value: Any) -> int:
-    return _whole(place, value, 0, _MAX_BYTES)
-
-
-def _threads(place: str, value: Any) -> int | None:
-    return None if value is None else _whole(place, value, 1, _MAX_THREADS)
-
-
-def _isa(place: str, value: Any) -> str:
-    if value not in ISAS or not isinstance(value, str):
-        raise _wrong(place, f"one of {', '.join(ISAS)}", value)
-    return value
-
-
-def _features(place: str, value: Any) -> frozenset[str]:
-    names = [_text(f"{place}[{n}]", item) for n, item in enumerate(_items(place, value))]
+def features(place: str, value: Any) -> frozenset[str]:
+    names = [text(f"{place}[{n}]", item) for n, item in enumerate(items(place, value))]
     unknown = [name for name in names if name not in NAMES]
     if unknown or names != sorted(set(names)):
-        raise _wrong(place, "a sorted list of processor features that are known here", unknown or names)
+        raise wrong(place, "a sorted list of processor features that are known here", unknown or names)
     return frozenset(names)
-
-
-def _items(place: str, value: Any, length: int | None = None) -> list[Any]:
-    if not isinstance(value, list) or (length is not None and len(value) != length):
-        raise _wrong(place, "a list" if length is None else f"a list of {length}", value)
-    return value
 
 
 def tensor_spec(place: str, value: Any) -> Spec:
     """A tensor's shape and element type from a record of them. Raises `ValueError`."""
-    shape, dtype = _items(place, value, 2)
+    shape, dtype = items(place, value, 2)
     if not isinstance(dtype, str) or dtype not in ELEMENTS:
-        raise _wrong(f"{place}[1]", f"an element type ({', '.join(ELEMENTS)})", dtype)
-    if len(_items(f"{place}[0]", shape)) > _MAX_RANK:
-        raise _wrong(f"{place}[0]", f"a shape of at most {_MAX_RANK} dimensions", shape)
+        raise wrong(f"{place}[1]", f"an element type ({', '.join(ELEMENTS)})", dtype)
+    if len(items(f"{place}[0]", shape)) > _MAX_RANK:
+        raise wrong(f"{place}[0]", f"a shape of at most {_MAX_RANK} dimensions", shape)
     total = ELEMENTS[dtype]
     for extent in shape:
-        total *= max(1, _whole(f"{place}[0]", extent, 0, _MAX_BYTES))
+        total *= max(1, count(f"{place}[0]", extent))
     if total > _MAX_BYTES:
-        raise _wrong(place, f"a tensor of at most {_MAX_BYTES} bytes", value)
+        raise wrong(place, f"a tensor of at most {_MAX_BYTES} bytes", value)
     return tuple(shape), dtype
 
 
 def _inputs(place: str, value: Any) -> tuple[tuple[str, Spec, tuple[int, ...]], ...]:
     out = []
-    for n, item in enumerate(_items(place, value)):
+    for n, item in enumerate(items(place, value)):
         at = f"{place}[{n}]"
-        name, spec, path = _items(at, item, 3)
-        steps = [_whole(f"{at}[2]", step, 0, _MAX_BYTES) for step in _items(f"{at}[2]", path)]
-        out.append((_text(f"{at}[0]", name), tensor_spec(f"{at}[1]", spec), tuple(steps)))
+        name, spec, path = items(at, item, 3)
+        steps = [count(f"{at}[2]", step) for step in items(f"{at}[2]", path)]
+        out.append((text(f"{at}[0]", name), tensor_spec(f"{at}[1]", spec), tuple(steps)))
     return tuple(out)
 
 
 def _params(place: str, value: Any) -> tuple[tuple[str, Spec], ...]:
     out = []
-    for n, item in enumerate(_items(place, value)):
-        name, spec = _items(f"{place}[{n}]", item, 2)
-        out.append((_text(f"{place}[{n}][0]", name), tensor_spec(f"{place}[{n}][1]", spec)))
+    for n, item in enumerate(items(place, value)):
+        name, spec = items(f"{place}[{n}]", item, 2)
+        out.append((text(f"{place}[{n}][0]", name), tensor_spec(f"{place}[{n}][1]", spec)))
     return tuple(out)
 
 
 def _outputs(place: str, value: Any) -> tuple[Spec, ...]:
-    return tuple([tensor_spec(f"{place}[{n}]", item) for n, item in enumerate(_items(place, value))])
+    return tuple([tensor_spec(f"{place}[{n}]", item) for n, item in enumerate(items(place, value))])
 
 
 def _structure(place: str, value: Any) -> Any:
@@ -315,25 +271,25 @@ def _structure(place: str, value: Any) -> Any:
         if isinstance(item, list) and depth < _MAX_DEPTH:
             stack.extend((part, depth + 1) for part in item)
         elif not isinstance(item, int) or isinstance(item, bool) or item < 0:
-            raise _wrong(place, "an output's number, or a list of such", item)
+            raise wrong(place, "an output's number, or a list of such", item)
     return value
 
 
 def _numbers(place: str, value: Any) -> tuple[int, ...]:
-    found = [_whole(f"{place}[{n}]", item, 0, _MAX_BYTES) for n, item in enumerate(_items(place, value))]
+    found = [count(f"{place}[{n}]", item) for n, item in enumerate(items(place, value))]
     if found != sorted(set(found)):
-        raise _wrong(place, "a sorted list of numbers", value)
+        raise wrong(place, "a sorted list of numbers", value)
     return tuple(found)
 
 
 def _steps(place: str, value: Any) -> tuple[Step, ...]:
     out = []
-    for n, item in enumerate(_items(place, value)):
+    for n, item in enumerate(items(place, value)):
         at = f"{place}[{n}]"
-        fields = _items(at, item, len(Step._fields))
-        texts = [_text(f"{at}[{k}]", text) for k, text in enumerate(fields[:5])]
-        numbers = [_whole(f"{at}[{k}]", number, 0, _MAX_MACS) for k, number in enumerate(fields[5:8], 5)]
-        others = [_text(f"{at}[8][{k}]", other) for k, other in enumerate(_items(f"{at}[8]", fields[8]))]
+        fields = items(at, item, len(Step._fields))
+        texts = [text(f"{at}[{k}]", item) for k, item in enumerate(fields[:5])]
+        numbers = [_macs(f"{at}[{k}]", number) for k, number in enumerate(fields[5:8], 5)]
+        others = [text(f"{at}[8][{k}]", other) for k, other in enumerate(items(f"{at}[8]", fields[8]))]
         out.append(Step._make([*texts, *numbers, tuple(others)]))
     return tuple(out)
 
@@ -341,35 +297,35 @@ def _steps(place: str, value: Any) -> tuple[Step, ...]:
 def read_externals(place: str, value: Any) -> tuple[External, ...]:
     """The code of other compilers from a record of it. Raises `ValueError`."""
     out = []
-    for n, item in enumerate(_items(place, value)):
+    for n, item in enumerate(items(place, value)):
         at = f"{place}[{n}]"
-        fields = _items(at, item, len(External._fields))
-        compiler, symbol, kind, where, line = (_text(f"{at}[{k}]", fields[k]) for k in (0, 1, 2, 5, 6))
+        fields = items(at, item, len(External._fields))
+        compiler, symbol, kind, where, line = (text(f"{at}[{k}]", fields[k]) for k in (0, 1, 2, 5, 6))
         if kind not in KINDS:
-            raise _wrong(f"{at}[2]", f"one of {', '.join(KINDS)}", kind)
+            raise wrong(f"{at}[2]", f"one of {', '.join(KINDS)}", kind)
         out.append(External(compiler, symbol, kind, _outputs(f"{at}[3]", fields[3]), _outputs(f"{at}[4]", fields[4]), where, line))
     return tuple(out)
 
 
 _FIELDS: dict[str, Callable[[str, Any], Any]] = {
-    "entry": _text,
+    "entry": text,
     "inputs": _inputs,
     "params": _params,
     "outputs": _outputs,
     "structure": _structure,
-    "arena": _bytes,
-    "fixed": _bytes,
-    "live": _bytes,
-    "isa": _isa,
-    "threads": _threads,
-    "machine": _text,
-    "features": _features,
+    "arena": count,
+    "fixed": count,
+    "live": count,
+    "isa": one_of(*ISAS),
+    "threads": maybe(whole(1, _MAX_THREADS)),
+    "machine": text,
+    "features": features,
     "aligned": _numbers,
     "steps": _steps,
     "externals": read_externals,
 }
 
 __all__ = [
-    "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "differences", "external_records",
-    "read", "read_externals", "read_tensors", "read_text", "tensor_spec",
+    "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "count", "differences", "external_records",
+    "features", "read", "read_externals", "read_tensors", "read_text", "tensor_spec",
 ]  # fmt: skip

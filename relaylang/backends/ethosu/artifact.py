@@ -32,7 +32,8 @@ from relaylang.partition.schedule import Schedule, Step
 from relaylang.runtime import artifact as programs
 from relaylang.runtime.artifact import TensorSpec, bind_arguments, not_an_artifact, read_sealed, write_sealed
 from relaylang.runtime.files import atomic_write
-from relaylang.runtime.manifest import tensor_spec
+from relaylang.runtime.manifest import count, tensor_spec
+from relaylang.runtime.schema import Parser, document, maybe, one_of, record, row, several, shown, table, text, whole, wrong
 from relaylang.runtime.text import reason
 
 FORMAT = "relaylang-ethos-u"
@@ -65,6 +66,48 @@ class RegionCode:
             for (_, spec), out in zip(self.outputs, raw)
         ]
 
+
+def _nested(place: str, value: Any) -> Any:
+    """A result: the name of a value, or a list of results, some levels deep."""
+    stack = [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        if isinstance(item, list) and depth < 100:
+            stack.extend((part, depth + 1) for part in item)
+        elif not isinstance(item, str):
+            raise wrong(place, "a value's name, or a list of such", item)
+    return value
+
+
+def _tensor(place: str, value: Any) -> Named:
+    found = _NAMED(place, value)
+    return found["name"], TensorSpec(*tensor_spec(place, [found["shape"], found["dtype"]]))
+
+
+_NAMED = record({"name": text, "shape": several(count), "dtype": text})
+_MEMORY = record({"region": whole(0, 255), "bytes": count})
+_LOCATION = several(record({"region": whole(0, 255), "address": count, "bytes": count}))
+_ESTIMATE = record({
+    "total_cycles": count, "npu_cycles": count, "macs": count, "operations": count,
+    "weights_bytes": record({"original": count, "encoded": count}),
+    "memory": table(record({"peak_bytes": count, "access_cycles": count, "traffic": table(row(count, count))})),
+    "layers": several(record({"name": text, "operator": text, "cycles": count, "macs": count})),
+})  # fmt: skip
+_REGION = record({
+    "command_stream": text, "weights": text, "tosa": text, "inputs": several(_tensor), "outputs": several(_tensor),
+    "driver": record({"weights_region": whole(0, 255), "scratch": _MEMORY, "scratch_fast": _MEMORY, "inputs": _LOCATION, "outputs": _LOCATION}),
+}, {"estimate": _ESTIMATE, "places": several(row(count, text, count))})  # fmt: skip
+#: What the records of regions must be, in a manifest of an archive for the Ethos-U and in one for microcontrollers.
+REGIONS: Parser = table(_REGION)
+#: What the manifest must be.
+_MANIFEST = record({
+    "format": one_of(FORMAT), "version": whole(VERSION, VERSION), "inputs": several(_tensor), "result": _nested,
+    "steps": several(record({"name": text, "kind": one_of("region", "host"), "inputs": several(text), "outputs": several(text)})),
+    "regions": REGIONS, "host": table(record({"text": text, "program": maybe(text)})),
+}, {
+    "target": record({}, dict.fromkeys(("accelerator", "system_config", "memory_mode", "optimise"), text)),
+    "operations": table(count), "stays_on_host": several(record({"why": text}, {"at": text})),
+})  # fmt: skip
 
 #: A host step that can be run: its arguments, in order, to its outputs.
 HostFunction = Callable[[list[Any]], list[Any]]
@@ -201,20 +244,20 @@ def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunc
     """
     files = read_sealed(content, source)
     try:
-        manifest = json.loads(files["manifest.json"])
-        if manifest["format"] != FORMAT or manifest["version"] != VERSION:
-            raise ValueError(f"format {manifest['format']} {manifest['version']}")
+        written = document(files["manifest.json"])
+        if written.get("format") != FORMAT or written.get("version") != VERSION:
+            raise ValueError(f"format {shown(written.get('format'))} {shown(written.get('version'))}")
+        manifest = _MANIFEST("", written)
         regions = read_regions(manifest["regions"], files)
-        at = {name: (_file(files, entry, "text"), None if entry["program"] is None else _file(files, entry, "program"))
+        at = {name: (files[entry["text"]], None if entry["program"] is None else files[entry["program"]])
               for name, entry in manifest["host"].items()}  # fmt: skip
         steps = tuple(_step(step, regions, at) for step in manifest["steps"])
-        inputs = _named(manifest["inputs"])
+        inputs = tuple(manifest["inputs"])
         report = files["report.txt"].decode("utf-8")
         result = manifest["result"]
         _order(inputs, steps, result)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-        lacks = isinstance(problem, KeyError)
-        raise not_an_artifact(source, f"it lacks {problem}" if lacks else f"its manifest is wrong: {problem}"[:200]) from None
+    except (KeyError, ValueError) as problem:
+        raise not_an_artifact(source, f"it lacks {problem}" if isinstance(problem, KeyError) else f"{problem}"[:300]) from None
     host = {}
     for name, (text, program) in at.items():
         try:
@@ -226,25 +269,11 @@ def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunc
     return EthosUArtifact(Schedule(tuple(name for name, _ in inputs), steps, result), inputs, regions, host, report, details)
 
 
-def _file(files: dict[str, bytes], entry: dict[str, Any], key: str) -> bytes:
-    name = entry[key]
-    if not isinstance(name, str):
-        raise ValueError(f"`{key}` must name a file")
-    return files[name]
-
-
-def _names(step: dict[str, Any], key: str) -> tuple[str, ...]:
-    names = step[key]
-    if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-        raise ValueError(f"a step's `{key}` must be a list of names")
-    return tuple(names)
-
-
 def _step(step: dict[str, Any], regions: dict[str, RegionCode], host: dict[str, Any]) -> Step:
     kind, name = step["kind"], step["name"]
-    if kind not in ("region", "host") or name not in (regions if kind == "region" else host):
+    if name not in (regions if kind == "region" else host):
         raise ValueError(f"there is no {kind} {name}")
-    inputs, outputs = _names(step, "inputs"), _names(step, "outputs")
+    inputs, outputs = tuple(step["inputs"]), tuple(step["outputs"])
     if kind == "region" and (len(inputs), len(outputs)) != (len(regions[name].inputs), len(regions[name].outputs)):
         raise ValueError(f"a step gives the region {name} other inputs or outputs than it has")
     nothing = Function((), None)  # type: ignore[arg-type]
@@ -261,50 +290,24 @@ def _order(inputs: tuple[Named, ...], steps: tuple[Step, ...], result: Any) -> N
             if name not in there:
                 raise ValueError(f"the step {step.name} needs {name}, which is not there")
         there.update(step.outputs)
-    stack = [(result, 0)]
+    stack = [result]
     while stack:
-        item, depth = stack.pop()
-        if isinstance(item, list) and depth < 100:
-            stack.extend((part, depth + 1) for part in item)
-        elif not isinstance(item, str) or item not in there:
-            raise ValueError("`result` must name values that are there")
+        item = stack.pop()
+        if isinstance(item, list):
+            stack.extend(item)
+        elif item not in there:
+            raise ValueError(f"`result` must name values that are there, not {shown(item)}")
 
 
 def read_regions(records: Mapping[str, Any], files: dict[str, bytes]) -> dict[str, RegionCode]:
-    """The regions of `region_records` and `region_files`. Raises `KeyError`, `TypeError`, `ValueError` where they are none."""
+    """The regions of records that `REGIONS` has taken, and of `region_files`. Raises `KeyError` for a file that is missing."""
     return {name: _region(data, files) for name, data in records.items()}
 
 
 def _region(data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
-    own = {"command_stream", "weights", "tosa", "inputs", "outputs"}
-    _check_driver(data["driver"])
-    _check_places(data.get("places", []))
-    return RegionCode(
-        tosa=_file(files, data, "tosa"),
-        command_stream=_file(files, data, "command_stream"),
-        weights=_file(files, data, "weights"),
-        inputs=_named(data["inputs"]),
-        outputs=_named(data["outputs"]),
-        details={"driver": data["driver"], **{k: v for k, v in data.items() if k not in own}},
-    )
-
-
-def _check_driver(driver: Any) -> None:
-    """The driver's places are whole numbers. Raises `KeyError`, `TypeError`, `ValueError`."""
-    numbers = [driver["weights_region"]]
-    for name in ("scratch", "scratch_fast"):
-        numbers += [driver[name]["region"], driver[name]["bytes"]]
-    for place in (*driver["inputs"], *driver["outputs"]):
-        numbers += [place["region"], place["address"], place["bytes"]]
-    if not all(type(number) is int for number in numbers):
-        raise ValueError("the `driver` of a region must have whole numbers")
-
-
-def _check_places(places: Any) -> None:
-    """The commands that start operations: bytes, layers, cycles. Raises `ValueError`."""
-    kinds = [int, str, int]
-    if not isinstance(places, list) or not all(isinstance(p, list) and [type(part) for part in p] == kinds for p in places):
-        raise ValueError("the `places` of a region must be bytes, layers and cycles")
+    stream, weights, tosa = (files[data[name]] for name in ("command_stream", "weights", "tosa"))
+    details = {name: data[name] for name in ("driver", "estimate", "places") if name in data}
+    return RegionCode(tosa, stream, weights, tuple(data["inputs"]), tuple(data["outputs"]), details)
 
 
 def spec_of(name: str, ty: Any) -> Named:
@@ -314,15 +317,6 @@ def spec_of(name: str, ty: Any) -> Named:
             error("R0612", f"the input {name} is `{ty!r}`; a program for the Ethos-U takes tensors of static shape")
         )
     return name, TensorSpec.of(ty)
-
-
-def _named(records: list[Any]) -> tuple[Named, ...]:
-    out = []
-    for r in records:
-        if not isinstance(r["name"], str):
-            raise ValueError("a tensor's `name` must be a text")
-        out.append((r["name"], TensorSpec(*tensor_spec(r["name"], [r["shape"], r["dtype"]]))))
-    return tuple(out)
 
 
 def _records(tensors: tuple[Named, ...]) -> list[dict[str, Any]]:

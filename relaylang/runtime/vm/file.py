@@ -23,7 +23,8 @@ from relaylang.runtime.artifact import not_an_artifact, read_sealed, write_seale
 from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
 from relaylang.runtime.files import atomic_write
-from relaylang.runtime.manifest import external_records, read_externals
+from relaylang.runtime.manifest import count, external_records, features, read_externals
+from relaylang.runtime.schema import document, flag, maybe, one_of, record, row, several, shown, table, text, whole
 from relaylang.runtime.text import reason
 from relaylang.runtime.vm import late
 from relaylang.runtime.vm.program import VERSION, Packed, Spec, VMFunction, VMProgram
@@ -36,6 +37,22 @@ FORMAT = "relaylang-vm"
 _TEXT = 1 << 22
 _FUNCTION = ("entry", "end", "params", "captured", "generals", "registers")
 _PACKED = ("inputs", "count", "region", "arena", "fixed", "sizes", "status")
+_NUMBER = whole(-(1 << 48), 1 << 48)  # `verify` knows the ranges
+_PLACE = whole(-1, 1 << 48)
+_TYPE = row(text, several(_PLACE))
+#: What a manifest must be.
+_MANIFEST = record({
+    "format": one_of(FORMAT), "version": whole(VERSION, VERSION), "target": text, "machine": text, "features": features,
+    "scalars": several(row(text, count)),
+    "functions": several(record({"name": text, "span": _PLACE, "types": several(maybe(_TYPE)), **dict.fromkeys(_FUNCTION, _NUMBER)})),
+    "packed": several(record({
+        **dict.fromkeys(_PACKED, _NUMBER), "outputs": several(_TYPE), "takes": several(_TYPE), "weights": several(count),
+        "constants": several(count), "relay": flag, "calls": several(_PLACE),
+    })),
+    "entries": table(count), "constructors": several(row(text, text)), "specs": several(_TYPE), "sources": several(text),
+    "places": several(row(count, count, count)), "parameters": table(several(text)), "externals": read_externals,
+    "late": several(row(text, count, several(count))),
+})  # fmt: skip
 
 
 def _records(specs: Sequence[Spec]) -> list[list[Any]]:
@@ -44,7 +61,7 @@ def _records(specs: Sequence[Spec]) -> list[list[Any]]:
 
 
 def _specs(records: Any) -> tuple[Spec, ...]:
-    return tuple((str(dtype), tuple(int(extent) for extent in shape)) for dtype, shape in records)
+    return tuple((dtype, tuple(shape)) for dtype, shape in records)
 
 
 def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[str], source: str, externals: Parts) -> bytes:
@@ -156,11 +173,12 @@ def unpacked(content: bytes, name: str) -> tuple[VMProgram, dict[str, bytes], di
     """The program of a file, checked, its parts and its manifest. Nothing of it runs. Raises `RelayError` (R0641)."""
     files = read_sealed(content, name)
     try:
-        manifest = json.loads(files["manifest.json"])
+        manifest = document(files["manifest.json"])
         if manifest.get("format") != FORMAT:
             raise ValueError("it is no program of the VM")
         if manifest.get("version") != VERSION:
-            raise ValueError(f"it has the version {manifest.get('version')}, and this relaylang reads {VERSION}; compile it again")
+            raise ValueError(f"it has the version {shown(manifest.get('version'))}, and this relaylang reads {VERSION}; compile it again")
+        manifest = _MANIFEST("", manifest)
         program = _program(manifest, files)
         verify(program)
     except KeyError as e:
@@ -193,38 +211,37 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
         raise ValueError("its code is no list of words")
     functions = [
         VMFunction(
-            str(f["name"]), **{name: int(f[name]) for name in _FUNCTION}, span=span(f["span"]),
+            f["name"], **{name: f[name] for name in _FUNCTION}, span=span(f["span"]),
             types=tuple(None if ty is None else TensorType(ty[1], ty[0]) for ty in f["types"]),
         )
         for f in manifest["functions"]
     ]  # fmt: skip
     kernels = []
     for n, item in enumerate(manifest["packed"]):
-        made = Packed(int(item["inputs"]), _specs(item["outputs"]), int(item["count"]), takes=_specs(item["takes"]))
-        made.region, made.arena, made.fixed, made.sizes, made.status = (int(item[name]) for name in _PACKED[2:])
-        made.weights = tuple(int(w) for w in item["weights"])
-        made.constants = tuple(int(w) for w in item["constants"])
+        made = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
+        made.region, made.arena, made.fixed, made.sizes, made.status = (item[name] for name in _PACKED[2:])
+        made.weights, made.constants = tuple(item["weights"]), tuple(item["constants"])
         if item["relay"]:
             made.module = module(files[f"kernel{n}.relay"])
             for call, number in zip(_calls(made.module), item["calls"], strict=True):
                 call.span = span(number)
         kernels.append(made)
-    entries = {str(name): int(number) for name, number in manifest["entries"].items()}
+    entries = manifest["entries"]
     for name, number in entries.items():
         if not 0 <= number < len(functions):
             raise ValueError(f"there is no function {number}")
         declared[name] = _named(declared[name], manifest["parameters"][name])
         functions[number].types = tuple([p.type_annotation for p in declared[name].params])
     check(declared)
-    externals = read_externals("externals", manifest["externals"])
+    externals = manifest["externals"]
     for n, external in enumerate(externals):
         files[part_name(n, external.kind)]
     program = VMProgram(
         code, functions, _loaded(files["constants.npz"]),
         [declared.get_constructor(ty, name) for ty, name in manifest["constructors"]],
         list(_specs(manifest["specs"])), kernels, _loaded(files["weights.npz"]),
-        [(str(name), int(count)) for name, count in manifest["scalars"]], entries,
-        {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], str(manifest["target"]),
+        manifest["scalars"], entries,
+        {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], manifest["target"],
         externals,
     )  # fmt: skip
     late.mark(program, manifest["late"])
@@ -240,7 +257,7 @@ def _named(function: Function, names: Sequence[str]) -> Function:
     """A declaration with the names of its parameters: a text gives each name once."""
     if len(names) != len(function.params):
         raise ValueError("a function has other parameters than names")
-    params = [Var(str(name), p.checked_type) for name, p in zip(names, function.params)]
+    params = [Var(name, p.checked_type) for name, p in zip(names, function.params)]
     body = substitute(function.body, dict(zip(function.params, params)))
     return Function(params, body, function.ret_type, function.type_params)
 

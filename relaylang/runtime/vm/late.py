@@ -5,7 +5,7 @@ A program keeps the type of a missing constant: an array of its shape without me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -68,13 +68,13 @@ def stored(program: VMProgram) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return every[:count], every[count:]
 
 
-def mark(program: VMProgram, missing: list[list[object]]) -> None:
+def mark(program: VMProgram, missing: Sequence[tuple[str, int, Sequence[int]]]) -> None:
     """Note what a file says of missing constants. Raises `ValueError`."""
     for name, number, shape in missing:
-        if not (isinstance(number, int) and 0 <= number < len(program.constants) + len(program.weights)):
+        if number >= len(program.constants) + len(program.weights):
             raise ValueError(f"there is no constant {number}")
         table, index = _place(program, number)
         if table[index].ndim:
             raise ValueError(f"the constant {name} has a value, and is missing")
-        table[index] = stand_in(table[index].dtype, tuple(int(d) for d in shape))  # type: ignore[attr-defined]
-        program.late[str(name)] = number
+        table[index] = stand_in(table[index].dtype, tuple(shape))
+        program.late[name] = number

@@ -25,10 +25,10 @@ def runs() -> list[Callable[[Rng], None]]:
 
 
 @pytest.mark.parametrize(("change", "says"), [
-    (lambda region: region.update(places=[[0, "layer"]]), "R0641.*the `places` of a region must be bytes, layers and cycles"),
-    (lambda region: region.update(places=None), "R0641.*the `places` of a region"),
-    (lambda region: region["driver"]["outputs"][0].update(address=1e308), "R0641.*must have whole numbers"),
-    (lambda region: region["driver"]["scratch"].update(bytes=True), "R0641.*must have whole numbers"),
+    (lambda region: region.update(places=[[0, "layer"]]), r"R0641.*places\[0\]` must be a list of 3"),
+    (lambda region: region.update(places=None), "R0641.*places` must be a list"),
+    (lambda region: region["driver"]["outputs"][0].update(address=1e308), r"R0641.*driver.outputs\[0\].address` must be a whole number"),
+    (lambda region: region["driver"]["scratch"].update(bytes=True), "R0641.*driver.scratch.bytes` must be a whole number"),
     (lambda region: region["driver"]["scratch"].update(bytes=1 << 40), "R0616.*has 1099511627776 bytes"),
     (lambda region: region["outputs"][0].update(shape=[1 << 40, 3]), r"R0616.*the shape \(1099511627776, 3\) has 3 bytes"),
     (lambda region: region["driver"]["outputs"].clear(), "R0616.*it has 0 places for 1 outputs"),
