@@ -22,6 +22,7 @@ from relaylang.ir import MetaRef, post_order
 from relaylang.ir.binding import bind_params
 from relaylang.passes.infer_type import InferType
 from relaylang.repl.session import Session
+from relaylang.runtime.files import together
 from relaylang.runtime.params import check_suffix, load_params, save_params
 
 EPILOG = """\
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
             count = len(made.constants)
             raise UsageError(f"relay export: {count} constants have no place in Relax text; --constants FILE.npz takes them",
                              "relay export --help")  # fmt: skip
-        with stages.stage("write"):
+        with stages.stage("write"), together():
             if made.external is not None:
                 write_bytes(args.constants, made.external)
             elif args.constants is not None:

@@ -40,6 +40,7 @@ from relaylang.passes.manager import Pass, Sequential
 from relaylang.passes.spec import parse_passes
 from relaylang.plugins.files import Passes
 from relaylang.repl.session import Session
+from relaylang.runtime.files import together
 from relaylang.viz.steps import DrawSteps
 
 EPILOG = """\
@@ -108,11 +109,12 @@ def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -
         mod = Sequential(passes)(program.module)
         if args.time:
             print(timing.render(), file=sys.stderr)
-    if drawn is not None:
-        write_text(args.viz, drawn.page(os.path.basename(program.name)))
     if not args.no_types:
         check_types(mod)
-    write_program(args.output, printed(mod, args))
+    with together():
+        if drawn is not None:
+            write_text(args.viz, drawn.page(os.path.basename(program.name)))
+        write_program(args.output, printed(mod, args))
     return 0
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import TensorSpec, bind_arguments, part_of, structured, write_tar
 from relaylang.runtime.benchmark import BenchmarkResult, timed
-from relaylang.runtime.files import atomic_write
+from relaylang.runtime.files import atomic_write, together
 from relaylang.runtime.library import function_in, open_library, unload
 from relaylang.runtime.tensors import aligned, at_a_line
 from relaylang.runtime.text import reason
@@ -110,7 +110,7 @@ class AotProgram:
         return {**{name: value for name, value in vars(self).items() if name not in self._made_here}, "_run": None}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the files: to FILE.c and beside it, to FILE.tar, or to a folder. Raises `RelayError` (R0001)."""
+        """Write the files, all or none: to FILE.c and beside it, to FILE.tar, or to a folder. Raises `RelayError` (R0001)."""
         place = checked_place(path)
         try:
             if place.suffix == ".tar":
@@ -118,8 +118,9 @@ class AotProgram:
                 return
             folder = place.parent if place.suffix == ".c" else place
             folder.mkdir(parents=True, exist_ok=True)
-            for name, content in reversed(self.files.items()):
-                atomic_write(place if name == f"{self.name}.c" and place.suffix == ".c" else folder / name, content)
+            with together():
+                for name, content in self.files.items():
+                    atomic_write(place if name == f"{self.name}.c" and place.suffix == ".c" else folder / name, content)
         except OSError as e:
             raise RelayError(error("R0001", f"cannot write {place}: {reason(e)}")) from None
 

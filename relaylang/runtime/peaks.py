@@ -97,5 +97,5 @@ def _kept(key: str, found: list[float]) -> list[float]:
     known[key] = found
     with contextlib.suppress(OSError):
         cache_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
-        atomic_write(cache_directory() / "peaks.json", json.dumps(known))
+        atomic_write(cache_directory() / "peaks.json", json.dumps(known), durable=False)
     return found

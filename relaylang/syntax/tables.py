@@ -14,7 +14,6 @@ import json
 import os
 import re
 import sys
-import time
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -146,23 +145,9 @@ def load() -> dict[str, AnyValue]:
         pass
     made = {"key": key, **build()}
     with contextlib.suppress(OSError):
-        _keep(cache_directory() / name, made)
+        cache_directory().mkdir(parents=True, exist_ok=True)
+        atomic_write(cache_directory() / name, json.dumps(made, separators=(",", ":")), durable=False)
     return made
-
-
-def _keep(path: Path, made: dict[str, AnyValue]) -> None:
-    """Write tables to a file, whole or not at all. Raises `OSError`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}")
-    with temporary.open("x", encoding="utf-8") as file:
-        # From here on the file is there, and is ours to remove.
-        try:
-            json.dump(made, file, separators=(",", ":"))
-            file.close()
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
 
 
 class Tables:

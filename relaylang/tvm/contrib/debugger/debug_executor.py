@@ -12,7 +12,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.cpu import CpuArtifact
-from relaylang.runtime.files import atomic_write
+from relaylang.runtime.files import atomic_path, atomic_write, together
 from relaylang.runtime.profile import Profile
 from relaylang.runtime.text import reason
 from relaylang.runtime.vm.profile import VMProfile
@@ -96,10 +96,11 @@ class GraphModuleDebug(GraphModule):
         folder = Path(self._dump_root or ".")
         try:
             os.makedirs(folder, exist_ok=True)
-            atomic_write(folder / "_tvmdbg_graph_dump.json", self.graph)
-            atomic_write(folder / "_tvmdbg_execution_trace.json", profile.chrome_trace())
-            with open(folder / "output_tensors.npz", "wb") as file:
-                np.savez(file, **{f"output_{n}": self.get_output(n).numpy() for n in range(self.get_num_outputs())})
+            with together():
+                atomic_write(folder / "_tvmdbg_graph_dump.json", self.graph)
+                atomic_write(folder / "_tvmdbg_execution_trace.json", profile.chrome_trace())
+                with atomic_path(folder / "output_tensors.npz") as place, open(place, "wb") as file:
+                    np.savez(file, **{f"output_{n}": self.get_output(n).numpy() for n in range(self.get_num_outputs())})
         except OSError as e:
             raise RelayError(error("R0001", f"cannot write to {folder}: {reason(e)}")) from None
 

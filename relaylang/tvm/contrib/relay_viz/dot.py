@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from relaylang.runtime.files import atomic_write
+from relaylang.runtime.files import atomic_write, together
 from relaylang.tvm.contrib.relay_viz.interface import DefaultVizParser, Plotter, VizEdge, VizGraph, VizNode
 from relaylang.viz.dot import drawn, quoted
 
@@ -63,6 +63,7 @@ class DotPlotter(Plotter):
         text = "\n".join(["digraph {", *parts, "}", ""])
         name = filename or self._options.get("filename", "relay.gv")
         form = self._options.get("format", "pdf")
-        if not self._options.get("cleanup", True):
-            atomic_write(name, text)
-        atomic_write(f"{name}.{form}", drawn(text, form))
+        with together():
+            if not self._options.get("cleanup", True):
+                atomic_write(name, text)
+            atomic_write(f"{name}.{form}", drawn(text, form))

@@ -23,6 +23,7 @@ from relaylang.passes.layout.convert_layout import ConvertLayout
 from relaylang.passes.manager import Sequential
 from relaylang.passes.precision.to_mixed_precision import ToMixedPrecision
 from relaylang.runtime.external import find
+from relaylang.runtime.files import together
 from relaylang.tvm.build_module import build
 from relaylang.tvm.driver.tvmc.model import TVMCModel, TVMCPackage
 from relaylang.tvm.relay.backend import Executor, Runtime
@@ -164,16 +165,17 @@ def compiled(given: Mapping[str, Any]) -> str:
         params = {name: value for name, value in model.params.items() if name in main}
         source = {"executor": Executor("aot"), "runtime": Runtime("crt")} if given["output_format"] == "mlf" else {}
         lib = build(mod, targets, params=params, mod_name=given["mod_name"], **source)
-    if given["dump_offloads"]:
-        if isinstance(lib.artifact, (EthosUArtifact, MicroProgram)):
-            tables.append(lib.artifact.report())
-        text = "\n\n".join(tables) or "no accelerator is among the targets: the CPU compiles all calls"
-        write_text(None if given["dump_offloads"] == "-" else given["dump_offloads"], text + "\n")
     path = str(given["package_path"] or model.default_package_path())
-    lib.export_library(path)
-    for form in forms:
-        text = str(mod) if form == "relay" else lib.lib.get_source("asm" if form in ("asm", "s") else "c")
-        write_text(f"{path}.{form}", text)
+    with together():
+        if given["dump_offloads"]:
+            if isinstance(lib.artifact, (EthosUArtifact, MicroProgram)):
+                tables.append(lib.artifact.report())
+            text = "\n\n".join(tables) or "no accelerator is among the targets: the CPU compiles all calls"
+            write_text(None if given["dump_offloads"] == "-" else given["dump_offloads"], text + "\n")
+        lib.export_library(path)
+        for form in forms:
+            text = str(mod) if form == "relay" else lib.lib.get_source("asm" if form in ("asm", "s") else "c")
+            write_text(f"{path}.{form}", text)
     return path
 
 

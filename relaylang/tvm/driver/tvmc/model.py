@@ -15,7 +15,7 @@ from relaylang.cli.outputs import archive
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
 from relaylang.runtime.benchmark import BenchmarkResult
-from relaylang.runtime.files import atomic_write
+from relaylang.runtime.files import atomic_write, together
 from relaylang.runtime.params import load_params, save_params
 from relaylang.runtime.text import read_text, reason
 from relaylang.syntax import astext, fromtext
@@ -45,10 +45,11 @@ class TVMCModel:
         folder = Path(model_path)
         try:
             os.makedirs(folder, exist_ok=True)
-            atomic_write(folder / _MODULE, astext(self.mod))
+            with together():
+                atomic_write(folder / _MODULE, astext(self.mod))
+                save_params(folder / _PARAMS, self.params)
         except OSError as e:
             raise RelayError(error("R0001", f"cannot write to {folder}: {reason(e)}")) from None
-        save_params(folder / _PARAMS, self.params)
 
     def default_package_path(self) -> str:
         """A new name for a package in the temporary folder."""
