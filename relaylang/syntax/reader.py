@@ -219,6 +219,7 @@ def read(
     Returns the build with all its parts, the text's value, and the source. Raises `RelayError`.
     """
     source = TokenSource(name, text, tables(), lead)
+    source.known.update("%" + known.removeprefix("%") for known in variables or ())
     meta = _meta(source)
     if metadata:
         meta = with_values(meta, metadata)

@@ -8,9 +8,10 @@ terminals (`tables.Tables.tokens`, `tokens.TokenSource`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from relaylang.grammar import literals, patterns
 from relaylang.syntax.literals import is_dtype
@@ -21,6 +22,8 @@ _IN_COMMENT = re.compile(r"/\*|\*/")
 _CONSTANTS = frozenset({"True", "False", "None"})
 _DIVIDES = re.compile(r"[.\-:/]")
 _NUMBERS = re.compile(r"(?:[.\-:/][0-9]+)+\Z")
+#: The most signs in a name whose beginnings are tried, for that costs the square of their number.
+_MOST_SIGNS = 100
 #: The string inside the grammar's patterns, and a string that ends with its line: its closing quote is still missing.
 _QUOTED = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _QUOTED_IN_LINE = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
@@ -81,22 +84,59 @@ def _fine() -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()))
 
 
-@lru_cache(maxsize=1)
-def _binders() -> re.Pattern[str]:
-    local = patterns()["LOCAL"]
-    return re.compile(rf"({local})\s*(?=:|=(?![=>]))|free_var\s+({local})")
+def bound_locals(tokens: Iterable[str]) -> set[str]:
+    """The local names that a text binds where a name may hold a dash: those of parameters, lets and patterns.
+
+    The tokens may be coarse or fine. A bound `%layer-1` is a name, any other one a subtraction.
+    """
+    text = [t for t in tokens if t and t[:2] not in ("/*", "//") and (t[0] != "#" or t[1:2] == "[")]
+    bound: set[str] = set()
+    depth = -1  # how deep inside the brackets of parameters
+    case = False
+    for i, token in enumerate(text):
+        if token in ("fn", "def"):
+            depth = 0
+        elif depth >= 0:
+            depth += _opens(token)
+            if token in ("{", ";") or (token == ")" and not depth):
+                depth = -1
+        if token[0] == "%":
+            if case or depth == 1 or text[i + 1 : i + 2] in ([":"], ["="]) or (i and text[i - 1] in ("let", "free_var")):
+                bound.add(token)
+        elif token == "=>":
+            bound.update(_of_pattern(text, i))
+        elif token in ("case", "{"):
+            case = token == "case"
+    return bound
 
 
-def _bound(text: str) -> set[str]:
-    """The names with dots and dashes that a text binds. A bound `%layer-1` is a name, any other a subtraction."""
-    return {name for found in _binders().findall(text) for name in found if name[1:2] != '"' and _DIVIDES.search(name)}
+def _opens(token: str) -> int:
+    """1 for a token that opens brackets, -1 for one that closes them."""
+    return (token in "([") - (token in ")]") if len(token) == 1 else token[-1] == "("
+
+
+def _of_pattern(text: list[str], arrow: int) -> Iterator[str]:
+    """The local names of the pattern in front of token `arrow`, a `=>`."""
+    depth, at = 0, arrow - 1
+    while at >= 0 and depth >= 0 and text[at] not in ("{", "}", ";", "=>") and (depth or text[at] != ","):
+        depth -= _opens(text[at])
+        if text[at][0] == "%":
+            yield text[at]
+        at -= 1
+
+
+def bound_beginning(name: str, bound: set[str]) -> str | None:
+    """The longest beginning of a name, up to a sign that divides, that is bound. Long chains of numbers have none."""
+    signs = [found.start() for found in islice(_DIVIDES.finditer(name), _MOST_SIGNS + 1)]
+    known = (name[:at] for at in reversed(signs))
+    return next((part for part in known if part in bound), None) if len(signs) <= _MOST_SIGNS else None
 
 
 def _known_part(name: str, bound: set[str]) -> str:
     """The longest beginning of a name that is bound, else the name without the numbers of fields and subtractions."""
-    for found in reversed(list(_DIVIDES.finditer(name))):
-        if name[: found.start()] in bound:
-            return name[: found.start()]
+    known = bound_beginning(name, bound)
+    if known is not None:
+        return known
     numbers = _NUMBERS.search(name)
     return name[: numbers.start()] if numbers is not None else name
 
@@ -123,7 +163,7 @@ def tokenise(text: str) -> Iterator[Token]:
                 kind = words.get(piece) or words.setdefault(piece, _word_kind(piece))
             elif kind == "local" and piece[1:2] != '"' and _DIVIDES.search(piece):
                 if bound is None:
-                    bound = _bound(text)
+                    bound = bound_locals(found.group() for found in fine.finditer(text))
                 if piece not in bound:
                     piece = _known_part(piece, bound)
                     at = start + len(piece) if len(piece) < len(found.group()) else -1
@@ -175,6 +215,8 @@ def strings_and_comments() -> re.Pattern[str]:
 
 __all__ = [
     "Token",
+    "bound_beginning",
+    "bound_locals",
     "comment_end",
     "is_blank",
     "keywords",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.syntax.tables import Tables
-from relaylang.syntax.tokeniser import comment_end, metadata_start, strings_and_comments
+from relaylang.syntax.tokeniser import bound_beginning, bound_locals, comment_end, metadata_start, strings_and_comments
 
 _DASHED = re.compile(r"(-)([0-9][\w.]*)")
 
@@ -39,6 +39,8 @@ class TokenSource(SourceFile):
         #: The two changes that a text gets at most once: its nested comments blanked, its subtractions split.
         self.blanked = self.names_split = False
         self._places: tuple[list[int], list[int]] | None = None
+        #: Names of variables that are bound elsewhere, with their `%`.
+        self.known: set[str] = set()
         #: The same text with plain offsets, for places inside tokens.
         self.plain = SourceFile(name, text)
 
@@ -136,24 +138,13 @@ class TokenSource(SourceFile):
         self.names_split = True
         kind_of, numbers = self.tables.kind_of, self.tables.numbers
         dashed = numbers["DASHED"]
-        bound: set[str] = set()
-        depth = -1
-        for i, token in enumerate(tokens):
-            if token in ("fn", "def"):
-                depth = 0
-            elif depth >= 0:
-                depth += (token in "([") - (token in ")]") if len(token) == 1 else token[-1:] == "("
-                if token in ("{", ";") or (token == ")" and not depth):
-                    depth = -1
-            if token[:1] == "%" and kind_of(token) == dashed:
-                if depth == 1 or tokens[i + 1] in (":", "=") or tokens[i - 1] in ("let", "free_var"):
-                    bound.add(token)
+        bound = bound_locals(tokens) | self.known
         out: list[str] = []
         for token in tokens:
             if token[:1] == "%" and token not in bound and kind_of(token) == dashed:
-                head, dash, tail = token.partition("-")
+                head = bound_beginning(token, bound) or token.partition("-")[0]
                 pieces = [head]
-                for part in (dash + tail).split("-")[1:] if dash else ():
+                for part in token[len(head) :].split("-")[1:]:
                     if not _DASHED.fullmatch("-" + part):
                         pieces = []
                         break

@@ -41,9 +41,11 @@ from relaylang.ir import (
     scalar_type,
     structural_equal,
 )
+from relaylang.ir.visit import post_order
 from relaylang.ops import OPS
 from relaylang.syntax import astext, fromtext, is_complete, parse, parse_expr, parse_type
 from relaylang.syntax.format import format_text
+from relaylang.syntax.tokeniser import tokenise
 from relaylang.typing import infer
 
 LIST = "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
@@ -156,6 +158,38 @@ def test_quoted_names(name: str) -> None:
     assert function.params[0].name_hint == name
     assert function.body is function.params[0]
     assert parse(f'def @"{quoted}"() {{ @"{quoted}"() }}').module.get_global_var(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fn (%layer-1) { %layer-1-2 }",
+        "fn (%x: int32, %layer-1: int32) { %layer-1-2 }",
+        "let %layer-1 = 3; %layer-1-2",
+        "free_var %layer-1; %layer-1-2",
+        "match (3) { %layer-1 => %layer-1-2 }",
+        "match? ((3, 4)) { (%layer-1, _) => { %layer-1-2 }, }",
+        "match? ((3, (4, 5))) { (_, (_, %layer-1: int32)) => %layer-1-2 }",
+        "match? ((3, 4)) { (%a, _) => add(%a-1, %a), (%layer-1, %b-1) => /* a */ %layer-1-2 }",
+        "match (3) { case %layer-1 { %layer-1-2 } }",
+        "match (3) { case (%a-1, %layer-1) { %layer-1-2 } }",
+    ],
+)
+def test_every_binding_of_a_name_with_a_dash_counts(text: str) -> None:
+    assert ("local", "%layer-1") in [(token.kind, token.text) for token in tokenise(text)][3:]
+    calls = [node for node in post_order(parse_expr(text)) if isinstance(node, Call)]
+    assert shape_of(calls[-1]) == "subtract(layer-1, 2)"
+
+
+def test_a_name_with_a_dash_may_be_bound_inside_a_constructor_or_outside_of_the_text() -> None:
+    module = parse(
+        "type L[A] { Cons(A, L[A]), Nil, }\n"
+        "def @f(%l: L[int32]) -> int32 { match (%l) { Cons(%layer-1, _) => { %layer-1 }, Nil => { 0 }, } }"
+    ).module
+    clause = module["f"].body.clauses[0]
+    assert clause.rhs is clause.lhs.patterns[0].var
+    outside = Var("layer-1")
+    assert parse("%layer-1-1", variables={"layer-1": outside}).expr.args[0] is outside
 
 
 def test_a_name_with_a_dash_is_told_from_a_subtraction_by_what_is_bound() -> None:
