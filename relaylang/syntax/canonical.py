@@ -14,6 +14,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Call, Constant, Expr, Tuple, Var
 from relaylang.ir.module import IRModule
+from relaylang.ir.types import TupleType
 from relaylang.ops.record import Op
 from relaylang.syntax.actions import ACTIONS, PARTS, Action, Build
 from relaylang.syntax.attribute_text import AttributeText
@@ -283,7 +284,16 @@ def _angles(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
         self.texts[last] = "]"
 
 
+def _type_alone(self: Rewritings, made: AnyValue, first: int, last: int) -> None:
+    """A type alone in parentheses is a tuple of one, which has a comma. In a text of TVM 0.6 they only group."""
+    if isinstance(made, TupleType) and made.span is not None and made.span.first == first:
+        self.before[last] = ","
+    else:
+        self.texts[first] = self.texts[last] = ""
+
+
 _NOTES: dict[str, AnyValue] = {
+    "t_paren": _type_alone,
     **dict.fromkeys(("graph", "graph_spaced", "let_bound", "seq", "free_plain", "free_typed", "free_coarse"), _statement),
     **dict.fromkeys(("match", "match_none"), _list),
     **dict.fromkeys(("av_map", "av_empty_map", "av_pairs"), _map),

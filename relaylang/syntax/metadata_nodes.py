@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.ir.expr import Constant, Expr
 from relaylang.ir.types import Type
 from relaylang.ops import OPS
 from relaylang.ops.record import AttrField
@@ -172,10 +173,16 @@ def _in_place(field: AttrField | None, text: str) -> AnyValue:
     return text
 
 
+#: The kind of a node that a call may take as its attributes.
+ATTRIBUTES = "attributes"
+
+
 def kind_of_meta(value: AnyValue) -> str:
     """The kind of a value of a metadata section, as a word for messages."""
+    if isinstance(value, MetaNode):
+        other = "attrs." not in value.type_key and (value.type_key in OBJECTS or value.type_key.startswith("relay."))
+        return f"a node of the class {value.type_key[:60]}" if other else ATTRIBUTES
     kinds: list[tuple[AnyValue, str]] = [
-        (MetaNode, "attributes"),
         (bool, "a truth value"),
         (int, "a whole number"),
         (float, "a number"),
@@ -183,5 +190,7 @@ def kind_of_meta(value: AnyValue) -> str:
         (Mapping, "a map"),
         ((list, tuple), "a list"),
         (Type, "a type"),
+        (Constant, "a tensor"),
+        (Expr, "an expression"),
     ]
     return next((word for kind, word in kinds if isinstance(value, kind)), "a value")

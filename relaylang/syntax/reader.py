@@ -21,7 +21,7 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.types import IncompleteType, Type
 from relaylang.syntax.actions import ACTIONS, Build
 from relaylang.syntax.actions.globals import TypeNames
-from relaylang.syntax.actions.reports import Reports
+from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.actions.types import quiet_tensor_type
 from relaylang.syntax.literals import string
 from relaylang.syntax.metadata import load_metadata, module_attributes, numbered_constants, with_values
@@ -360,6 +360,15 @@ def notes_of(build: Build, defines: bool) -> list[Diagnostic]:
         title = f"`{row.name}` is read as {row.versions} wrote it{count}: {row.says}"
         hint = f"`relay fmt` writes `{row.now}`" if row.now != row.name else "`relay fmt` writes it as today"
         notes.append(error("R0152", title, build.reports.place(places[0]), notes=[hint], severity="note"))
+    alone = build.type_actions.alone
+    if alone:
+        first, last = alone[0]
+        count = f" ({len(alone)} types)" if len(alone) > 1 else ""
+        title = f"a type alone in parentheses is a tuple of one, as in TVM{count}"
+        inside = build.reports.source
+        text = inside.text[inside.end_of(first) : inside.start_of(last)].strip()
+        hints = [f"`({shown(text)},)` says the same; without parentheses it is the type itself"]
+        notes.append(error("R0153", title, build.reports.place(first, last), notes=hints, severity="note"))
     if defines and not build.text.versioned:
         notes.append(
             error(

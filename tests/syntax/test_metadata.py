@@ -319,3 +319,83 @@ def test_what_is_missing_keeps_its_number(text: str) -> None:
     printed = astext(node)
     again = parse(printed).value
     assert structural_diff(node, again, map_free_vars=True) is None and astext(again) == printed
+
+
+def _every_kind() -> str:
+    """A section with a value of each kind."""
+    nodes: list[dict] = []
+
+    def node(key: str, **attrs: object) -> int:
+        nodes.append({"type_key": key, "attrs": {name: str(value) for name, value in attrs.items()}})
+        return len(nodes) + 1
+
+    def string(text: str) -> int:
+        nodes.append({"type_key": "runtime.String", "repr_str": text})
+        return len(nodes) + 1
+
+    def array(*items: int) -> int:
+        nodes.append({"type_key": "Array", "data": list(items)})
+        return len(nodes) + 1
+
+    var = {"type_annotation": 0, "span": 0, "_checked_type_": 0, "virtual_device_": 0}
+    values = {
+        "relay.Var": node("relay.Var", vid=node("relay.Id", name_hint=string("q")), **var),
+        "relay.Call": node("relay.Call", op=0, args=0, attrs=0, type_args=0, span=0),
+        "relay.Function": node("relay.Function", params=array(), body=0),
+        "relay.attrs.SoftmaxAttrs": node("relay.attrs.SoftmaxAttrs", axis=1),
+        "VirtualDevice": node("VirtualDevice", device_type_int=1, virtual_device_id=0, target=0, memory_scope=0),
+        "Op": node("Op"),
+        "Unheard": node("Unheard", axis=1),
+        "IntImm": node("IntImm", dtype="int32", value=3),
+        "FloatImm": node("FloatImm", dtype="float32", value=3),
+        "runtime.String": string("hello"),
+        "Array": array(),
+        "Map": node("Map"),
+        "GlobalVar": node("GlobalVar", name_hint=string("f")),
+        "tir.Any": node("tir.Any", dtype="int32"),
+        "tir.Var": node("tir.Var", dtype="int32", name=string("n")),
+        "TypeVar": node("TypeVar", name_hint=string("A"), kind=0),
+        "relay.TensorType": node("relay.TensorType", dtype="int32", shape=array()),
+    }
+    lists = [array(at) for at in values.values()]
+    root = {"type_key": "Map", "keys": list(values), "data": lists}
+    return "\n#[metadata]\n" + json.dumps({"root": 1, "nodes": [{"type_key": ""}, root, *nodes], "b64ndarrays": []})
+
+
+_SECTION = _every_kind()
+_KINDS = json.loads(_SECTION.partition("#[metadata]")[2])["nodes"][1]["keys"]
+_EXPRESSIONS = (
+    "M", "(M)", "(M, %x)", "(%x, M)", "M.0", "add(M, %x)", "add(%x, M)", "nn.softmax(%x, M)", "M(%x)", "%x(M)", "M + %x", "%x * M",
+    "-M", "if (M) { %x } else { %x }", "if (True) { M } else { %x }", "if (True) { %x } else { M }", "let %y = M; %y",
+    "let %y = %x; M", "%0 = M; %0", "M; %x", "ref(M)", "ref_read(M)", "ref_write(M, M)", "fn (%y: int32) { M }",
+    "match (M) { %y => %y }", "match (%x) { %y => { M } }", "nn.softmax(%x, axis=M)", "let %y {virtual_device=M} = %x; %y",
+)  # fmt: skip
+_TYPES = ("M", "(M, int32)", "fn (M) -> M", "ref(M)", "Tensor[(M, 2), float32]", "L[M]")
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_every_value_of_the_section_in_every_place_is_read_or_reported_there(kind: str) -> None:
+    meta = f"meta[{kind}][0]"
+    parameters = "%x: Tensor[(2, 2), float32]"
+    place = re.compile(r"\bM\b")
+    texts = [f"def @main({parameters}) {{ {place.sub(meta, text)} }}" for text in _EXPRESSIONS]
+    texts += [f"def @main(%x: {place.sub(meta, text)}) {{ %x }}" for text in _TYPES]
+    texts += [f"def @main({parameters}, virtual_device={meta}) {{ %x }}", f"def @g = {meta}"]
+    read = 0
+    for text in texts:
+        try:
+            module = parse("type L[A] { Cons(A, L[A]), Nil, }\n" + text + _SECTION).module
+        except RelayError as wrong:
+            assert all(d.span is not None and d.code != "R0900" for d in wrong.diagnostics), (text, str(wrong))
+            continue
+        read += 1
+        assert all(d.code != "R0900" for d in infer(module)), text
+    assert read < len(texts)
+
+
+def test_a_node_that_is_no_expression_is_named_where_it_stands() -> None:
+    with pytest.raises(RelayError) as caught:
+        parse("def @main() {\n  meta[relay.Var][0]\n}" + _SECTION)
+    [said] = caught.value.diagnostics
+    assert said.title == "`meta[relay.Var][0]` holds a node of the class relay.Var and is not an expression"
+    assert said.span is not None and (said.span.line, said.span.column) == (2, 3)

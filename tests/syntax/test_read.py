@@ -561,7 +561,7 @@ def test_types() -> None:
     assert parse_type("Tensor[(2i64, 3 /* c */), bfloat16]") == TensorType((Extent(2), 3), "bfloat16")
     assert parse_type("(int32, (bool,))") == TupleType([scalar_type("int32"), TupleType([scalar_type("bool")])])
     assert parse_type("()") == TupleType([])
-    assert parse_type("(int32)") == scalar_type("int32")
+    assert parse_type("(int32)") == TupleType([scalar_type("int32")])
     assert parse_type("fn (int32) -> bool") == FuncType([scalar_type("int32")], scalar_type("bool"))
     generic = parse_type("fn [A](A) -> A")
     assert isinstance(generic, FuncType) and generic.ret_type is generic.type_params[0]
@@ -661,3 +661,29 @@ def test_fromtext_and_parse_expr() -> None:
 )  # fmt: skip
 def test_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("fn (%x: (int32)) { %x }", "fn (%x: (int32,)) { %x }"),
+        ("fn (%x: ((int32))) { %x }", "fn (%x: ((int32,),)) { %x }"),
+        ("fn (%x) -> (fn (int32) -> bool) { %x }", "fn (%x) -> (fn (int32) -> bool,) { %x }"),
+        ("fn (%x: ref((int32))) { %x }", "fn (%x: ref((int32,))) { %x }"),
+        ("fn (%x: fn ((int32), bool) -> bool) { %x }", "fn (%x: fn ((int32,), bool) -> bool) { %x }"),
+        ("fn (%x: (int32 /* a */)) { %x }", "fn (%x: (int32 /* a */,)) { %x }"),
+    ],
+)
+def test_a_type_alone_in_parentheses_is_a_tuple_of_one(text: str, canonical: str) -> None:
+    result = parse(text)
+    assert [note.code for note in result.notes] == ["R0153"] and result.notes[0].span is not None
+    assert not parse(canonical).notes
+    assert structural_equal(result.expr, parse_expr(canonical))
+    assert format_text(text) == canonical + "\n"
+
+
+def test_parentheses_in_a_type_group_in_texts_of_tvm_0_6() -> None:
+    text = "v0.0.4\ndef @f(%x: (int32)) -> (int32) { %x }\n"
+    result = parse(text)
+    assert result.module is not None and result.module["f"].ret_type == scalar_type("int32") and not result.notes
+    assert format_text(text).endswith("def @f(%x: int32) -> int32 { %x }\n")

@@ -138,4 +138,13 @@ PAGES = (
         "scatter(%x, %i, %u)",
         "scatter_elements(%x, %i, %u)",
     ),
+    Page(
+        "R0153",
+        "a type alone in parentheses",
+        """A note. `(T)` is the type of a tuple of one field, as in TVM. Parentheses in a type never only group.
+        `(T,)` says the same without doubt, and `relay fmt` writes it. For the type itself, leave the parentheses out.
+        In texts of TVM 0.6 and older, whose header is `v0.0.4`, parentheses group.""",
+        "fn (%x: (int32)) { %x }",
+        "fn (%x: int32) { %x }",
+    ),
 )

@@ -71,7 +71,7 @@ class Build:
     the same text. `meta` holds the metadata section's values; `read_type` reads a type in a comment.
     """
 
-    __slots__ = ("functions", "locals", "meta", "operators", "parts", "reports", "text", "types")
+    __slots__ = ("functions", "locals", "meta", "operators", "parts", "reports", "text", "type_actions", "types")
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Build:
         self.types = types = TypeNames(reports, module, types_elsewhere)
         self.meta = values = MetaValues(reports, types, meta, read_type)
         callees = Callees(reports, locals, functions, types)
-        type_actions = TypeActions(reports, types, values)
+        self.type_actions = type_actions = TypeActions(reports, types, values)
         attributes = AttributeActions(reports, types, values)
         self.operators = operators = OperatorCalls(reports, values, attributes)
         self.text = TextActions(locals)

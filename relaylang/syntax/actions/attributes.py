@@ -8,7 +8,7 @@ from typing import Any as AnyValue
 
 from relaylang.diagnostics import Fix, error
 from relaylang.diagnostics.source import Span
-from relaylang.ir.expr import Constant
+from relaylang.ir.expr import Constant, MetaRef
 from relaylang.ir.types import ANY, TensorType, Type
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.metavalues import MetaValues
@@ -16,6 +16,7 @@ from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.actions.types import tensor_type
 from relaylang.syntax.literals import LiteralError, attribute_number, string
 from relaylang.syntax.metadata import DEEPEST_VALUE
+from relaylang.syntax.metadata_nodes import MetaNode
 
 _ONCE = ("leave one of them out",)
 _WORDS = {"True": True, "False": False, "None": None}
@@ -24,6 +25,13 @@ _PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|((?:- *)?\w[\w.]*
 
 #: Stands for a value that a diagnostic names already.
 WRONG = object()
+
+
+def _is_device(value: AnyValue) -> bool:
+    """Whether a value may be a virtual device: a node of the section, one that is missing, or a name or number."""
+    if isinstance(value, MetaNode):
+        return value.type_key == "VirtualDevice"
+    return value is None or value is WRONG or isinstance(value, (str, int, MetaRef))
 
 
 class Pair:
@@ -91,8 +99,14 @@ class AttributeActions:
         return pairs, types
 
     def values(self, items: list[AnyValue]) -> dict[str, AnyValue]:
-        """The attributes of a list by name, in their order."""
-        return {p.name: p.value for p in self.flatten(items)[0]}
+        """The attributes of a list by name, in their order; reports a `virtual_device` that is none."""
+        pairs = self.flatten(items)[0]
+        for pair in pairs:
+            if pair.name == "virtual_device" and not _is_device(pair.value):
+                title = "the attribute `virtual_device` must be a device"
+                notes = ['a device is a name, such as "cpu", or a VirtualDevice']
+                self.reports.add(error("R0109", title, self.value_place(pair), notes=notes))
+        return {p.name: p.value for p in pairs}
 
     def virtual_device(self, items: list[AnyValue], at: int) -> AnyValue:
         """The virtual device in the braces behind token `at`, a variable that is bound; reports any other attribute."""

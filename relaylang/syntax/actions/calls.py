@@ -9,10 +9,9 @@ from relaylang.ir.expr import Call, Constructor, Expr, MetaRef
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op
 from relaylang.syntax.actions.globals import Callees
-from relaylang.syntax.actions.metavalues import MetaValues
+from relaylang.syntax.actions.metavalues import LooseNode, MetaValues
 from relaylang.syntax.actions.operators import OperatorCalls
 from relaylang.syntax.actions.reports import Reports
-from relaylang.syntax.metadata_nodes import MetaNode
 from relaylang.syntax.spellings import BY_NAME, OldOp
 
 #: Operators by the token that opens their call.
@@ -53,8 +52,11 @@ class CallActions:
     def on_call_last(self, v: list[AnyValue], first: int, last: int) -> Expr:
         opened, value = v[0], v[1]
         callee = opened[0]
-        if value.__class__ is MetaNode or (value.__class__ is MetaRef and value.type_key.startswith("relay.attrs.")):
-            self.meta.loose.pop(last - 1, None)
+        if value.__class__ is LooseNode:
+            node = self.meta.taken(value)
+            if node is not None:
+                return self.operators.meta_call(callee, opened[2:], node, opened[1], last)
+        if value.__class__ is MetaRef and value.type_key.startswith("relay.attrs."):
             return self.operators.meta_call(callee, opened[2:], value, opened[1], last)
         opened.append(value)
         return self._plain(callee, opened[2:], opened[1], last)

@@ -13,6 +13,7 @@ from relaylang.ir.expr import (
     Constant,
     Constructor,
     Expr,
+    GlobalVar,
     If,
     RefCreate,
     RefRead,
@@ -28,7 +29,6 @@ from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.operators import OperatorCalls
 from relaylang.syntax.actions.reports import Reports
 from relaylang.syntax.literals import LiteralError, scalar, string
-from relaylang.syntax.metadata_nodes import MetaNode, kind_of_meta
 
 #: Literals by text: the array, which is read-only, and its element type.
 _NUMBERS: dict[str, tuple[np.ndarray, str]] = {}
@@ -120,13 +120,9 @@ class ExpressionActions:
         name = string(v[1:]) if v[1] == '"' else v[1:]
         return self.functions.var(name, first)
 
-    def on_meta(self, v: str, first: int, last: int) -> AnyValue:
-        value = self.meta.find(v, first)
-        if not isinstance(value, Expr):
-            self.meta.loose[first] = v, kind_of_meta(value)
-            if value.__class__ is not MetaNode:
-                return Tuple((), self.reports.span(first, last))
-        return value
+    def on_meta(self, v: str, first: int, last: int) -> Expr:
+        value = self.meta.expression(v, first)
+        return self.functions.var(value.name_hint, first) if isinstance(value, GlobalVar) else value
 
     def on_name(self, v: str, first: int, last: int) -> Expr:
         if v in _BOOLS:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import error
-from relaylang.ir.expr import MetaRef
+from relaylang.diagnostics.source import Span
+from relaylang.ir.expr import Expr, MetaRef, Tuple
 from relaylang.ir.types import Type
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.reports import Reports, shown
+from relaylang.syntax.metadata_nodes import ATTRIBUTES, MetaNode, kind_of_meta
 
 #: Reads the type that a comment states, or returns None.
 ReadType = Callable[[str, Reports, TypeNames], "Type | None"]
@@ -18,6 +20,18 @@ ReadType = Callable[[str, Reports, TypeNames], "Type | None"]
 def no_type(comment: str, reports: Reports, types: TypeNames) -> Type | None:
     """Read no type out of a comment."""
     return None
+
+
+class LooseNode(Tuple):
+    """Stands for a node of the section where an expression is wanted. A call that it ends takes `node` as its attributes;
+    elsewhere a diagnostic names it.
+    """
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: MetaNode, span: Span) -> None:
+        super().__init__((), span)
+        self.node = node
 
 
 class MetaValues:
@@ -66,6 +80,29 @@ class MetaValues:
             known.type_annotation = self.read_type(comment, self.reports, self.types)
         return known
 
+    def expression(self, token: str, at: int) -> Expr:
+        """The value as an expression. One that is none is reported at the end, unless a call takes it (`taken`)."""
+        value = self.find(token, at)
+        if isinstance(value, Expr):
+            return value
+        self.loose[at] = token, kind_of_meta(value)
+        span = self.reports.span(at, at)
+        return LooseNode(value, span) if isinstance(value, MetaNode) else Tuple((), span)
+
+    def taken(self, value: LooseNode) -> MetaNode | None:
+        """The node, which a call takes as its attributes; None where it holds something else."""
+        if kind_of_meta(value.node) != ATTRIBUTES:
+            return None
+        assert value.span is not None
+        self.loose.pop(value.span.first, None)
+        return value.node
+
+    def misplaced(self, token: str, at: int, value: AnyValue, wanted: str) -> None:
+        """Report a value that stands where another kind of value is wanted."""
+        what = shown(token.partition("/*")[0].strip())
+        title = f"`{what}` holds {kind_of_meta(value)} and is not {wanted}"
+        self.reports.add(error("R0103", title, self.reports.place(at)))
+
     def forget(self, ref: MetaRef) -> None:
         """Leave a reference out of `missing`: a diagnostic names it."""
         self.missing = [m for m in self.missing if m is not ref]
@@ -74,9 +111,9 @@ class MetaValues:
         """Report the values that are no expressions and that no call took."""
         for at, (token, kind) in self.loose.items():
             what = shown(token.partition("/*")[0].strip())
-            notes = ["it may stand last in a call, as the call's attributes"] if kind == "attributes" else []
+            notes = ["it may stand last in a call, as the call's attributes"] if kind == ATTRIBUTES else []
             title = f"`{what}` holds {kind} and is not an expression"
             self.reports.add(error("R0103", title, self.reports.place(at), notes=notes))
 
 
-__all__ = ["MetaValues", "ReadType"]
+__all__ = ["LooseNode", "MetaValues", "ReadType"]

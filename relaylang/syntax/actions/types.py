@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any as AnyValue
 
 import numpy as np
 
 from relaylang.diagnostics import Fix, did_you_mean, error
 from relaylang.diagnostics.source import Span
-from relaylang.ir.expr import Constructor, TypeData
+from relaylang.ir.expr import Constructor, MetaRef, TypeData
 from relaylang.ir.types import (
     ANY,
     FuncType,
@@ -26,6 +27,7 @@ from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.literals import LiteralError, is_dtype, scalar
+from relaylang.syntax.spellings import has_old_header
 from relaylang.syntax.synonyms import OTHER_DTYPES
 
 #: Types by text, shared by all readings. It holds only types that mean the same everywhere.
@@ -99,6 +101,13 @@ class TypeActions:
         self.types = types
         self.meta = meta
         self.dims: dict[str, SymbolicDim] = {}
+        #: The tokens of types that stand alone in parentheses, as tuples of one.
+        self.alone: list[tuple[int, int]] = []
+
+    @cached_property
+    def _old(self) -> bool:
+        """Whether TVM 0.6 or older wrote the text: there parentheses only group."""
+        return has_old_header(self.reports.source.text)
 
     def on_t_tensor(self, v: str, first: int, last: int) -> Type:
         return _TYPES.get(v) or tensor_type(v, first, self.reports)
@@ -143,7 +152,10 @@ class TypeActions:
         return TupleType((), self.reports.span(first, last))
 
     def on_t_paren(self, v: list[AnyValue], first: int, last: int) -> Type:
-        return v[1]
+        if self._old:
+            return v[1]
+        self.alone.append((first, last))
+        return TupleType((v[1],), self.reports.span(first, last))
 
     def on_t_list_first(self, v: list[AnyValue], first: int, last: int) -> list[AnyValue]:
         return [v[1]]
@@ -179,7 +191,11 @@ class TypeActions:
 
     def on_t_meta(self, v: str, first: int, last: int) -> Type:
         value = self.meta.find(v, first)
-        return value if isinstance(value, Type) else IncompleteType(span=self.reports.span(first, last))
+        if isinstance(value, Type):
+            return value
+        if not isinstance(value, MetaRef):
+            self.meta.misplaced(v, first, value, "a type")
+        return IncompleteType(span=self.reports.span(first, last))
 
     # -- extents
 
@@ -212,6 +228,11 @@ class TypeActions:
         value = self.meta.find(v, first)
         if isinstance(value, (SymbolicDim, int)) or value is ANY:
             return value
+        if isinstance(value, np.integer):
+            return extent(int(value), value.dtype.name)
+        if not isinstance(value, MetaRef):
+            self.meta.misplaced(v, first, value, "an extent")
+            return ANY
         dim = self.dims.get(v)
         if dim is None:
             dim = self.dims[v] = SymbolicDim(f"n{len(self.dims)}")
