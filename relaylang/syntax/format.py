@@ -23,12 +23,13 @@ from relaylang.syntax.tokens import TokenSource
 HEADER = '#[version = "0.0.5"]'
 
 _SPACE = re.compile(r"\s*")
-_FINE = frozenset({"LOCAL", "GLOBAL", "STRING", "NUMBER", "NAME", "CUSTOM", "DASHED", "PROJ"})
+_FINE = frozenset({"LOCAL", "GLOBAL", "STRING", "QUOTED", "NUMBER", "NAME", "CUSTOM", "DASHED", "PROJ"})
 _KINDS = {
     "LOCAL": "local",
     "DASHED": "local",
     "GLOBAL": "global",
     "STRING": "string",
+    "QUOTED": "string",
     "NUMBER": "number",
     "NAME": "word",
     "CUSTOM": "word",

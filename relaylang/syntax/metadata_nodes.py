@@ -160,6 +160,22 @@ class MetaNode:
         return f"MetaNode({self.type_key!r})"
 
 
+def device_node(kind: int = -1, number: int = -1, target: MetaNode | None = None, scope: str = "") -> MetaNode:
+    """A VirtualDevice: the number of its kind in DLPack, its own number, its target, its memory. -1 is unknown."""
+    plain = {"device_type_int": str(kind), "memory_scope": "0", "target": "0", "virtual_device_id": str(number)}
+    return MetaNode("VirtualDevice", plain, parts={"memory_scope": scope, "target": target})
+
+
+def target_node(
+    kind: str, device: int, keys: list[str], options: Mapping[str, AnyValue], tag: str = "", host: MetaNode | None = None
+) -> MetaNode:
+    """A Target: the name of its kind, the number of the device that the kind compiles for, its keys and options."""
+    attrs = {"default_device_type": str(device), "default_keys": "0", "name": "0"}
+    of = MetaNode("TargetKind", attrs, None, {"name": kind, "default_keys": keys})
+    parts = {"kind": of, "tag": tag, "keys": keys, "attrs": dict(options), "features": {}, "host": host}
+    return MetaNode("Target", dict.fromkeys(parts, "0"), None, parts)
+
+
 def _in_place(field: AttrField | None, text: str) -> AnyValue:
     """The value of an attribute that is not a node's number. A text that does not fit the field stays a string."""
     kind = "" if field is None else field.kind

@@ -26,7 +26,7 @@ from relaylang.ops import OPS
 from relaylang.ops.create import InitOpAttrs
 from relaylang.ops.image import METHODS
 from relaylang.ops.record import make_attrs
-from relaylang.syntax.metadata_nodes import MetaNode
+from relaylang.syntax.metadata_nodes import MetaNode, device_node
 
 Version = tuple[int, int]
 
@@ -183,8 +183,7 @@ def _device(old: Mapping[str, AnyValue], name: str) -> MetaNode:
     kind = old[name]
     if not isinstance(kind, int) or isinstance(kind, bool):
         raise ValueError(name)
-    plain = {"device_type_int": str(kind), "memory_scope": "0", "target": "0", "virtual_device_id": "0"}
-    return MetaNode("VirtualDevice", plain, parts={"memory_scope": "", "target": None})
+    return device_node(kind, 0)
 
 
 def _on_device(args: Sequence[Expr], old: dict[str, AnyValue]) -> tuple[list[Expr], dict[str, AnyValue]]:

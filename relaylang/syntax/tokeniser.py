@@ -73,7 +73,7 @@ def _fine() -> re.Pattern[str]:
         "open": r"/\*",
         "local": f"{line['LOCAL']}|%",
         "global": f"{line['GLOBAL']}|@",
-        "string": line["STRING"].removesuffix('")') + '"?)',
+        "string": line["STRING"].removesuffix('")') + '"?)|' + known["QUOTED"],
         "reference": reference,
         "type": known["CUSTOM"],
         "number": known["NUMBER"],
@@ -210,7 +210,7 @@ def comment_end(text: str, start: int, end: int) -> int | None:
 @lru_cache(maxsize=1)
 def strings_and_comments() -> re.Pattern[str]:
     """Finds strings, line comments and the beginnings of block comments: whatever may hide other tokens."""
-    return re.compile(f"{patterns()['STRING']}|{patterns()['LINE_COMMENT']}|/\\*")
+    return re.compile(f"{patterns()['STRING']}|{patterns()['QUOTED']}|{patterns()['LINE_COMMENT']}|/\\*")
 
 
 __all__ = [

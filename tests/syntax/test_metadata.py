@@ -13,6 +13,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import ANY, Constant, Function, GlobalVar, Tuple, const
 from relaylang.ir.structural import structural_diff
+from relaylang.passes.devices.virtual_device import VirtualDevice
 from relaylang.syntax import astext, parse
 from relaylang.syntax.format import format_text
 from relaylang.syntax.metadata import MetaNode, load_metadata
@@ -399,3 +400,69 @@ def test_a_node_that_is_no_expression_is_named_where_it_stands() -> None:
     [said] = caught.value.diagnostics
     assert said.title == "`meta[relay.Var][0]` holds a node of the class relay.Var and is not an expression"
     assert said.span is not None and (said.span.line, said.span.column) == (2, 3)
+
+
+# ---- values as TVM prints them where it writes no section
+
+_LLVM = "Target(kind='llvm', keys={'cpu'}, host=Target(kind='llvm', keys={'cpu'}))"
+_CUDA = (
+    "Target(id=55d1a2b3c4d0, kind='cuda', tag='nvidia/x', keys={'cuda', 'gpu'}, attrs={'arch': \"sm_80\", 'max_threads': 1024, "
+    "'libs': [\"cublas\", \"cudnn\"], 'a': (bool)1, 'b': (int64)-5, 'c': T.bool(True), 'd': T.int64(7)}, host=" + _LLVM + ")"
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "number", "scope"),
+    [
+        ("VirtualDevice(?)", -1, -1, ""),
+        ("VirtualDevice(device_type=1)", 1, -1, ""),
+        ("VirtualDevice(device_type=2, virtual_device_id=3, memory_scope='global')", 2, 3, "global"),
+        (f"VirtualDevice(device_type=1, virtual_device_id=0, target={_LLVM})", 1, 0, ""),
+        (f"VirtualDevice(device_type=2, virtual_device_id=0, target={_CUDA}, memory_scope='global')", 2, 0, "global"),
+        ("VirtualDevice(target=Target(kind='llvm'))", -1, -1, ""),
+        ("SEScope(?, id=9483)", -1, -1, ""),
+        (f"SEScope(device_type=1, virtual_device_id=0, target={_LLVM}, id=94839284)", 1, 0, ""),
+    ],
+)
+def test_a_virtual_device_reads_as_tvm_prints_it_without_a_section(written: str, kind: int, number: int, scope: str) -> None:
+    text = (
+        f"def @f(%x {{virtual_device={written}}}: int32, virtual_device={written}) {{\n"
+        f"  let %y {{virtual_device={written}}}: int32 = on_device(%x, virtual_device={written}, constrain_result=True);\n"
+        f"  device_copy(%y, src_virtual_device={written}, dst_virtual_device={written})\n}}\n"
+    )
+    module = parse(text).module
+    device = VirtualDevice.of(module["f"].params[0].virtual_device)
+    assert (device.device_type, device.virtual_device_id, device.memory_scope) == (kind, number, scope)
+    for again in (astext(module), format_text(text)):
+        assert structural_diff(module, parse(again).module) is None
+
+
+def test_a_target_keeps_what_its_text_says() -> None:
+    device = parse(f"fn (%x, a=VirtualDevice(device_type=2, target={_CUDA})) {{ %x }}").expr.attrs["a"]
+    target = device.parts["target"]
+    kind, host = target.parts["kind"], target.parts["host"]
+    assert (kind.parts["name"], kind.attrs["default_device_type"]) == ("cuda", "2")
+    assert (target.parts["tag"], target.parts["keys"]) == ("nvidia/x", ["cuda", "gpu"])
+    assert target.parts["attrs"] == {
+        "arch": "sm_80", "max_threads": 1024, "libs": ["cublas", "cudnn"], "a": True, "b": -5, "c": True, "d": 7,
+    }  # fmt: skip
+    assert host.parts["kind"].parts["name"] == "llvm" and host.parts["host"].parts["keys"] == ["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        ("Tarjet(kind='llvm')", "R0109"), ("Target(kind=3)", "R0109"), ("VirtualDevice(devicetype=3)", "R0203"), ("{'a': (foo)}", "R0109"),
+        ("{'a': (int8)3000}", "R0109"), ("VirtualDevice(target=VirtualDevice(?))", "R0109"), ("T.int64(?)", "R0109"),
+        ("VirtualDevice(device_type=True)", "R0109"), ("Target(kind='llvm', kind='c')", "R0205"), ("'open", "R0101"),
+    ],
+)  # fmt: skip
+def test_wrong_values_of_that_form_are_reported(value: str, code: str) -> None:
+    with pytest.raises(RelayError) as caught:
+        parse(f"fn (%x, a={value}) {{ %x }}")
+    assert caught.value.diagnostics[0].code == code and caught.value.diagnostics[0].span is not None
+
+
+def test_quoted_names_and_null_read_as_tvm_prints_them() -> None:
+    attrs = parse("fn (%x, a='main', c={'q': 'r', 's': (nullptr)}) { %x }").expr.attrs
+    assert dict(attrs) == {"a": "main", "c": {"q": "r", "s": None}}

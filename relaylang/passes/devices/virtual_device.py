@@ -13,6 +13,7 @@ from typing import Any
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.passes.context import PassContext
+from relaylang.syntax import metadata_nodes
 from relaylang.syntax.metadata_nodes import MetaNode
 
 #: Kinds of devices by name, with their numbers.
@@ -55,11 +56,7 @@ def target_node(target: Any) -> MetaNode:
         raise RelayError(error("R0529", f"{target!r} is no target"))
     options = {key.lstrip("-"): value or "1" for key, _, value in (w.partition("=") for w in words[1:])}
     number = device_type_of(words[0])
-    keys = [_NAMES[number]]
-    attrs = {"default_device_type": str(number), "default_keys": "0", "name": "0"}
-    kind = MetaNode("TargetKind", attrs, None, {"name": words[0], "default_keys": keys})
-    parts = {"kind": kind, "tag": "", "keys": keys, "attrs": options, "features": {}, "host": None}
-    return MetaNode("Target", dict.fromkeys(parts, "0"), None, parts)
+    return metadata_nodes.target_node(words[0], number, [_NAMES[number]], options)
 
 
 def kind_of(target: MetaNode) -> str:
@@ -105,8 +102,8 @@ class VirtualDevice(MetaNode):
             kind = device_type_of(kind_of(self.target))
         self.device_type = kind
         self.virtual_device_id = (number if kind >= 0 else -1) if virtual_device_id is None else virtual_device_id
-        attrs = {"device_type_int": str(kind), "virtual_device_id": str(self.virtual_device_id), "target": "0", "memory_scope": "0"}
-        super().__init__("VirtualDevice", attrs, None, {"target": self.target, "memory_scope": memory_scope})
+        node = metadata_nodes.device_node(kind, self.virtual_device_id, self.target, memory_scope)
+        super().__init__(node.type_key, node.attrs, None, node.parts)
 
     @staticmethod
     def of(value: Any) -> VirtualDevice:

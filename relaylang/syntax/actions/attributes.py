@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection
 from typing import Any as AnyValue
 
+import numpy as np
+
 from relaylang.diagnostics import Fix, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constant, MetaRef
@@ -14,14 +16,53 @@ from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.actions.types import tensor_type
-from relaylang.syntax.literals import LiteralError, attribute_number, string
+from relaylang.syntax.literals import LiteralError, attribute_number, is_dtype, string
 from relaylang.syntax.metadata import DEEPEST_VALUE
-from relaylang.syntax.metadata_nodes import MetaNode
+from relaylang.syntax.metadata_nodes import MetaNode, device_node, target_node
 
 _ONCE = ("leave one of them out",)
 _WORDS = {"True": True, "False": False, "None": None}
 #: The pieces of the grammar's terminal ATTRS, whose values are wider than any fine terminal: `1x` and `relu` are errors.
 _PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|((?:- *)?\w[\w.]*(?:(?<=[0-9.][eE])[-+][0-9]+\w*)?)|\s+|(\S)')
+
+#: The number of an object in TVM's memory, in the values that it prints for people.
+_ADDRESS = re.compile(r"\bid=\w+(?:,\s*|$)")
+_TEXT, _NUMBER, _WORDS_LIST, _MAP = (str, "a string"), (int, "a whole number"), (tuple, "a list of strings"), (dict, "a map")
+_DEVICE_FIELDS: dict[str, tuple[AnyValue, str]] = {
+    "device_type": _NUMBER, "virtual_device_id": _NUMBER, "target": ("Target", "a Target"), "memory_scope": _TEXT,
+}  # fmt: skip
+#: The values that TVM prints for people, with their fields. TVM 0.8 called a virtual device SEScope.
+_FIELDS = {
+    "VirtualDevice": _DEVICE_FIELDS,
+    "SEScope": _DEVICE_FIELDS,
+    "Target": {
+        "kind": _TEXT, "tag": _TEXT, "keys": _WORDS_LIST, "attrs": _MAP, "features": _MAP, "host": ("Target", "a Target"),
+    },
+}  # fmt: skip
+_DEVICES = ("VirtualDevice", "SEScope")
+
+
+def _is_a(value: AnyValue, wanted: tuple[AnyValue, str]) -> bool:
+    """Whether a value of a field is of its kind; `None` always is."""
+    kind = wanted[0]
+    if kind.__class__ is str:
+        return value is None or (isinstance(value, MetaNode) and value.type_key == kind)
+    return value is None or (isinstance(value, kind) and not isinstance(value, bool))
+
+
+def _compiles_for(target: MetaNode, device: int) -> MetaNode:
+    """The target with the number of the device that its kind compiles for, which its text does not say."""
+    parts = dict(target.parts or {})
+    kind = parts.get("kind")
+    if isinstance(kind, MetaNode):
+        attrs = {**kind.attrs, "default_device_type": str(device)}
+        parts["kind"] = MetaNode(kind.type_key, attrs, None, kind.parts)
+    return MetaNode(target.type_key, target.attrs, None, parts)
+
+
+def _blank(text: re.Match[str]) -> str:
+    return " " * len(text[0])
+
 
 #: Stands for a value that a diagnostic names already.
 WRONG = object()
@@ -267,6 +308,76 @@ class AttributeActions:
         items = [(x, first + 1) if x.__class__ is str else x for x in v[1]]
         made = self.values(items)
         return self._shallow(made, made.values(), first, last)
+
+    # -- values as TVM prints them for people, where a text has no metadata section
+
+    def on_av_quoted(self, v: str, first: int, last: int) -> str:
+        return string(v)
+
+    def on_av_set(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return tuple(map(string, v[1]))
+
+    def on_av_null(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        if v[1] == "nullptr":
+            return None
+        return self._unknown_value(f"({v[1]})", first, last)
+
+    def on_av_cast(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return self._number_of(v[1], attribute_number("-" * (len(v) - 4) + v[-1]), first, last)
+
+    def on_av_typed(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        """`T.int64(3)`, and a device of which nothing is known: `VirtualDevice(?)`."""
+        name = v[0][:-1]
+        if name in _DEVICES and v[1] is ANY:
+            return device_node()
+        if name.startswith("T.") and isinstance(v[1], (bool, int, float)):
+            return self._number_of(name.removeprefix("T."), v[1], first, last)
+        return self._unknown_value(f"{name}(...)", first, last)
+
+    def on_av_node(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        items = [(_ADDRESS.sub(_blank, x), first + 1) if x.__class__ is str else x for x in v[1]]
+        pairs = [pair for pair in self.flatten(items)[0] if pair.name != "id"]
+        name = v[0][:-1]
+        fields = _FIELDS.get(name)
+        if fields is None:
+            return self._unknown_value(f"{name}(...)", first, last)
+        for pair in pairs:
+            wanted = fields.get(pair.name)
+            if wanted is None:
+                self.reports.unknown("R0203", "attribute", pair.name, self.name_place(pair), fields)
+            elif pair.value is not WRONG and not _is_a(pair.value, wanted):
+                title = f"`{pair.name}` of a {name} must be {wanted[1]}"
+                self.reports.add(error("R0109", title, self.value_place(pair)))
+            else:
+                continue
+            return WRONG
+        values = {pair.name: pair.value for pair in pairs if pair.value is not None}
+        if WRONG in values.values():
+            return WRONG
+        if name in _DEVICES:
+            target = values.get("target")
+            kind = values.get("device_type", -1)
+            if target is not None and kind > 1:
+                target = _compiles_for(target, kind)
+            return device_node(kind, values.get("virtual_device_id", -1), target, values.get("memory_scope", ""))
+        keys = list(values.get("keys", ()))
+        options = {key: list(x) if isinstance(x, tuple) else x for key, x in values.get("attrs", {}).items()}
+        return target_node(values.get("kind", ""), 1, keys, options, values.get("tag", ""), values.get("host"))
+
+    def _number_of(self, dtype: str, value: AnyValue, first: int, last: int) -> AnyValue:
+        """A number of an element type, as attributes hold it."""
+        try:
+            if dtype in ("bool", "int32"):
+                return bool(value) if dtype == "bool" else int(value)
+            return np.dtype(dtype).type(value) if is_dtype(dtype) else self._unknown_value(dtype, first, last)
+        except (TypeError, ValueError, OverflowError):
+            return self._unknown_value(dtype, first, last)
+
+    def _unknown_value(self, text: str, first: int, last: int) -> AnyValue:
+        notes = [f"values that are written so are {', '.join(f'{name}(...)' for name in _FIELDS)}"]
+        title = f"`{shown(text)}` is not an attribute's value"
+        self.reports.add(error("R0109", title, self.reports.place(first, last), notes=notes))
+        return WRONG
 
     def on_amap_first(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         return [(string(v[0]), v[2])]

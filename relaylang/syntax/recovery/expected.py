@@ -22,8 +22,8 @@ _WORDS: list[tuple[set[str], set[str], str]] = [
     ({"TENSOR", "NAME", "FN"}, {"TENSOR", "CUSTOM", "TENSOR_WORD", "NAME", "LPAR", "FN", "REF", "META"}, "a type"),
     ({"LOCAL", "NAME", "NAMEP", "LPAR"}, {"LOCAL", "PARAM", "NAME", "NAMEP", "LPAR", "CASE"}, "a pattern"),
     ({"LOCAL", "PARAM", "ATTRS"}, {"LOCAL", "PARAM", "ATTRS", "NAMEEQ", "NAME", "STRING"}, "a parameter"),
-    ({"NUMBER", "STRING", "QUESTION"}, {"NUMBER", "STRING", "QUESTION", "NAME", "META", "GLOBAL", "LSQ", "LBRACE", "MINUS"},
-     "an attribute's value"),
+    ({"NUMBER", "STRING", "QUESTION"}, {"NUMBER", "STRING", "QUESTION", "NAME", "META", "GLOBAL", "LSQ", "LBRACE", "MINUS",
+                                        "NAMEP", "QUOTED"}, "an attribute's value"),
     ({"NUMBER", "QUESTION"}, {"NUMBER", "QUESTION", "NAME", "META"}, "an extent"),
     ({"NAMEEQ"}, {"NAMEEQ", "ATTRS", "STRING", "NAME", "TENSOR", "TENSOR_WORD"}, "an attribute"),
     ({"DEF"}, {"DEF", "TYPE", "EXTERN", "DATA"}, "a definition"),
@@ -38,7 +38,7 @@ _WORDS: list[tuple[set[str], set[str], str]] = [
     ({"$END"}, {"$END"}, "the end of the text"),
 ]  # fmt: skip
 _KINDS = {
-    "NUMBER": "the number", "LOCAL": "the variable", "GLOBAL": "the function", "STRING": "the string",
+    "NUMBER": "the number", "LOCAL": "the variable", "GLOBAL": "the function", "STRING": "the string", "QUOTED": "the string",
     "ATTRS": "the attribute", "NAMEEQ": "the attribute", "TENSOR": "the type", "GRAPHBIND": "the binding",
     "PARAM": "the variable", "META": "the metadata", "DEF": "the definition", "HEADER": "the header",
 }  # fmt: skip

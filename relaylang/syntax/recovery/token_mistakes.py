@@ -80,7 +80,7 @@ def _string_end(line: str) -> int:
 
 def no_token(h: Here) -> Answer:
     """Characters that form no token."""
-    if h.k != "BAD":
+    if h.k not in ("BAD", "QUOTED"):
         return None
     t, place = h.t, h.place()
     if t[0] == '"':
@@ -90,7 +90,7 @@ def no_token(h: Here) -> Answer:
         fix = Fix(h.part(h.i, stop, stop), '"', 'put `"` here')
         h.r.owed.clear()
         return error("R0102", "this string is never closed", begin, "opened here", fix=fix), None
-    if t == "'":
+    if t[0] == "'":
         line = h.r.source.plain.line(place.line)[place.column - 1 :]
         found = re.match(r"'([^'\"\\\n]*)'", line)
         if found is None:
