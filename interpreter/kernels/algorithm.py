@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relaylang.interpreter.kernels.common import Kernel, KernelError, np_dtype
+from relaylang.interpreter.kernels.common import Kernel, KernelError, np_dtype, wide
 
 
 def order(x: Any, axis: int, ascending: bool) -> Any:
-    """The places of the elements in order; equal ones stay in theirs."""
+    """The places of the elements in order; equal ones stay in theirs. A nan counts as greater than every number."""
+    x = wide(x)
     if ascending:
         return np.argsort(x, axis=axis, kind="stable")
     back = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
@@ -40,6 +41,7 @@ def searchsorted(attrs: Any, sequence: Any, values: Any) -> Any:
     side: Literal["left", "right"] = "right" if attrs.right else "left"
     if not sequence.size or not values.size:
         return np.zeros(values.shape, np_dtype(attrs.dtype))
+    sequence, values = wide(sequence), wide(values)
     if sequence.ndim == 1:
         return np.searchsorted(sequence, values, side).astype(np_dtype(attrs.dtype))
     rows = zip(sequence.reshape(-1, sequence.shape[-1]), values.reshape(-1, values.shape[-1]))

@@ -242,12 +242,13 @@ def _between(image: Any, places: Sequence[Any]) -> Any:
 
 
 def _reflect(x: Any, size: int, corner: float) -> Any:
-    """Folded back at both ends, which are `size` apart and begin at `corner`."""
-    away = np.abs(x.dtype.type(corner) - x)
-    times = (away.astype(np.int32) // max(size, 1)).astype(np.int32)
-    extra = away - times * x.dtype.type(size)
-    folded = np.where(times % 2 == 0, extra + x.dtype.type(corner), size - extra + x.dtype.type(corner))
-    return np.where((x >= corner) & (x <= size + corner), x, folded).astype(x.dtype)
+    """Folded back at both ends, which are `size` apart and begin at `corner`. An infinite place has none: it becomes nan."""
+    kind, step = x.dtype.type, x.dtype.type(max(size, 1))
+    away = np.abs(kind(corner) - x)
+    extra = np.fmod(away, step)
+    odd = np.fmod(np.rint((away - extra) / step), kind(2)) != 0
+    folded = np.where(odd, kind(size) - extra + kind(corner), extra + kind(corner))
+    return np.where((x >= corner) & (x <= size + corner), x, folded)
 
 
 def grid_sample(attrs: Any, x: Any, grid: Any) -> Any:

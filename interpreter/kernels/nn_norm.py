@@ -11,6 +11,7 @@ from relaylang.interpreter.kernels.common import (
     Kernel,
     KernelError,
     along,
+    is_float,
     norm_axis,
     plus,
     wide,
@@ -23,8 +24,10 @@ def bias_add(attrs: Any, x: Any, bias: Any) -> Any:
 
 
 def relu(attrs: Any, x: Any) -> Any:
-    """nan becomes zero, as with a comparison."""
-    return np.fmax(x, x.dtype.type(0))
+    """What is not greater than zero becomes zero: -0 and nan, too."""
+    zero = x.dtype.type(0)
+    found = np.fmax(x, zero)
+    return found + zero if is_float(x.dtype) else found
 
 
 def leaky_relu(attrs: Any, x: Any) -> Any:
@@ -109,7 +112,8 @@ def l2_normalize(attrs: Any, x: Any) -> Any:
     axes = tuple({norm_axis(a, x.ndim) for a in attrs.axis}) if attrs.axis else tuple(range(x.ndim))
     carrier = wide(x)
     squares = (carrier * carrier).sum(axis=axes, keepdims=True)
-    return (carrier / np.sqrt(np.maximum(squares, carrier.dtype.type(attrs.eps)))).astype(x.dtype)
+    least = carrier.dtype.type(attrs.eps)
+    return (carrier / np.sqrt(np.where(squares > least, squares, least))).astype(x.dtype)
 
 
 def dropout(attrs: Any, x: Any) -> Any:

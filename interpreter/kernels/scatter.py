@@ -93,11 +93,11 @@ def _running(f: np.ufunc, start: int) -> Kernel:
         axis, flat = (0, x.ravel()) if attrs.axis is None else (attrs.axis, x)
         dtype = np_dtype(attrs.dtype) if attrs.dtype else x.dtype
         axis = norm_axis(axis, flat.ndim)
-        total = (f if dtype.kind != "b" or f is not np.add else np.bitwise_xor).accumulate(flat.astype(dtype), axis=axis, dtype=dtype)
-        if not attrs.exclusive or not total.size:
-            return total
-        first = np.full_like(np.take(total, [0], axis=axis), start)
-        return np.concatenate([first, np.take(total, np.arange(total.shape[axis] - 1), axis=axis)], axis=axis)
+        flat = flat.astype(dtype)
+        if attrs.exclusive and flat.size:
+            first = np.full_like(np.take(flat, [0], axis=axis), start)
+            flat = np.concatenate([first, np.take(flat, np.arange(flat.shape[axis] - 1), axis=axis)], axis=axis)
+        return (f if dtype.kind != "b" or f is not np.add else np.bitwise_xor).accumulate(flat, axis=axis, dtype=dtype)
 
     return kernel
 

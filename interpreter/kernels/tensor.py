@@ -47,13 +47,13 @@ def divide(attrs: Any, a: Any, b: Any) -> Any:
 
 def floor_divide(attrs: Any, a: Any, b: Any) -> Any:
     if is_float(a.dtype):
-        return np.floor(a / b)
+        return np.floor(wide(a) / wide(b)).astype(a.dtype)
     _check_divisor(b)
     return a // b if a.dtype != _BOOL else a & b
 
 
 def trunc_divide(attrs: Any, a: Any, b: Any) -> Any:
-    return np.trunc(a / b) if is_float(a.dtype) else divide(attrs, a, b)
+    return np.trunc(wide(a) / wide(b)).astype(a.dtype) if is_float(a.dtype) else divide(attrs, a, b)
 
 
 def mod(attrs: Any, a: Any, b: Any) -> Any:
@@ -66,7 +66,8 @@ def mod(attrs: Any, a: Any, b: Any) -> Any:
 def floor_mod(attrs: Any, a: Any, b: Any) -> Any:
     """The remainder with the sign of the divisor."""
     if is_float(a.dtype):
-        return a - np.floor(a / b) * b
+        x, y = wide(a), wide(b)
+        return (x - np.floor(x / y) * y).astype(a.dtype)
     _check_divisor(b)
     return np.remainder(a, b) if a.dtype != _BOOL else a & ~b
 

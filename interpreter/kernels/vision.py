@@ -32,9 +32,9 @@ def multibox_transform_loc(attrs: Any, probability: Any, location: Any, anchor: 
     """The best class of each anchor, with its box moved. Background is left out. The remaining rows are -1."""
     kind = location.dtype.type
     first = 0 if attrs.keep_background else 1
-    scores = probability[:, first:]
+    scores = np.where(probability[:, first:] > -1, probability[:, first:], probability.dtype.type(-1))  # a nan is no score
     best = scores.argmax(axis=1) + first
-    score = scores.max(axis=1)
+    score = scores.max(axis=1, initial=-1)
     best[(score <= -1) | (score < kind(attrs.threshold))] = 0
     left, top, right, bottom = anchor[0].T
     moves = location.reshape(location.shape[0], location.shape[1] // 4, 4) * np.asarray(attrs.variances, kind)
@@ -89,7 +89,7 @@ def non_max_suppression(attrs: Any, data: Any, counts: Any, indices: Any, limit:
     picked = np.full(data.shape[:2], -1, np.int32)
     for i, count in enumerate(int(c) for c in counts):
         if threshold > 0:
-            order = np.argsort(-data[i, :count, attrs.score_index], kind="stable")
+            order = np.argsort(-wide(data[i, :count, attrs.score_index]), kind="stable")
             order = order[: attrs.top_k] if attrs.top_k > 0 else order
             boxes[i, : len(order)], picked[i, : len(order)] = data[i, order], order
             gone = _suppressed(attrs, boxes[i, :count], int(limit), threshold)
@@ -136,7 +136,7 @@ def all_class_non_max_suppression(
     for b in range(batch):
         found.append([])
         for c in range(classes):
-            order = np.argsort(-scores[b, c], kind="stable")
+            order = np.argsort(-wide(scores[b, c]), kind="stable")
             order = order[scores[b, c][order] > score_threshold]
             most = int(limit) if limit > 0 else len(order)
             alive = np.full(len(order), iou_threshold > 0)
@@ -170,7 +170,7 @@ def regular_non_max_suppression(attrs: Any, boxes: Any, scores: Any) -> Any:
         best: list[tuple[Any, int, int]] = []
         for c in range(attrs.num_classes):
             column = scores[b, :, c + offset]
-            order = np.argsort(-column, kind="stable")
+            order = np.argsort(-wide(column), kind="stable")
             order = order[column[order] >= np.float32(attrs.score_threshold)]
             alive = np.ones(len(order), np.bool_)
             taken = 0
@@ -313,7 +313,7 @@ def proposal(attrs: Any, scores: Any, moves: Any, info: Any) -> Any:
     out = np.zeros((scores.shape[0] * wanted, 5), scores.dtype)
     for b in range(scores.shape[0]):
         rows = _regions(attrs, scores[b], moves[b], info[b])
-        order = np.argsort(-rows[:, 4], kind="stable")
+        order = np.argsort(-wide(rows[:, 4]), kind="stable")
         rows = rows[order[: attrs.rpn_pre_nms_top_n] if attrs.rpn_pre_nms_top_n > 0 else order]
         low, high = rows[:, :2], rows[:, 2:4]
         area = (high - low + np.float32(1)).prod(axis=-1)

@@ -10,6 +10,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import Dim, TensorType, Type
 from relaylang.ops.nn_conv import SPATIAL, Conv2DAttrs, check_window, conv2d_blocks, conv_window, total_padding
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
+from relaylang.ops.scales import one_or_each
 from relaylang.ops.shapes import add_dim, change_layout, div_dim, mul_dim, need_rank, product, same_dim
 from relaylang.ops.traits import Trait
 
@@ -204,6 +205,9 @@ def packed_dense(ranks: tuple[int, ...], typed: bool) -> Relation:
         inputs = mul_dim(weight.shape[1], weight.shape[3] if len(weight.shape) == 4 else 1)
         if not same_dim(data.shape[1], inputs):
             ctx.fail(f"takes {inputs} inputs, but the data has {data.shape[1]}", 1)
+        if len(types) > 2:
+            one_or_each(types, 2, data.shape[0], "zero points", ctx)
+            one_or_each(types, 3, units, "zero points", ctx)
         return TensorType((data.shape[0], units), attrs.out_dtype or data.dtype)
 
     return rel

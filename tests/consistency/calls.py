@@ -131,7 +131,7 @@ def _said(x: Any) -> str:
     return f"{x.dtype.name}{list(x.shape)}"
 
 
-def _digest(args: list[Any]) -> str:
+def digest(args: list[Any]) -> str:
     return hashlib.sha1(b"".join([np.asarray(p).tobytes() for a in args for p in (a if isinstance(a, tuple) else (a,))])).hexdigest()
 
 
@@ -232,7 +232,7 @@ def calls(few: int, operators: Iterable[str] = tuple(OPS)) -> Iterator[Made]:
     forms: set[str] = set()
 
     def fresh(made: Made) -> bool:
-        told = key(made) + _digest(made[2])
+        told = key(made) + digest(made[2])
         return told not in seen and not seen.add(told)  # type: ignore[func-returns-value]
 
     for made in [made for op in operators for made in bases_by_operator().get(op, [])]:

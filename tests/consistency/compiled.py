@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,15 @@ _MOVED = {"nn.deformable_conv2d": (2e-2, 1e-2), "vision.roi_align": (2e-2, 5e-3)
 _REFUSALS = ("R0632", "R0633", "R0634", "R0635")
 
 
-def differences(calls: Iterable[Made]) -> dict[str, str]:
+#: How fast code is made.
+QUICK = "c -num-threads=1 -cflags=-O1"
+#: What says the difference of a call's compiled value and its interpreted one: operator, values, inputs.
+Compare = Callable[[str, Any, Any, Sequence[np.ndarray]], "str | None"]
+
+
+def differences(calls: Iterable[Made], target: str = QUICK, compare: Compare | None = None) -> dict[str, str]:
     """By call, the error of compiling it, or the fault of its compiled value."""
+    compare = compare or difference
     wrong: dict[str, str] = {}
     good: list[tuple[Made, Function, list[np.ndarray], Any]] = []
     for made in calls:
@@ -59,19 +66,19 @@ def differences(calls: Iterable[Made]) -> dict[str, str]:
             continue
         good.append((made, call, inputs, value))
     if good:
-        for (made, _, inputs, value), ours in zip(good, _run(good)):
-            said = difference(made[0], ours, value, inputs)
+        for (made, _, inputs, value), ours in zip(good, _run(good, target)):
+            said = compare(made[0], ours, value, inputs)
             if said is not None:
                 wrong[key(made)] = said
     return wrong
 
 
-def _run(good: Sequence[tuple[Made, Function, list[np.ndarray], Any]]) -> Sequence[Any]:
+def _run(good: Sequence[tuple[Made, Function, list[np.ndarray], Any]], target: str) -> Sequence[Any]:
     """The calls as one program, compiled and run."""
     params: list[Var] = [p for _, call, _, _ in good for p in call.params]
     whole = Function(params, Tuple([call.body for _, call, _, _ in good]))
     inputs = [x for _, _, given, _ in good for x in given]
-    return compile_module(whole, "c -num-threads=1 -cflags=-O1").run(*inputs)
+    return compile_module(whole, target).run(*inputs)
 
 
 def difference(name: str, ours: Any, theirs: Any, inputs: Sequence[np.ndarray]) -> str | None:
@@ -102,4 +109,4 @@ def difference(name: str, ours: Any, theirs: Any, inputs: Sequence[np.ndarray]) 
     return f"{ours[at]} in place of {theirs[at]} at {list(map(int, at))}, {int((~near).sum())} of {near.size}"
 
 
-__all__ = ["difference", "differences"]
+__all__ = ["QUICK", "difference", "differences"]

@@ -86,11 +86,13 @@ static inline long r_taps(long at, long step, long size, long extent) {
   p_ > 0 && q_ > 0 ? i_ / (p_ + q_ - i_) : 0; })
 
 //@ r_fold
-// A place folded back at both ends, which are `size` apart and begin at `corner`.
-#define r_fold(p, size, corner) ({ __typeof__(p) p_ = (p), away_ = fabs((corner) - p_); \
-  const int32_t times_ = (int32_t)away_ / ((size) > 1 ? (size) : 1); \
-  const __typeof__(p) extra_ = away_ - (__typeof__(p))times_ * (size); \
-  p_ >= (corner) && p_ <= (size) + (corner) ? p_ : times_ % 2 ? (size) - extra_ + (corner) : extra_ + (corner); })
+// A place folded back at both ends, which are `size` apart and begin at `corner`. An infinite place becomes a nan.
+#define r_fold(p, size, corner) ({ __typeof__(p) p_ = (p); \
+  if (!(p_ >= (corner) && p_ <= (size) + (corner))) { \
+    const __typeof__(p) away_ = fabs((corner) - p_), step_ = (size) > 1 ? (size) : 1, extra_ = fmod(away_, step_); \
+    p_ = fmod(rint((away_ - extra_) / step_), 2) != 0 ? (size) - extra_ + (corner) : extra_ + (corner); \
+  } \
+  p_; })
 
 //@ r_cubic
 // The shares of the four pixels around a place that is `t` behind the second of them.
@@ -365,9 +367,11 @@ R_INLINE float r_round_f32(float x) {
 }
 
 //@ r_pow_int
-#define r_pow_int(a, b) ({ int64_t x_ = (a), n_ = (b), y_ = 1; \
+// A negative power is the quotient of 1 by a positive one: of 1 and -1 alone it is not zero.
+#define r_pow_int(a, b) ({ const __typeof__(a) of_ = (a), by_ = (b); uint64_t x_ = (uint64_t)of_, n_ = (uint64_t)by_, y_ = 1; \
+  if (by_ < 0) n_ = of_ == 1 || (of_ < 0 && of_ + 1 == 0) ? n_ & 1 : (y_ = 0); \
   for (; n_ > 0; n_ >>= 1, x_ *= x_) if (n_ & 1) y_ *= x_; \
-  n_ < 0 ? 0 : y_; })
+  (__typeof__(a))y_; })
 
 //@ r_quotient_f32
 // A quotient whose nearest whole number counts, by the two parts of the divisor's reciprocal.

@@ -18,20 +18,20 @@ from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call, TupleType
 
 
-def _before(a: str, b: str, dtype: str, ascending: bool) -> str:
+def _before(a: str, b: str, dtype: str, ascending: bool, nans_last: bool = False) -> str:
     """C: whether value `a` stands before `b`, which it does not where they are equal."""
-    if not ascending:
-        a, b = b, a
-    return f"({a} < {b} || ({b} != {b} && {a} == {a}))" if is_float(dtype) else f"({a} < {b})"
+    low, high = (a, b) if ascending else (b, a)
+    number, nan = (a, b) if nans_last else (low, high)
+    return f"({low} < {high} || ({nan} != {nan} && {number} == {number}))" if is_float(dtype) else f"({low} < {high})"
 
 
-def places(kernel: Kernel, data: Buf, axis: int, ascending: bool) -> Buf:
+def places(kernel: Kernel, data: Buf, axis: int, ascending: bool, nans_last: bool = False) -> Buf:
     """The places of the elements along an axis, in order: int32, of shape (lines, extent)."""
     outer, length, inner = around(data.shape, axis)
     lines = outer * inner
     found = kernel.buffer((lines, length), "int32")
     other = kernel.buffer((lines, length), "int32")
-    test = _before("x[p[r] * step]", "x[p[l] * step]", data.dtype, ascending)
+    test = _before("x[p[r] * step]", "x[p[l] * step]", data.dtype, ascending, nans_last)
     stage = kernel.stage(lines)
     stage.put(
         f"""for (long u = lo; u < hi; u++) {{

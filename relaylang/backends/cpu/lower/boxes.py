@@ -34,7 +34,7 @@ def _non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data, counts, indices, limit, threshold = (kernel.in_memory(a) for a in args)
     attrs = call.attrs
     batch, n, width = data.shape
-    order = places(kernel, _scores(kernel, data, attrs.score_index), 1, False)
+    order = places(kernel, _scores(kernel, data, attrs.score_index), 1, False, nans_last=True)
     out = _buffers(kernel, call)
     rows, picked = kernel.buffer(data.shape, data.dtype), kernel.buffer((batch, n), "int32")
     t, top = CTYPES[data.dtype], attrs.top_k if attrs.top_k > 0 else n
@@ -92,7 +92,7 @@ def _all_class_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) 
     """For each batch and class the boxes that remain, best first. Rows behind the counted ones are 0."""
     boxes, scores, limit, overlap, least = (kernel.in_memory(a) for a in args)
     batch, classes, n = scores.shape
-    order = places(kernel, scores, 2, False)
+    order = places(kernel, scores, 2, False, nans_last=True)
     out = _buffers(kernel, call)
     gone = kernel.buffer((n,), "bool")
     onnx = call.attrs.output_format == "onnx"
@@ -133,7 +133,7 @@ def _regular_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) ->
     attrs = call.attrs
     batch, n, columns = scores.shape
     most, offset = attrs.max_detections, columns - attrs.num_classes
-    order = places(kernel, scores, 1, False)
+    order = places(kernel, scores, 1, False, nans_last=True)
     out_boxes, out_classes, out_scores, counts = out = _buffers(kernel, call)
     gone, picked = kernel.buffer((n,), "bool"), kernel.buffer((most + 1,), "int32")
     stage = kernel.stage()
@@ -219,7 +219,7 @@ def _proposal(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     {best.name}[u * {n} + i] = small || y >= end[1] || x >= end[0] ? -1 : score;
   }}
 }}""")
-    order = places(kernel, best, 1, False)
+    order = places(kernel, best, 1, False, nans_last=True)
     gone, picked = kernel.buffer((batch, n), "bool"), kernel.buffer((batch, wanted), "int32")
     (out,) = _buffers(kernel, call)
     top = min(n, attrs.rpn_pre_nms_top_n) if attrs.rpn_pre_nms_top_n > 0 else n

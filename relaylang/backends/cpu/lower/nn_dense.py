@@ -146,11 +146,11 @@ def fused_ready(sink: Sink, rank: int) -> bool:
     return rank <= 2 or sink.direct is not None or sink.mergeable(0, rank - 2)
 
 
-def through_buffer(kernel: Kernel, sink: Sink, dtype: str | None = None) -> Sink:
-    """A sink into a buffer, of type `dtype` if given, else of the result's type. `finish` then passes the buffer on."""
+def through_buffer(kernel: Kernel, sink: Sink, dtype: str | None = None, shape: Sequence[int] | None = None) -> Sink:
+    """A sink into a buffer, of type and shape as given, else as the result's. `finish` then passes the buffer on."""
     anchor = sink.anchor
-    if dtype is not None and dtype != anchor.dtype:
-        anchor = Anchored(anchor.shape, dtype)
+    if (dtype or anchor.dtype, shape or anchor.shape) != (anchor.dtype, anchor.shape):
+        anchor = Anchored(shape or anchor.shape, dtype or anchor.dtype)
     return Sink(kernel, anchor, anchor, kernel.buffer(anchor.shape, anchor.dtype))
 
 
@@ -160,7 +160,9 @@ def finish(kernel: Kernel, sink: Sink, inner: Sink) -> None:
         return
     nest = Nest(sink.anchor.shape)
     index = [variable(d) for d in range(len(sink.anchor.shape))]
-    value = BufTensor(inner.out).at(nest, index)
+    buf = inner.out.reshaped(sink.anchor.shape)
+    assert buf is not None
+    value = BufTensor(buf).at(nest, index)
     if sink.anchor.dtype == "bool":  # a sum of truth values is modulo 2
         value = nest.op("({0} & 1)", [value], value.dtype)
     sink.store(nest, index, convert(nest, value, sink.anchor.dtype))
@@ -189,47 +191,45 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
     finish(kernel, sink, inner)
 
 
-def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    data, weight = factors(kernel, args, sink.anchor.dtype)
-    if has_sizes((*weight.shape, data.shape[-1])):
-        of_sizes(kernel, data, weight, sink, False, True)
-        return
+def _steps(strides: Sequence[int], matrices: int, turned: bool) -> tuple[int, int, int]:
+    """The strides of a product's operand: those of its matrices, which may be turned, and 0 where one serves all."""
+    row, column = strides[-2:][::-1] if turned else strides[-2:]
+    return (strides[0] if matrices > 1 else 0, row, column)
+
+
+def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bool, transpose_b: bool) -> None:
+    """The product of a tensor's last axes with a matrix, or of two batches of matrices."""
+    left, right = factors(kernel, args, sink.anchor.dtype)
     dtype = accumulator(sink.anchor.dtype)
-    plain = fused_ready(sink, len(data.shape)) and dtype == sink.anchor.dtype
-    inner = sink if plain else through_buffer(kernel, sink, dtype)
-    product = dense_product(data, weight.shape[0])
-    data, steps = as_it_lies(kernel, data, dtype, (product.rows, product.depth))
-    product.left = (0, *steps)  # type: ignore[assignment]
-    weight, steps = as_it_lies(kernel, weight, dtype)
-    product.right = (0, *steps)  # type: ignore[assignment]
-    lower_product(kernel, product, data, weight, inner, dtype)
+    out = sink.anchor.shape
+    # Blocks know how far the parts of a row are apart.
+    if has_sizes((*right.shape[-2:], *left.shape[-2 if transpose_a else -1 :])):
+        of_sizes(kernel, left, right, sink, transpose_a, transpose_b)
+        return
+    depth, columns = left.shape[-2 if transpose_a else -1], out[-1]
+    # The rows of all matrices are those of one, where each meets the same matrix.
+    whole = len(right.shape) == 2 and (len(left.shape) < 3 or not transpose_a)
+    matrices, batch, rows = (1, 1, math.prod(out[:-1])) if whole else (math.prod(left.shape[:-2]), math.prod(out[:-2]), out[-2])
+    lines = (depth, rows) if transpose_a else (rows, depth)
+    left, one = as_it_lies(kernel, left, dtype, lines if whole else (matrices, *lines))
+    others = math.prod(right.shape[:-2])
+    right, two = as_it_lies(kernel, right, dtype)
+    product = Product(batch, rows, columns, depth, _steps(one, matrices, transpose_a), _steps(two, others, not transpose_b))
+    plain = fused_ready(sink, len(out)) if whole else len(out) == 3
+    if not plain or dtype != sink.anchor.dtype:
+        inner = through_buffer(kernel, sink, dtype, out if whole else (batch, rows, columns))
+    else:
+        inner = sink
+    lower_product(kernel, product, left, right, inner, dtype)
     finish(kernel, sink, inner)
+
+
+def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
+    _product(kernel, args, sink, False, True)
 
 
 def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    left, right = factors(kernel, args, sink.anchor.dtype)
-    attrs = call.attrs
-    dtype = accumulator(sink.anchor.dtype)
-    batched = len(left.shape) == 3
-    if not batched and len(left.shape) != 2:
-        raise unsupported(f"{call.op.name} of {len(left.shape)} dimensions cannot be compiled", call)  # type: ignore[attr-defined]
-    # Blocks know how far the parts of a row are apart.
-    if has_sizes((*right.shape[-2:], *(left.shape[-2:] if attrs.transpose_a else left.shape[-1:]))):
-        of_sizes(kernel, left, right, sink, attrs.transpose_a, attrs.transpose_b)
-        return
-    out = sink.anchor.shape
-    rows, columns = out[-2:]
-    depth = left.shape[-2] if attrs.transpose_a else left.shape[-1]
-    left, one = as_it_lies(kernel, left, dtype)
-    right, two = as_it_lies(kernel, right, dtype)
-    product = Product(
-        out[0] if batched else 1, rows, columns, depth,
-        (one[0] if batched and left.shape[0] > 1 else 0, *(one[-2:][::-1] if attrs.transpose_a else one[-2:])),  # type: ignore[arg-type]
-        (two[0] if batched and right.shape[0] > 1 else 0, *(two[-2:] if attrs.transpose_b else two[-2:][::-1])),  # type: ignore[arg-type]
-    )  # fmt: skip
-    inner = sink if dtype == sink.anchor.dtype else through_buffer(kernel, sink, dtype)
-    lower_product(kernel, product, left, right, inner, dtype)
-    finish(kernel, sink, inner)
+    _product(kernel, args, sink, call.attrs.transpose_a, call.attrs.transpose_b)
 
 
 ANCHORS: dict[str, Any] = {"nn.dense": _dense, "nn.matmul": _matmul, "nn.batch_matmul": _matmul}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES
+from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
 from relaylang.backends.cpu.index import ZERO, Affine, strides_of, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
@@ -54,10 +54,13 @@ def _running(kind: str) -> Any:
         value = f"({value} != 0)" if out.dtype == "bool" else f"({ctype}){value}"
         step = f"s = ({ctype}){combine(kind, out.dtype).format('s', value)};"
         write = f"{out.name}[at] = s;"
+        # Minus zero is what leaves the first number as it is.
+        plain = is_float(out.dtype) and kind == "sum" and not attrs.exclusive
+        start = literal(-0.0, out.dtype) if plain else start_of(kind, out.dtype)
         stage = kernel.stage(outer * inner)
         stage.put(
             f"for (long u = lo; u < hi; u++) {{\n"
-            f"  {ctype} s = {start_of(kind, out.dtype)};\n"
+            f"  {ctype} s = {start};\n"
             f"  long at = u / {max(inner, 1)} * {length * inner} + u % {max(inner, 1)};\n"
             f"  for (long a = 0; a < {length}; a++, at += {inner}) "
             f"{{ {f'{write} {step}' if attrs.exclusive else f'{step} {write}'} }}\n}}"

@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import ml_dtypes
+import numpy as np
 
 from relaylang.backends.cpu.arith import BFLOATS, has_bfloats
 from relaylang.backends.cpu.external import ExternalOp
@@ -23,9 +24,11 @@ from relaylang.ops.record import Op
 
 _STORED, _COMPUTED = HALVES.keys(), "float32"
 #: Operators that move elements, or convert them.
-_MOVES = (transform.RECIPES.keys() - {"arange", "nn.dilate", "one_hot", "sequence_mask"}) | {"cast", "copy"}
+_MOVES = (transform.RECIPES.keys() - {"arange", "nn.dilate", "one_hot", "sequence_mask"}) | {"cast", "copy", "reinterpret"}
 #: Operators whose result without any data is the least number of the type.
-_PEAKS = frozenset(name for name in nn_pool.ANCHORS if "max" in name)
+_PEAKS = frozenset(name for name in nn_pool.ANCHORS if "max" in name) | {"image.dilation2d"}
+#: Numbers among the attributes that are of the data's type.
+_FACTORS = {"nn.leaky_relu": "alpha"}
 #: Operators whose results out of the type's range become the nearest number in it.
 _HELD = frozenset({"qnn.dequantize"})
 
@@ -70,8 +73,9 @@ def _held(name: str, made: Expr, ty: Any) -> Expr:
     if name not in _PEAKS | _HELD or not _stored(ty):
         return made
     ends = ml_dtypes.finfo(ty.dtype)
-    made = op_call("maximum", [made, scalar(float(ends.min), _COMPUTED)], made.checked_type)
-    return made if name in _PEAKS else op_call("minimum", [made, scalar(float(ends.max), _COMPUTED)], made.checked_type)
+    # A nan is neither greater nor less, so the second operand stays.
+    made = op_call("maximum", [scalar(float(ends.min), _COMPUTED), made], made.checked_type)
+    return made if name in _PEAKS else op_call("minimum", [scalar(float(ends.max), _COMPUTED), made], made.checked_type)
 
 
 def through_float32(expr: Expr, isa: Isa) -> Expr:
@@ -91,6 +95,8 @@ def through_float32(expr: Expr, isa: Isa) -> Expr:
                 if is_dataclass(attrs) and not isinstance(attrs, type):
                     changed = {f.name: _COMPUTED for f in fields(attrs) if getattr(attrs, f.name) in HALVES}
                     changed |= {"out_dtype": _COMPUTED} if multiplied else {}
+                    if (factor := _FACTORS.get(new.op.name)) is not None:
+                        changed[factor] = float(np.dtype(old.checked_type.dtype).type(getattr(attrs, factor)))  # type: ignore[union-attr]
                     attrs = replace(attrs, **changed) if changed else attrs
                 made: Expr = typed(Call(new.op, args, attrs, (), new.span), _computed(new.checked_type))
                 new = _as(_held(new.op.name, made, old.checked_type), old.checked_type)

@@ -471,7 +471,7 @@ def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     extents = args[0].shape
     if not has_sizes(extents):
-        return BufTensor(kernel.constant(np.array(extents, dtype).reshape(shape), dtype))
+        return BufTensor(kernel.constant(np.array(extents or 0, dtype), dtype))
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         found = number_of(nest, extents[-1], dtype)

@@ -82,10 +82,10 @@ def _multibox_transform_loc(kernel: Kernel, call: Call, args: list[Any]) -> Valu
   {CTYPES[rows.dtype]}* to = {rows.name} + u * {anchors * 6};
   for (long i = 0; i < {anchors}; i++) {{
     const {CTYPES[probability.dtype]}* p = {probability.name} + u * {classes * anchors} + i;
-    long best = {first};
-    for (long c = {first + 1}; c < {classes}; c++) if (p[c * {anchors}] > p[best * {anchors}]) best = c;
-    const {t} score = p[best * {anchors}];
-    if (score <= -1 || score < {literal(attrs.threshold, dtype)}) best = 0;
+    long best = 0;
+    {t} score = -1;
+    for (long c = {first}; c < {classes}; c++) if (p[c * {anchors}] > score) {{ score = p[c * {anchors}]; best = c; }}
+    if (score < {literal(attrs.threshold, dtype)}) best = 0;
     if ({'0' if attrs.keep_background else 'best == 0'}) continue;
     const {CTYPES[location.dtype]}* m = {location.name} + (u * {anchors} + i) * 4;
     const {CTYPES[anchor.dtype]}* a = {anchor.name} + i * 4;

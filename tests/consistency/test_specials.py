@@ -1,0 +1,73 @@
+"""Compiled code gives the interpreter's values where arithmetic is special, and for operands of every rank."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from relaylang.backends.cpu.lower import gap
+from relaylang.ops import OPS
+from relaylang.runtime.features import this_machine
+from tests.consistency.calls import Made
+from tests.consistency.compiled import QUICK, differences
+from tests.consistency.ranks import ranked
+from tests.consistency.specials import apart, compare, special
+
+SHARDS = 4
+#: Vectors of this machine, of AVX2 with and without conversions of float16, of SSE2.
+MACHINES = {"native": "", "avx2": "-march=x86-64-v3", "avx2 without f16c": "-march=x86-64-v3 -cflags=-mno-f16c", "sse2": "-march=x86-64"}
+#: Calls in one library.
+TOGETHER = 700
+
+
+def shard_of(number: int) -> list[str]:
+    return [name for name in OPS if gap(name) is None and zlib.crc32(name.encode()) % SHARDS == number]
+
+
+def found_in(calls: Iterator[Made], target: str = QUICK, **how: object) -> dict[str, str]:
+    found: dict[str, str] = {}
+    while some := list(itertools.islice(calls, TOGETHER)):
+        found.update(differences(some, target, **how))  # type: ignore[arg-type]
+    return found
+
+
+def test_units_in_the_last_place() -> None:
+    one, minus = np.float32([1, 0, 0, np.nan, np.inf, 1e-45]), np.float32([np.nextafter(np.float32(1), 2), 0, -0.0, np.nan, 3e38, -1e-45])
+    assert apart(one, minus).tolist() == [1, 0, np.inf, 0, np.inf, 2]
+
+
+#: Operators with a defect at such a number, or a form of their own for it.
+SPECIAL = ("nn.relu", "nn.leaky_relu", "power", "floor_mod", "floor_divide", "trunc_divide", "reinterpret", "nn.max_pool2d",
+           "nn.adaptive_max_pool1d", "image.dilation2d", "cumsum", "argsort", "nn.l2_normalize", "maximum", "left_shift")  # fmt: skip
+
+
+def test_some_operators_of_special_numbers() -> None:
+    calls = (made for name in SPECIAL for made in itertools.islice(special(name, 2), 3, None, 9))
+    assert differences(calls, compare=compare) == {}
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_special_numbers(shard: int, machine: str) -> None:
+    if machine != "native" and not this_machine().startswith("x86_64"):
+        pytest.skip(f"this machine is no {machine}")
+    calls = (made for name in shard_of(shard) for made in special(name))
+    assert found_in(calls, f"c -num-threads=1 {MACHINES[machine]}", compare=compare) == {}
+
+
+def test_some_operators_of_every_rank() -> None:
+    """Of matrix products all forms; of each other operator one."""
+    products = [made for name in ("nn.matmul", "nn.dense", "nn.batch_matmul") for made in ranked(name, each=2)]
+    assert len(products) > 40
+    assert differences([*products[::2], *itertools.islice(ranked("where"), 5, None, 97)]) == {}
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_every_rank(shard: int) -> None:
+    assert found_in(made for name in shard_of(shard) for made in ranked(name)) == {}
