@@ -2,68 +2,133 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Unsupported
-from relaylang.frontends.common.resize import Method, nearest, places, taps
+from relaylang.frontends.common.resize import Method, Stretch, nearest, places, taps
 from relaylang.ir import Expr
 
-#: Relay's names of the kernels.
-_METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
 #: The coordinate modes that Relay's operators have.
 _NATIVE = ("half_pixel", "align_corners", "asymmetric")
+#: Truncation of sums of weighted integers first makes them larger by this factor, lest rounding loses a whole number.
+_LARGER = 1 + 1e-12
 
 
-def along(b: Builder, x: Expr, axis: int, out: int, scale: float, method: Method, roi: tuple[float, float]) -> Expr:
-    """One axis resampled, from taps that are known now."""
-    size = b.extent(x, axis)
-    at = places(method, size, out, scale, *roi)
+def stretch(
+    b: Builder, x: Expr, axis: int, size: Expr | int | None = None, scale: Expr | float | None = None,
+    roi: tuple[float, float] = (0.0, 1.0),
+) -> Stretch:  # fmt: skip
+    """An axis of a tensor with the extent of the result, or its scale, or both; each a number or computed."""
+    shape = b.shape_of(x)
+    have = b.scalar(b.slice(shape, [axis], [axis + 1], [0]))
+    real = b.cast(have, "float32")
+    ratio = scale if isinstance(scale, Expr) or scale is None else b.const(scale, "float32")
+    if size is None:
+        assert ratio is not None
+        size = b.cast(b.op("floor", b.op("multiply", real, ratio)), "int64")
+    elif isinstance(size, int):
+        size = b.const(size, "int64")
+    if ratio is None:
+        ratio = b.op("divide", b.cast(size, "float32"), b.op("maximum", real, 1.0))
+    return Stretch(have, size, ratio, *roi)
+
+
+def along(b: Builder, x: Expr, axis: int, to: Stretch, method: Method) -> Expr:
+    """One axis resampled: copies, or weighted sums of elements in the data's element type, which is a real one."""
+    at = places(b, method, to)
     if method.kind == "nearest":
-        made = b.op("take", x, b.const(nearest(method, at, size)), axis=axis)
+        made: Expr = b.op("take", x, nearest(b, method, at, to), axis=axis)
     else:
-        index, weights = taps(method, at, size, scale)
         dtype, shape = b.dtype(x), [-1 if i == axis else 1 for i in range(b.rank(x))]
         parts = [
-            b.op("multiply", b.op("take", x, b.const(i), axis=axis), b.const(w.reshape(shape).astype(np.dtype(dtype))))
-            for i, w in zip(index.T.copy(), weights.T)
+            b.op("multiply", b.op("take", x, index, axis=axis), b.reshape(b.cast(weight, dtype), shape))
+            for index, weight in taps(b, method, at, to)
         ]
         made = parts[0]
         for part in parts[1:]:
             made = b.op("add", made, part)
     if method.coordinates == "tf_crop_and_resize":
-        inside = (at >= 0) & (at <= size - 1)
-        if not inside.all():
-            mask = b.const(inside.reshape([-1 if i == axis else 1 for i in range(b.rank(x))]))
-            made = b.op("where", mask, made, b.const(method.outside, b.dtype(x)))
+        last = b.op("subtract", b.cast(to.have, "float32"), 1.0)
+        inside = b.op("logical_and", b.op("greater_equal", at, 0.0), b.op("less_equal", at, last))
+        known = b.value(inside)
+        if known is None or not known.all():
+            mask = b.reshape(inside, [-1 if i == axis else 1 for i in range(b.rank(x))])
+            made = b.op("where", mask, made, b.const(np.asarray(method.outside).astype(np.dtype(b.dtype(x)))))
     return made
 
 
-def resample(b: Builder, x: Expr, sizes: dict[int, int], scales: dict[int, float], method: Method, roi: list[float] | None) -> Any:
-    """The axes of `sizes` resampled, one after the other, or by one operator where Relay has it."""
-    rank = b.rank(x)
-    spatial = list(range(2, rank))
-    exact = all(math.isclose(scales[a] * b.extent(x, a), sizes[a], rel_tol=1e-6) for a in sizes)
-    plain = not (method.exclude_outside or method.antialias) and method.coordinates in _NATIVE and exact
-    if plain and 3 <= rank <= 5 and set(sizes) <= set(spatial) and method.kind == "linear" and b.dtype(x) == "float32":
-        return b.op(
-            f"image.resize{rank - 2}d", x, size=[sizes.get(a, b.extent(x, a)) for a in spatial], roi=[0.0] * (2 * (rank - 2)),
-            layout="NCDHW"[:2] + "DHW"[5 - rank :], method=_METHODS[method.kind], rounding_method="",
-            coordinate_transformation_mode=method.coordinates, cubic_alpha=method.a,
-        )  # fmt: skip
-    for axis in sorted(sizes):
-        part = (roi[axis], roi[rank + axis]) if roi else (0.0, 1.0)
-        if sizes[axis] != b.extent(x, axis) or method.coordinates == "tf_crop_and_resize":
-            x = along(b, x, axis, sizes[axis], scales[axis], method, part)
-    return x
+def resample(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) -> Expr:
+    """The axes resampled one after the other, or by one operator where Relay has it."""
+    crops = method.coordinates == "tf_crop_and_resize"
+    changed = {a: to for a, to in axes.items() if _changes(b, to, crops)}
+    if not crops and all(_same(b, to) for to in changed.values()):
+        return x
+    spatial = {a: to for a, to in changed.items() if a >= 2}
+    native = _native(b, x, spatial, method) if spatial else None
+    if native is not None:
+        x, changed = native, {a: to for a, to in changed.items() if a < 2}
+    dtype = b.dtype(x)
+    if method.kind == "nearest" or dtype in ("float32", "float64"):
+        for axis in sorted(changed):
+            x = along(b, x, axis, changed[axis], method)
+        return x
+    real, whole = dtype in ("float16", "bfloat16"), dtype
+    each = method.antialias and not real  # integers are rounded after each axis
+    for axis in sorted(changed, reverse=True):
+        x = along(b, b.cast(x, "float32" if real else "float64"), axis, changed[axis], method)
+        x = _whole(b, x, whole, method) if each else x
+    return b.cast(x, dtype) if real or each else _whole(b, x, whole, method)
 
 
-def dynamic_scales(b: Builder, x: Expr, factors: dict[int, float], method: Method) -> Any:
-    """Unknown extents times scales: repeated elements, or a resize to a computed size."""
+def _whole(b: Builder, x: Expr, dtype: str, method: Method) -> Expr:
+    """Sums of weighted integers as integers: cut, and rounded and held to their range of kernels that leave it."""
+    if dtype == "bool":
+        return b.cast(x, dtype)
+    if method.kind == "linear" and not method.antialias:
+        return b.cast(b.op("trunc", b.op("multiply", x, _LARGER)), dtype)
+    limits = np.iinfo(np.dtype(dtype))
+    return b.cast(b.op("clip", b.op("round", x), a_min=float(limits.min), a_max=float(limits.max)), dtype)
+
+
+def _changes(b: Builder, to: Stretch, crops: bool) -> bool:
+    """Whether resampling changes an axis: not by a scale of 1, unless a part of the axis is taken."""
+    scale = b.value(to.scale)
+    return scale is None or float(scale) != 1 or not _same(b, to) or (crops and (to.start, to.end) != (0.0, 1.0))
+
+
+def _same(b: Builder, to: Stretch) -> bool:
+    """Whether an axis keeps its extent."""
+    have, size = b.value(to.have), b.value(to.size)
+    return have is not None and size is not None and int(have) == int(size)
+
+
+def _native(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) -> Expr | None:
+    """Linear resizing of spatial axes by Relay's operator; None where its results are others."""
+    rank, dtype = b.rank(x), b.dtype(x)
+    if method.kind != "linear" or method.exclude_outside or method.antialias or method.coordinates not in _NATIVE:
+        return None
+    if dtype != "float32" or not 3 <= rank <= 5:
+        return None
+    every = [axes.get(a) or stretch(b, x, a, scale=1.0) for a in range(2, rank)]
+    values = [[b.value(v) for v in (to.have, to.size, to.scale)] for to in every]
+    known = [[float(v) for v in row if v is not None] for row in values]
+    if any(len(row) < 3 or 0 in row for row in known):
+        return None
+    if method.coordinates != "align_corners" and not all(np.isclose(scale * have, size, rtol=1e-6) for have, size, scale in known):
+        return None
+    made: Expr = b.op(
+        f"image.resize{rank - 2}d", x, size=[int(size) for _, size, _ in known], roi=[0.0] * (2 * (rank - 2)),
+        layout="NCDHW"[:2] + "DHW"[5 - rank :], method="linear", rounding_method="",
+        coordinate_transformation_mode=method.coordinates, cubic_alpha=method.a,
+    )  # fmt: skip
+    return made
+
+
+def dynamic_scales(b: Builder, x: Expr, factors: Mapping[int, float], method: Method) -> Expr:
+    """Axes of unknown extents times scales: repeated elements where these are the nearest, else resampled."""
     copies = all(s == int(s) for s in factors.values())
     if method.kind == "nearest" and copies and (method.coordinates, method.rounding) in (
         ("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"), ("half_pixel", "round_prefer_ceil"), ("half_pixel", "round"),
@@ -71,23 +136,7 @@ def dynamic_scales(b: Builder, x: Expr, factors: dict[int, float], method: Metho
         for axis, scale in factors.items():
             x = b.op("repeat", x, repeats=int(scale), axis=axis)
         return x
-    if b.rank(x) != 4 or not set(factors) <= {2, 3}:
-        raise Unsupported("an axis of unknown extent is resized; --shape gives it")
-    spatial = b.cast(b.slice(b.shape_of(x), [2], [4], [0]), "float32")
-    scaled = b.op("multiply", spatial, b.const(np.array([factors.get(2, 1.0), factors.get(3, 1.0)], "float32")))
-    return dynamic(b, x, b.cast(b.op("floor", scaled), "int64"), method)
-
-
-def dynamic(b: Builder, x: Expr, size: Expr, method: Method) -> Any:
-    """A resize of the last two axes to a computed size."""
-    floored = (method.kind, method.coordinates) == ("nearest", "asymmetric") and method.rounding != "floor"
-    if method.exclude_outside or method.antialias or method.coordinates not in _NATIVE or floored:
-        raise Unsupported(f"the size is computed, with coordinate_transformation_mode {method.coordinates}")
-    return b.op(
-        "dyn.image.resize2d", x, size, b.const(np.zeros(4, "float32")), layout="NCHW", method=_METHODS[method.kind],
-        coordinate_transformation_mode=method.coordinates, cubic_alpha=method.a,
-        rounding_method=method.rounding if method.kind == "nearest" else "",
-    )  # fmt: skip
+    return resample(b, x, {a: stretch(b, x, a, scale=s) for a, s in factors.items()}, method)
 
 
 def affine_grid(b: Builder, theta: Expr, spatial: Sequence[int], align_corners: bool) -> Expr:
@@ -106,4 +155,4 @@ def affine_grid(b: Builder, theta: Expr, spatial: Sequence[int], align_corners: 
     return b.reshape(made, [batch, *spatial, len(spatial)])
 
 
-__all__ = ["along", "affine_grid", "dynamic", "dynamic_scales", "resample"]
+__all__ = ["affine_grid", "dynamic_scales", "resample", "stretch"]

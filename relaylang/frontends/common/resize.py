@@ -1,6 +1,8 @@
 """Resampling along one axis: which elements each result is made of, and with which weights.
 
-Source: the operator Resize of the ONNX specification, opset 19. All other formats are special cases of it.
+Source: the operator Resize of the ONNX specification, opset 19. All other formats are special cases of it. Where the
+specification leaves the arithmetic open, places are computed with float32 in the order of onnxruntime: a place next to
+the middle of two elements decides which of them is the nearest. What is known at import is a constant, by folding.
 """
 
 from __future__ import annotations
@@ -10,14 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.report import Unsupported
+from relaylang.ir import Expr
+
 
 @dataclass(frozen=True)
 class Method:
     """How to resample: the kernel, where a result's place lies in the input, and the rules at the borders.
 
-    `kind` is "nearest", "linear" or "cubic". `coordinates` and `rounding` are ONNX's names. `a` is the cubic kernel's
-    coefficient. With `exclude_outside`, elements beyond the border have no weight; otherwise the border repeats.
-    `outside` is the value of results beyond the border for "tf_crop_and_resize".
+    `kind` is "nearest", "linear" or "cubic". `coordinates` and `rounding` are ONNX's names; the rounding "simple" is that
+    of opset 10: up where the axis shrinks, else down. `a` is the cubic kernel's coefficient. With `exclude_outside`,
+    elements beyond the border have no weight; otherwise the border repeats. `outside` is the value of results beyond the
+    border for "tf_crop_and_resize".
     """
 
     kind: str = "linear"
@@ -29,62 +36,124 @@ class Method:
     outside: float = 0.0
 
 
-def places(method: Method, size: int, out: int, scale: float, start: float = 0.0, end: float = 1.0) -> np.ndarray:
-    """Where the results lie on the input's axis, in elements: float64 of shape (out,)."""
-    x = np.arange(out, dtype=np.float64)
-    exact = scale * size  # a scale need not lead to a whole number
+@dataclass(frozen=True)
+class Stretch:
+    """One axis to resample: its extent, that of the result (int64 scalars), their ratio (a float32 scalar), and the part
+    of the axis that "tf_crop_and_resize" takes."""
+
+    have: Expr
+    size: Expr
+    scale: Expr
+    start: float = 0.0
+    end: float = 1.0
+
+
+def places(b: Builder, method: Method, axis: Stretch) -> Expr:
+    """Where the results lie on the input's axis, in elements: float32 of shape (size,)."""
+    if b.value(axis.size) == 0:
+        return b.const(np.zeros(0, np.float32))
+    x = b.cast(b.arange(b.const(0, "int64"), axis.size, b.const(1, "int64"), "int64"), "float32")
+    have, size, scale = b.cast(axis.have, "float32"), b.cast(axis.size, "float32"), axis.scale
+    last, steps = b.op("subtract", have, 1.0), b.op("maximum", b.op("subtract", size, 1.0), 1.0)
+    several = b.op("greater", axis.size, b.const(1, "int64"))
     mode = method.coordinates
-    if mode == "half_pixel":
-        return (x + 0.5) / scale - 0.5
-    if mode == "half_pixel_symmetric":
-        return size / 2 * (1 - out / exact) + (x + 0.5) / scale - 0.5
-    if mode == "pytorch_half_pixel":
-        return (x + 0.5) / scale - 0.5 if exact > 1 else np.zeros(out)
-    if mode == "align_corners":
-        return x * (size - 1) / (exact - 1) if exact != 1 else np.zeros(out)
     if mode == "asymmetric":
-        return x / scale
-    if mode == "tf_half_pixel_for_nn":
-        return (x + 0.5) / scale
+        return b.op("divide", x, scale)
+    if mode == "align_corners":
+        return b.op("divide", b.op("multiply", x, last), steps)
     if mode == "tf_crop_and_resize":
-        if out > 1:
-            return start * (size - 1) + x * (end - start) * (size - 1) / (out - 1)
-        return np.full(out, 0.5 * (start + end) * (size - 1))
-    raise ValueError(mode)
+        start, end = np.float32(axis.start), np.float32(axis.end)
+        step = b.op("divide", b.op("multiply", b.op("multiply", x, float(end - start)), last), steps)
+        middle = b.op("multiply", last, 0.5 * (float(start) + float(end)))
+        return b.op("where", several, b.op("add", b.op("multiply", last, float(start)), step), middle)
+    if mode == "half_pixel_symmetric":
+        part = b.op("divide", size, b.op("multiply", scale, have))
+        offset = b.op("multiply", b.op("divide", have, 2.0), b.op("subtract", b.const(1.0, "float32"), part))
+        centre = b.op("divide", b.op("add", b.cast(x, "float64"), 0.5), b.cast(scale, "float64"))
+        return b.cast(b.op("subtract", b.op("add", b.cast(offset, "float64"), centre), 0.5), "float32")
+    centre = b.op("divide", b.op("add", x, 0.5), scale)
+    if mode == "tf_half_pixel_for_nn":
+        return centre
+    at = b.op("subtract", centre, 0.5)
+    if mode == "pytorch_half_pixel":
+        return b.op("where", several, at, b.op("zeros_like", at))
+    if mode == "half_pixel":
+        return at
+    raise Unsupported(f"coordinate_transformation_mode={mode} is unknown")
 
 
-def nearest(method: Method, at: np.ndarray, size: int) -> np.ndarray:
-    """The index of the element that each result copies: int64 of shape (out,)."""
-    rounded = {
-        "round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5), "floor": np.floor(at),
-        "ceil": np.ceil(at), "round": np.ceil(at - 0.5),
-    }[method.rounding]  # fmt: skip
-    found: np.ndarray = np.clip(rounded, 0, size - 1).astype(np.int64)
-    return found
+def nearest(b: Builder, method: Method, at: Expr, axis: Stretch) -> Expr:
+    """The index of the element that each result copies: int64 of shape (size,)."""
+    at, rounding = b.cast(at, "float64"), method.rounding
+    if rounding == "simple":
+        shrinks = b.op("less", axis.scale, b.const(1.0, "float32"))
+        return held(b, b.op("where", shrinks, b.op("ceil", at), b.op("floor", at)), axis.have)
+    if rounding in ("floor", "ceil"):
+        return held(b, b.op(rounding, at), axis.have)
+    if rounding in ("round_prefer_floor", "round"):
+        return held(b, b.op("ceil", b.op("subtract", at, 0.5)), axis.have)
+    if rounding == "round_prefer_ceil":
+        return held(b, b.op("floor", b.op("add", at, 0.5)), axis.have)
+    raise Unsupported(f"nearest_mode={rounding} is unknown")
 
 
-def taps(method: Method, at: np.ndarray, size: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """The elements of each result and their weights: int64 and float64 of shape (out, taps)."""
-    squeeze = min(scale, 1.0) if method.antialias else 1.0
-    reach = 1 if method.kind == "linear" else 2
+def held(b: Builder, index: Expr, have: Expr) -> Expr:
+    """Whole float64 numbers as indices, int64, within an axis of `have` elements."""
+    last = b.op("subtract", b.cast(have, "float64"), 1.0)
+    return b.cast(b.op("maximum", b.op("minimum", index, last), b.const(0.0, "float64")), "int64")
+
+
+def taps(b: Builder, method: Method, at: Expr, axis: Stretch) -> list[tuple[Expr, Expr]]:
+    """The elements of each result and their weights: pairs of int64 and float64 of shape (size,).
+
+    Raises `Unsupported` where `antialias` needs as many elements as a computed scale tells.
+    """
+    squeeze = 1.0
+    if method.antialias:
+        scale = b.value(axis.scale)
+        if scale is None:
+            raise Unsupported("it has antialias, and its scale is computed; --shape gives extents")
+        squeeze = min(float(scale), 1.0)
+    reach = {"linear": 1, "cubic": 2}.get(method.kind)
+    if reach is None:
+        raise Unsupported(f"mode={method.kind} is unknown")
     first = math.floor(-reach / squeeze) + 1
-    low = np.floor(at)
-    offsets = np.arange(first, 2 - first)
-    distance = np.abs((offsets[None, :] - (at - low)[:, None]) * squeeze)
-    weights = np.clip(1 - distance, 0, 1) if method.kind == "linear" else _cubic(distance, method.a)
-    index = low[:, None].astype(np.int64) + offsets[None, :]
-    if method.exclude_outside:
-        weights = np.where((index < 0) | (index >= size), 0.0, weights)
+    at = b.cast(at, "float64")
+    low = b.op("floor", at)
+    share, last = b.op("subtract", at, low), b.op("subtract", b.cast(axis.have, "float64"), 1.0)
+    made: list[tuple[Expr, Expr]] = []
+    for offset in range(first, 2 - first):
+        place = b.op("add", low, float(offset))
+        distance = b.op("multiply", b.op("abs", b.op("subtract", share, float(offset))), squeeze)
+        weight = _tent(b, distance) if method.kind == "linear" else _cubic(b, distance, method.a)
+        if method.exclude_outside:
+            inside = b.op("logical_and", b.op("greater_equal", place, 0.0), b.op("less_equal", place, last))
+            weight = b.op("where", inside, weight, b.const(0.0, "float64"))
+        made.append((held(b, place, axis.have), weight))
     if method.exclude_outside or method.antialias:
-        weights = weights / weights.sum(1, keepdims=True)
-    used = np.any(weights != 0, axis=0)
-    return np.clip(index, 0, size - 1)[:, used], weights[:, used]
+        total = made[0][1]
+        for _, weight in made[1:]:
+            total = b.op("add", total, weight)
+        total = b.op("where", b.op("equal", total, 0.0), b.const(1.0, "float64"), total)
+        made = [(index, b.op("divide", weight, total)) for index, weight in made]
+    used = [(i, w) for i, w in made if (known := b.value(w)) is None or known.any()]
+    return used or made[:1]
 
 
-def _cubic(d: np.ndarray, a: float) -> np.ndarray:
-    near = ((a + 2) * d - (a + 3)) * d * d + 1
-    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+def _tent(b: Builder, d: Expr) -> Expr:
+    return b.op("maximum", b.op("subtract", b.const(1.0, "float64"), d), 0.0)
 
 
-__all__ = ["Method", "nearest", "places", "taps"]
+def _cubic(b: Builder, d: Expr, a: float) -> Expr:
+    def polynomial(*factors: float) -> Expr:
+        made: Expr = b.const(factors[0], "float64")
+        for factor in factors[1:]:
+            made = b.op("add", b.op("multiply", made, d), factor)
+        return made
+
+    near, far = polynomial(a + 2, -(a + 3), 0.0, 1.0), polynomial(a, -5 * a, 8 * a, -4 * a)
+    beyond = b.op("where", b.op("less", d, 2.0), far, b.const(0.0, "float64"))
+    return b.op("where", b.op("less_equal", d, 1.0), near, beyond)
+
+
+__all__ = ["Method", "Stretch", "nearest", "places", "taps"]

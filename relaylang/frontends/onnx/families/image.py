@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported, resample
-from relaylang.frontends.common.resize import Method
+from relaylang.frontends.common import Builder, Rule, Unsupported, regions, resample
+from relaylang.frontends.common.resize import Method, Stretch
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 
@@ -25,67 +25,69 @@ def resize(n: Node, x: Expr, roi: Expr | None = None, scales: Expr | None = None
     """Resize of opset 11 and later."""
     b, method, rank = n.b, _method(n), n.b.rank(x)
     axes = [a % rank for a in n.ints("axes", list(range(rank)))]
-    regions = _regions(b, roi, axes, rank) if method.coordinates == "tf_crop_and_resize" else None
+    parts = _parts(b, roi, axes) if method.coordinates == "tf_crop_and_resize" else [(0.0, 1.0)] * len(axes)
     if sizes is not None and b.shape(sizes) != (0,):
-        return _to_sizes(n, x, sizes, axes, method, regions)
-    if scales is None:
+        return resample.resample(b, x, _to_sizes(n, x, sizes, axes, parts), method)
+    if scales is None or b.shape(scales) == (0,):
         raise Unsupported("it has neither scales nor sizes")
-    factors = dict(zip(axes, (float(s) for s in b.need(scales, "the scales"))))
-    return _by_scales(b, x, factors, method, regions)
+    return _by_scales(b, x, scales, axes, method, parts)
 
 
-def _regions(b: Builder, roi: Expr | None, axes: list[int], rank: int) -> list[float]:
+def _parts(b: Builder, roi: Expr | None, axes: list[int]) -> list[tuple[float, float]]:
+    """The part of each axis that is taken: all beginnings, then all ends."""
+    if roi is None or b.shape(roi) == (0,):
+        return [(0.0, 1.0)] * len(axes)
     given = b.need(roi, "the region").astype(np.float64).tolist()
-    whole = [0.0] * rank + [1.0] * rank
-    for i, axis in enumerate(axes):
-        whole[axis], whole[rank + axis] = given[i], given[len(axes) + i]
-    return whole
+    return list(zip(given[: len(axes)], given[len(axes) :], strict=True))
 
 
-def _by_scales(b: Builder, x: Expr, factors: dict[int, float], method: Method, roi: list[float] | None) -> Any:
-    factors = {a: s for a, s in factors.items() if s != 1 or roi}
-    if any(not isinstance(b.shape(x)[a], int) for a in factors):
-        return resample.dynamic_scales(b, x, factors, method)
-    sizes = {}
-    for axis, scale in factors.items():
-        part = roi[b.rank(x) + axis] - roi[axis] if roi else 1.0
-        sizes[axis] = math.floor(b.extent(x, axis) * part * scale)
-    return resample.resample(b, x, sizes, factors, method, roi)
+def _by_scales(b: Builder, x: Expr, scales: Expr, axes: list[int], method: Method, parts: Sequence[tuple[float, float]]) -> Any:
+    known = b.value(scales)
+    if known is None:
+        factors: list[Any] = [b.scalar(b.slice(scales, [i], [i + 1], [0])) for i in range(len(axes))]
+    else:
+        factors = [float(s) for s in known]
+        changed = {a: s for a, s in zip(axes, factors) if s != 1}
+        if method.coordinates != "tf_crop_and_resize" and any(not isinstance(b.shape(x)[a], int) for a in changed):
+            return resample.dynamic_scales(b, x, changed, method)
+    found = {a: resample.stretch(b, x, a, None, s, part) for a, s, part in zip(axes, factors, parts, strict=True)}
+    return resample.resample(b, x, found, method)
 
 
-def _to_sizes(n: Node, x: Expr, sizes: Expr, axes: list[int], method: Method, roi: list[float] | None) -> Any:
-    b, shape = n.b, n.b.shape(x)
-    known = b.known(sizes)
-    if known is None or None in known:
-        if axes != list(range(4)):
-            raise Unsupported("the sizes are computed")
-        return resample.dynamic(b, x, b.slice(sizes, [2], [4], [0]), method)
-    wanted = {a: int(s) for a, s in zip(axes, known) if s is not None}
-    if any(not isinstance(shape[a], int) and a < 2 for a in wanted):
-        wanted = {a: s for a, s in wanted.items() if isinstance(shape[a], int) or a >= 2}
-    if any(not isinstance(shape[a], int) for a in wanted):
-        if b.rank(x) != 4 or not {2, 3} <= set(wanted):
-            raise Unsupported("an axis of unknown extent is resized; --shape gives it")
-        return resample.dynamic(b, x, b.const(np.array([wanted[2], wanted[3]])), method)
+def _to_sizes(n: Node, x: Expr, sizes: Expr, axes: list[int], parts: Sequence[tuple[float, float]]) -> dict[int, Stretch]:
+    """The axes with their new extents, which keep_aspect_ratio_policy may lessen or enlarge."""
+    b = n.b
+    known = b.known(sizes) or [None] * len(axes)
+    wanted: dict[int, Any] = {}
+    for i, (axis, size) in enumerate(zip(axes, known, strict=True)):
+        wanted[axis] = b.cast(b.scalar(b.slice(sizes, [i], [i + 1], [0])), "int64") if size is None else int(size)
     policy = n.string("keep_aspect_ratio_policy", "stretch")
-    scales = {a: s / b.extent(x, a) for a, s in wanted.items()}
-    if policy != "stretch":
-        scale = min(scales.values()) if policy == "not_larger" else max(scales.values())
-        wanted = {a: math.floor(scale * b.extent(x, a) + 0.5) for a in wanted}
-        scales = dict.fromkeys(wanted, scale)
-    return resample.resample(b, x, wanted, scales, method, roi)
+    if policy == "stretch":
+        # A size of the batch or the channels that is computed is their own extent: only copies could have another.
+        kept = [(a, part) for a, part in zip(axes, parts) if a >= 2 or isinstance(wanted[a], int) or b.rank(x) < 3]
+        return {a: resample.stretch(b, x, a, wanted[a], None, part) for a, part in kept}
+    choose = {"not_larger": "minimum", "not_smaller": "maximum"}.get(policy)
+    if choose is None:
+        raise Unsupported(f"keep_aspect_ratio_policy={policy} is unknown")
+    every = [resample.stretch(b, x, a, s) for a, s in wanted.items()]
+    scale = every[0].scale
+    for one in every[1:]:
+        scale = b.op(choose, scale, one.scale)
+    found = {}
+    for axis, one, part in zip(axes, every, parts):
+        extent = b.cast(b.op("round", b.op("multiply", scale, b.cast(one.have, "float32"))), "int64")
+        found[axis] = resample.stretch(b, x, axis, extent, scale, part)
+    return found
 
 
 def resize_10(n: Node, x: Expr, scales: Expr) -> Any:
-    """Resize of opset 10 and Upsample of opset 9: floor of asymmetric coordinates."""
-    method = Method(n.string("mode", "nearest"), "asymmetric", "floor")
-    factors = dict(enumerate(float(s) for s in n.b.need(scales, "the scales")))
-    return _by_scales(n.b, x, factors, method, None)
+    """Resize of opset 10 and Upsample of opset 9: asymmetric coordinates."""
+    method = Method(n.string("mode", "nearest"), "asymmetric", "simple")
+    return _by_scales(n.b, x, scales, list(range(n.b.rank(x))), method, [(0.0, 1.0)] * n.b.rank(x))
 
 
 def upsample_7(n: Node, x: Expr) -> Any:
-    method = Method(n.string("mode", "nearest"), "asymmetric", "floor")
-    return _by_scales(n.b, x, dict(enumerate(n.floats("scales"))), method, None)
+    return resize_10(n, x, n.b.const(n.floats("scales"), "float32"))
 
 
 def grid_sample(n: Node, x: Expr, grid: Expr) -> Any:
@@ -104,17 +106,18 @@ def affine_grid(n: Node, theta: Expr, size: Expr) -> Any:
 
 
 def roi_align(n: Node, x: Expr, rois: Expr, batch: Expr) -> Any:
-    """Relay's regions have the image's number in front. Half pixels move a region by half an element."""
+    """Relay's regions have the image's number in front, and are of one element at least, as those of whole pixels."""
     b = n.b
-    scale = n.float("spatial_scale", 1.0)
-    mode = n.string("coordinate_transformation_mode", "half_pixel" if n.version >= 16 else "output_half_pixel")
-    if mode == "half_pixel":
-        rois = b.op("subtract", rois, 0.5 / scale)
+    scale, ratio, size = n.float("spatial_scale", 1.0), n.int("sampling_ratio", 0), (n.int("output_height", 1), n.int("output_width", 1))
+    half = n.string("coordinate_transformation_mode", "half_pixel" if n.version >= 16 else "output_half_pixel") == "half_pixel"
+    greatest = n.string("mode", "avg") == "max"
+    if half or greatest:
+        axes = regions.axes_of(b, rois, size, scale, ratio, half)
+        return (regions.greatest if greatest else regions.mean)(b, x, batch, axes)
     numbered = b.concat([b.unsqueeze(b.cast(batch, b.dtype(rois)), [1]), rois], 1)
     return b.op(
-        "vision.roi_align", x, numbered, pooled_size=[n.int("output_height", 1), n.int("output_width", 1)],
-        spatial_scale=scale, sample_ratio=n.int("sampling_ratio", 0) or -1, mode=n.string("mode", "avg"),
-    )  # fmt: skip
+        "vision.roi_align", x, numbered, pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg"
+    )
 
 
 def max_roi_pool(n: Node, x: Expr, rois: Expr) -> Any:

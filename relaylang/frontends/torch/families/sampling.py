@@ -75,7 +75,7 @@ def smooth(kind: str, antialias: bool = False) -> Any:
         factors = {a: size / b.extent(x, a) for a, size in wanted.items()}
         if not corners:
             factors = {a: s or factors[a] for a, s in zip(wanted, scales)}
-        return resample.resample(b, x, wanted, factors, method, None)
+        return resample.resample(b, x, {a: resample.stretch(b, x, a, size, factors[a]) for a, size in wanted.items()}, method)
 
     return convert
 

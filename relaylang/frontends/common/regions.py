@@ -1,0 +1,162 @@
+"""Pools of regions (RoiAlign) where `vision.roi_align` has other rules: half pixels, and the greatest weighted corner.
+
+Relay makes a region at least one element wide and high. So a region of half pixels is cut into its cells, or into its
+sampling points, each of which is a region for itself: those of no extent become one element around a point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.loops import while_loop
+from relaylang.ir import Expr
+
+#: By so much a cell is narrower than computed, lest rounding adds a sampling point to a whole number of them.
+_NARROWER = 1e-12
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of all regions, in elements of the image: where they start (regions, 1), the extent of a cell (regions, 1),
+    the number of cells, and that of the sampling points of a cell, a number or (regions, 1).
+
+    Places have the regions' element type until they are complete, as in onnxruntime: one at the image's border is
+    inside or outside by its last bit.
+    """
+
+    start: Expr
+    cell: Expr
+    cells: int
+    points: int | Expr
+
+    def centres(self, b: Builder, point: Expr | int) -> Expr:
+        """The place of a sampling point in each cell: (regions, cells) of float64."""
+        dtype = b.dtype(self.cell)
+        middle = b.op("add", b.cast(point if isinstance(point, Expr) else b.const(point, "float64"), dtype), 0.5)
+        count = self.points if isinstance(self.points, Expr) else b.const(self.points, dtype)
+        share = b.op("divide", b.op("multiply", middle, self.cell), b.op("maximum", count, b.const(1, dtype)))
+        return b.cast(b.op("add", self.starts(b), share), "float64")
+
+    def starts(self, b: Builder) -> Expr:
+        """Where each cell starts: (regions, cells)."""
+        numbers = b.const(np.arange(self.cells)[None].astype(b.dtype(self.cell)))
+        return b.op("add", self.start, b.op("multiply", numbers, self.cell))
+
+
+def axes_of(b: Builder, rois: Expr, cells: tuple[int, int], scale: float, ratio: int, half: bool) -> list[Axis]:
+    """The axes y and x of regions (regions, 4) of left, top, right and bottom. `ratio` 0 has a point for each element."""
+    scaled = b.op("multiply", rois, scale)
+    corners = b.op("subtract", scaled, 0.5) if half else scaled
+    found = []
+    for first, count in ((1, cells[0]), (0, cells[1])):
+        start, end = (b.slice(corners, [i], [i + 1], [1]) for i in (first, first + 2))
+        extent = b.op("subtract", end, start)
+        cell = b.op("divide", extent if half else b.op("maximum", extent, 1.0), float(count))
+        found.append(Axis(start, cell, count, ratio or b.op("ceil", cell)))
+    return found
+
+
+def mean(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
+    """The mean over the sampling points of each cell: (regions, channels, rows, columns)."""
+    y, across = axes
+    if isinstance(y.points, int):
+        every = [(y.centres(b, i), across.centres(b, j)) for i, j in np.ndindex(y.points, y.points)]
+        values = [_cells(b, x, batch, [_around(b, row), _around(b, column)]) for row, column in every]
+        made = values[0]
+        for value in values[1:]:
+            made = b.op("add", made, value)
+        return b.op("multiply", made, 1.0 / len(values))
+    parts = []
+    for axis in axes:
+        small = b.op("less_equal", axis.cell, 1.0)
+        start = b.op("where", small, _around(b, axis.centres(b, 0))[0], b.cast(axis.starts(b), "float64"))
+        extent = b.op("multiply", b.cast(axis.cell, "float64"), 1 - _NARROWER)
+        parts.append((start, b.op("add", start, b.op("where", small, b.const(0.0, "float64"), extent))))
+    some = b.op("logical_and", b.op("greater", y.cell, 0.0), b.op("greater", across.cell, 0.0))
+    return b.op("where", b.unsqueeze(some, [2, 3]), _cells(b, x, batch, parts), b.const(0.0, b.dtype(x)))
+
+
+def _around(b: Builder, centre: Expr) -> tuple[Expr, Expr]:
+    """The start and the end of an extent 0, which Relay makes one element, around a point."""
+    start = b.op("subtract", centre, 0.5)
+    return start, start
+
+
+def _cells(b: Builder, x: Expr, batch: Expr, parts: list[tuple[Expr, Expr]]) -> Expr:
+    """The means of cells as regions of their own, from the starts and ends of rows and columns."""
+    rows, columns = b.extent(parts[0][0], 1), b.extent(parts[1][0], 1)
+    grid = b.const(np.zeros((1, rows, columns)))
+    (top, bottom), (left, right) = [[b.op("add", b.unsqueeze(v, [2 - i]), grid) for v in part] for i, part in enumerate(parts)]
+    image = b.op("add", b.unsqueeze(b.cast(batch, "float64"), [1, 2]), grid)
+    rois = b.reshape(b.op("stack", b.tuple([image, left, top, right, bottom]), axis=3), [-1, 5])
+    made = b.op("vision.roi_align", x, rois, pooled_size=[1, 1], spatial_scale=1.0, sample_ratio=-1, mode="avg")
+    return b.transpose(b.reshape(made, [-1, rows, columns, b.extent(x, 1)]), [0, 3, 1, 2])
+
+
+def greatest(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
+    """The greatest weighted corner of the sampling points of each cell: (regions, channels, rows, columns)."""
+    down, across = axes
+    pixels = b.reshape(b.transpose(x, [0, 2, 3, 1]), [-1, b.extent(x, 1)])
+    first = b.op("multiply", b.unsqueeze(b.cast(batch, "int64"), [1, 2]), b.extent(x, 2) * b.extent(x, 3))
+
+    def value(i: Expr | int, j: Expr | int) -> Expr:
+        """The greatest weighted corner of one point of each cell: (regions, rows, columns, channels)."""
+        lines, places = _corners(b, down.centres(b, i), b.extent(x, 2)), _corners(b, across.centres(b, j), b.extent(x, 3))
+        made: Expr | None = None
+        for line, share in lines:
+            row = b.op("add", first, b.unsqueeze(b.op("multiply", line, b.extent(x, 3)), [2]))
+            for place, part in places:
+                weight = b.op("multiply", b.unsqueeze(share, [2]), b.unsqueeze(part, [1]))
+                corner = b.op("take", pixels, b.op("add", row, b.unsqueeze(place, [1])), axis=0)
+                corner = b.op("multiply", corner, b.unsqueeze(b.cast(weight, b.dtype(x)), [3]))
+                made = corner if made is None else b.op("maximum", made, corner)
+        assert made is not None
+        return made
+
+    if isinstance(down.points, int) and isinstance(across.points, int):
+        found = value(0, 0)
+        for i, j in list(np.ndindex(down.points, across.points))[1:]:
+            found = b.op("maximum", found, value(i, j))
+    else:
+        found = _over_points(b, x, axes, value)
+    return b.transpose(found, [0, 3, 1, 2])
+
+
+def _corners(b: Builder, at: Expr, extent: int) -> list[tuple[Expr, Expr]]:
+    """The two elements around each place, as int64, with their weights: 0 for places beyond the image."""
+    inside = b.op("logical_and", b.op("greater_equal", at, -1.0), b.op("less_equal", at, float(extent)))
+    held = b.op("clip", at, a_min=0.0, a_max=extent - 1.0)
+    low = b.op("floor", held)
+    high = b.op("minimum", b.op("add", low, 1.0), extent - 1.0)
+    share, zero = b.op("subtract", held, low), b.const(0.0, "float64")
+    weights = b.op("subtract", b.const(1.0, "float64"), share), share
+    return [(b.cast(v, "int64"), b.op("where", inside, w, zero)) for v, w in zip((low, high), weights)]
+
+
+def _over_points(b: Builder, x: Expr, axes: list[Axis], value: Callable[[Expr, Expr], Expr]) -> Expr:
+    """The greatest value over the points of each cell, whose number is computed; 0 for cells without points."""
+    counts = [axis.points for axis in axes if isinstance(axis.points, Expr)]
+    counts = [b.cast(count, "float64") for count in counts]
+    most = [b.op("max", b.concat([n, b.const(np.zeros((1, 1)))], 0)) for n in counts]
+    zero, one = b.const(0.0, "float64"), b.const(1.0, "float64")
+    shape = b.op("zeros_like", value(zero, zero))
+
+    def turn(v: list[Expr]) -> list[Expr]:
+        i, j, found = v
+        inside = b.op("logical_and", b.op("less", i, counts[0]), b.op("less", j, counts[1]))
+        found = b.op("where", b.unsqueeze(inside, [2, 3]), b.op("maximum", found, value(i, j)), found)
+        last = b.op("greater_equal", b.op("add", j, one), most[1])
+        return [b.op("add", i, b.cast(last, "float64")), b.op("where", last, zero, b.op("add", j, one)), found]
+
+    least = b.op("add", shape, float(np.finfo(np.dtype(b.dtype(x))).min))
+    begin = b.op("where", b.op("greater", most[1], zero), zero, most[0])
+    found = while_loop(b, lambda v: b.op("less", v[0], most[0]), turn, [begin, zero, least], ["row", "column", "most"], "points")[2]
+    some = b.op("logical_and", b.op("greater", counts[0], zero), b.op("greater", counts[1], zero))
+    return b.op("where", b.unsqueeze(some, [2, 3]), found, b.const(0.0, b.dtype(x)))
+
+
+__all__ = ["axes_of", "greatest", "mean"]
