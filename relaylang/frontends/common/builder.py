@@ -34,9 +34,11 @@ from relaylang.ir import (
     Type,
     TypeCall,
     Var,
+    free_vars,
+    rewrite,
     type_text,
 )
-from relaylang.ir.typed import typed, typed_constant, typed_field, typed_tuple, typed_var
+from relaylang.ir.typed import retype, typed, typed_constant, typed_field, typed_tuple, typed_var
 from relaylang.ir.types import Dim
 from relaylang.ops.record import make_attrs
 from relaylang.typing.incremental import CallTyper
@@ -175,6 +177,11 @@ class Builder:
         assert body.checked_type is not None
         ty = FuncType([p.checked_type for p in params if p.checked_type is not None], body.checked_type)
         return typed(Function(params, body, body.checked_type, span=self.span), ty)
+
+    def frozen(self, x: Expr) -> Any:
+        """An expression with constants for the weights that are not frozen."""
+        values = {v: self.const(self._weights[v]) for v in free_vars(x) if v in self._weights}
+        return rewrite(x, lambda old, new: values[old] if old in values else retype(new, old)) if values else x
 
     # ---- questions
 

@@ -27,6 +27,8 @@ class Imported:
 def finish(builder: Builder, inputs: Sequence[Var], outputs: Sequence[Expr]) -> Imported:
     """Put the program together: `@main` has the model's inputs, then its weights where they are not constants.
 
+    Nothing gives weights to the functions beside `@main`, so they are constants there.
+
     Raises `RelayError` with the table of all layers that were not converted.
     """
     if not builder.options.partial:
@@ -34,6 +36,8 @@ def finish(builder: Builder, inputs: Sequence[Var], outputs: Sequence[Expr]) -> 
     body = outputs[0] if len(outputs) == 1 else builder.tuple(list(outputs))
     own = set(inputs)
     weights = [v for v in free_vars(body) if v not in own]
+    for name in builder.module.functions:
+        builder.module[name] = builder.frozen(builder.module[name])
     builder.module["main"] = builder.function([*inputs, *weights], body)
     if builder.options.layout:
         builder.module = in_layout(builder.module, builder.options.layout)

@@ -21,7 +21,7 @@ from relaylang.frontends.tflite.node import Complex, Node
 from relaylang.frontends.tflite.reader import Model, Operator, Tensor, read_model
 from relaylang.frontends.tflite.states import Variable, assigned
 from relaylang.frontends.tflite.table import REFUSED, table
-from relaylang.frontends.tflite.tensors import OTHER
+from relaylang.frontends.tflite.tensors import OTHER, PARTS
 from relaylang.ir import ANY, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.text import read_bytes
@@ -30,9 +30,18 @@ from relaylang.runtime.text import read_bytes
 _DEEPEST = 64
 _MOST_LAYERS = 1 << 17
 #: Operators that move the elements of complex tensors, too.
-_MOVING = (
-    "CONCATENATION", "EXPAND_DIMS", "GATHER", "PACK", "RESHAPE", "SLICE", "SPLIT", "SQUEEZE", "STRIDED_SLICE", "TRANSPOSE", "UNPACK",
-)  # fmt: skip
+_MOVING = frozenset((
+    "BROADCAST_TO", "CONCATENATION", "DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS", "FILL", "GATHER", "GATHER_ND", "MIRROR_PAD", "PACK",
+    "RESHAPE", "REVERSE_V2", "SELECT", "SELECT_V2", "SLICE", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE",
+    "UNPACK",
+))  # fmt: skip
+#: Operators that take complex tensors whole.
+_COMPLEX = frozenset((
+    "ASSIGN_VARIABLE", "CALL", "CAST", "COMPLEX_ABS", "IF", "IMAG", "MUL", "REAL", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE",
+    "WHILE",
+))  # fmt: skip
+#: Operators that use the extents of a tensor alone.
+_EXTENTS = frozenset(("RANK", "SHAPE"))
 #: The function beside `@main` that gives the first values of variables.
 INITIAL = "initial_state"
 #: The value of a tensor whose layer was not converted.
@@ -61,7 +70,7 @@ class Graph:
                 return self.importer.builder.const(np.zeros(tensor.shape, np.dtype(tensor.dtype)))
             if tensor.data is None:
                 raise self.importer.undefined(tensor)
-            found = self.values[tensor.index] = self.importer.weight(tensor)
+            found = self.values[tensor.index] = self.importer.constant(tensor)
         return found
 
     def variable(self, tensor: Tensor) -> Variable:
@@ -105,6 +114,10 @@ class Importer:
         if not outputs or any(o is MISSING for o in outputs):
             self.report.raise_if_any()
             raise damaged(self.file, "an output of the model is not defined")
+        for tensor in [graph.tensors[i] for i in graph.subgraph.outputs]:
+            if isinstance(graph.value(tensor), Complex):
+                notes = ["COMPLEX_ABS, REAL and IMAG make real numbers of them"]
+                raise RelayError(error("R0801", f"{self.file}: the output {tensor.name} has complex numbers", notes=notes))
         if not all(isinstance(o, Expr) for o in outputs):
             raise damaged(self.file, "an output of the model is not a tensor")
         if self.params:
@@ -135,10 +148,15 @@ class Importer:
             made.append(variable)
         return made
 
-    def weight(self, tensor: Tensor) -> Expr:
+    def constant(self, tensor: Tensor) -> Any:
         """A constant tensor; scales and shapes are found by its value."""
         assert tensor.data is not None
-        return self.builder.weight(tensor.name, np.ascontiguousarray(tensor.data).reshape(tensor.data.shape))
+        if np.iscomplexobj(tensor.data):
+            return Complex(self._weight(tensor.name, tensor.data.real), self._weight(f"{tensor.name}_imaginary", tensor.data.imag))
+        return self._weight(tensor.name, tensor.data)
+
+    def _weight(self, name: str, data: np.ndarray) -> Expr:
+        return self.builder.weight(name, np.ascontiguousarray(data).reshape(data.shape))
 
     def undefined(self, tensor: Tensor) -> RelayError:
         """The error for a tensor that no layer before made."""
@@ -269,10 +287,17 @@ class Importer:
             raise Unsupported(REFUSED.get(operator.name, ""))
         if any(graph.values.get(i) is MISSING for i in operator.inputs):
             raise _Skipped
-        if operator.name in _MOVING and any(isinstance(graph.values.get(i), Complex) for i in operator.inputs):
+        by_parts = operator.name not in _COMPLEX | _EXTENTS and any(self._is_complex(graph, i) for i in operator.inputs)
+        if by_parts and operator.name not in _MOVING:
+            raise Unsupported("it has no form for complex numbers")
+        if by_parts:
             parts = [_listed(rule.convert(Node(self, graph, operator, part))) for part in ("real", "imaginary")]
             return [Complex(x, y) for x, y in zip(*parts)]
-        return _listed(rule.convert(Node(self, graph, operator)))
+        return _listed(rule.convert(Node(self, graph, operator, "real" if operator.name in _EXTENTS else "")))
+
+    @staticmethod
+    def _is_complex(graph: Graph, index: int) -> bool:
+        return index >= 0 and graph.tensors[index].dtype in PARTS
 
     def _external(self, graph: Graph, operator: Operator) -> Sequence[Any]:
         outputs = [graph.tensors[i] for i in operator.outputs]

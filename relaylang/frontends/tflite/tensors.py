@@ -10,13 +10,15 @@ import numpy as np
 
 from relaylang.frontends.common.files import damaged
 
-#: TensorType of the schema to element types. Strings (5), complex numbers (8, 11), resources (13) and variants (14) have none.
+#: TensorType of the schema to element types that Relay has.
 DTYPES = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
     12: "uint64", 15: "uint32", 16: "uint16", 17: "int4", 18: "bfloat16",
 }  # fmt: skip
 #: Element types that only stand for handles or texts; a layer that uses one may still be converted.
 OTHER = {5: "string", 8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
+#: Complex element types, with that of their real and imaginary parts.
+PARTS = {"complex64": "float32", "complex128": "float64"}
 #: A dense tensor may have this many bytes for each byte of its sparse form.
 _SPREAD = 4096
 
@@ -31,7 +33,7 @@ def dtype_of(number: int, file: str, name: str) -> str:
 
 def array_of(raw: np.ndarray, shape: tuple[int, ...], dtype: str, sparsity: Any, file: str, name: str) -> np.ndarray | None:
     """The array of a buffer's bytes; None for texts. Raises `RelayError` where the bytes do not fit the shape."""
-    if dtype in OTHER.values():
+    if dtype in OTHER.values() and dtype not in PARTS:
         return None
     if any(d < 0 for d in shape):
         raise damaged(file, f"{name} is constant, and an extent of it is {min(shape)}")
@@ -102,4 +104,4 @@ def _dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Any, file: str,
     return made
 
 
-__all__ = ["DTYPES", "OTHER", "array_of", "dtype_of"]
+__all__ = ["DTYPES", "OTHER", "PARTS", "array_of", "dtype_of"]

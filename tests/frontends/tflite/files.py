@@ -19,7 +19,10 @@ TYPES = {
     "int16": 7,
     "complex64": 8,
     "int8": 9,
+    "float64": 10,
     "resource": 13,
+    "uint32": 15,
+    "uint16": 16,
 }
 #: A graph: tensors, layers, names of inputs and of outputs.
 Graph = tuple[Mapping[str, "T"], Sequence["Op"], Sequence[str], Sequence[str]]

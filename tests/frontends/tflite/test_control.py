@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
+import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.options import Options
 from relaylang.frontends.tflite import import_tflite
+from relaylang.ir import IRModule, free_vars
+from relaylang.ir.structural import structural_equal
 from tests.frontends.tflite.files import Graph, Op, T, const, file
-from tests.frontends.tflite.runtime import compare
+from tests.frontends.tflite.runtime import compare, outputs
 
 pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
@@ -204,3 +210,48 @@ def test_loops_change_variables() -> None:
     ]
     data = file(tensors, ops, ["i"], ["j", "z"], cond, body, start_of(real(3)))
     compare(data, [np.int32(0)], [np.int32(2)], [np.int32(5)])
+
+
+def computed(value: np.ndarray) -> Graph:
+    """The graph that gives the variable a first value that layers compute."""
+    tensors = {"v": T((), "resource"), "c": const(value), "d": const(value * 2), "s": T(value.shape)}
+    return tensors, [handle(), Op("ADD", ["c", "d"], ["s"], "AddOptions"), Op("ASSIGN_VARIABLE", ["v", "s"], [])], [], []
+
+
+@pytest.mark.parametrize("start", [start_of, computed])
+@pytest.mark.parametrize("executor", ["debug", "graph", "vm", "aot"])
+def test_first_values_need_no_parameters(start: Callable[[np.ndarray], Graph], executor: str) -> None:
+    first, x = np.arange(3, dtype="float32") + 1, real(3)
+    tensors = {"x": T((3,)), "v": T((), "resource"), "old": T((3,)), "k": const(real(3)), "sum": T((3,)), "new": T((3,))}
+    ops = [
+        Op("CALL_ONCE", [], [], "CallOnceOptions", {"InitSubgraphIndex": 1}),
+        handle(),
+        Op("READ_VARIABLE", ["v"], ["old"]),
+        Op("ADD", ["old", "x"], ["sum"], "AddOptions"),
+        Op("MUL", ["sum", "k"], ["new"], "MulOptions"),
+        Op("ASSIGN_VARIABLE", ["v", "new"], []),
+    ]
+    data = file(tensors, ops, ["x"], ["new"], start(first))
+    (wanted,), (again,) = outputs(data, [[x], [x]])
+    made = import_tflite(data, Options(freeze=False))
+    mod = made.module
+    assert list(made.params) == ["k"] and free_vars(mod["initial_state"]) == []
+    assert structural_equal(relay.parse(mod.astext()), mod)
+    beginning = IRModule.from_expr(mod["initial_state"])
+    kept = tuple_of(relay.create_executor(executor, beginning).evaluate()())
+    run = relay.create_executor(executor, mod).evaluate()
+    for expected in (wanted, again):
+        found, *kept = tuple_of(run(x, *kept, **made.params))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def tuple_of(results: Any) -> list[np.ndarray]:
+    """The results of a program, one or several."""
+    return [np.asarray(r) for r in (results if isinstance(results, (tuple, list)) else [results])]
+
+
+def test_first_values_of_recurrent_layers_need_no_parameters() -> None:
+    tensors = {"x": T((1, 3)), "w": const(real(2, 3)), "r": const(real(2, 2)), "b": const(real(2)), "h": T((1, 2), variable=True), "y": T((1, 2))}
+    data = file(tensors, [Op("RNN", ["x", "w", "r", "b", "h"], ["y"], "RNNOptions")], ["x"], ["y"])
+    made = import_tflite(data, Options(freeze=False))
+    assert all(free_vars(f) == [] for f in made.module.functions.values())

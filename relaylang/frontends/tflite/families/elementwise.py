@@ -12,8 +12,10 @@ import numpy as np
 from relaylang.frontends.common import Builder, Rule, Unsupported, nn
 from relaylang.frontends.tflite import integers
 from relaylang.frontends.tflite.integers import STORED, is_whole, requantized
-from relaylang.frontends.tflite.node import Node
+from relaylang.frontends.tflite.node import Complex, Node
+from relaylang.frontends.tflite.tensors import PARTS
 from relaylang.ir import Expr
+from relaylang.ops.shapes import is_float_dtype
 
 
 def unary(op: str) -> Callable[[Node], Any]:
@@ -118,8 +120,43 @@ def nearest_even(n: Node, x: Expr) -> Any:
     return b.op("add", low, b.cast(up, b.dtype(x)))
 
 
+def _held(b: Builder, x: Expr, dtype: str) -> Any:
+    """Numbers of another type. Real ones beyond an integer type become its nearest end, NaN the largest number and true."""
+    if not is_float_dtype(b.dtype(x)) or is_float_dtype(dtype):
+        return b.cast(x, dtype)
+    if dtype == "bool":
+        return b.op("not_equal", x, 0.0)
+    info, x = np.iinfo(dtype), b.cast(x, "float32") if b.dtype(x) in ("float16", "bfloat16") else x
+    inside = b.op("less", x, float(info.max + 1))
+    return b.op("where", inside, b.cast(b.op("maximum", x, float(info.min)), dtype), b.const(info.max, dtype))
+
+
 def cast(n: Node) -> Any:
-    return n.b.cast(n.x(0), n.out_dtype())
+    """Complex numbers keep their real parts, real ones get the imaginary part 0."""
+    b, x, wanted = n.b, n.x(0), n.out_dtype()
+    part = PARTS.get(wanted)
+    if part is None:
+        return _held(b, x.real if isinstance(x, Complex) else x, wanted)
+    if isinstance(x, Complex):
+        return [Complex(b.cast(x.real, part), b.cast(x.imaginary, part))]
+    real = b.cast(x, part)
+    return [Complex(real, b.op("zeros_like", real))]
+
+
+_multiply = integers.binary("multiply", "qnn.mul")
+
+
+def multiply(n: Node) -> Any:
+    """Products of two tensors, both complex or none."""
+    x, y, b = n.x(0), n.x(1), n.b
+    if not isinstance(x, Complex) or not isinstance(y, Complex):
+        return _multiply(n)
+
+    def of(left: Expr, right: Expr, op: str, first: Expr, second: Expr) -> Any:
+        return b.op(op, b.op("multiply", left, right), b.op("multiply", first, second))
+
+    real = of(x.real, y.real, "subtract", x.imaginary, y.imaginary)
+    return [Complex(real, of(x.real, y.imaginary, "add", x.imaginary, y.real))]
 
 
 def quantize(n: Node) -> Any:
@@ -224,7 +261,7 @@ RULES = (
     Rule("LOGISTIC", integers.unary("sigmoid", "qnn.sigmoid")),
     Rule("MAXIMUM", integers.extreme("maximum")),
     Rule("MINIMUM", integers.extreme("minimum")),
-    Rule("MUL", integers.binary("multiply", "qnn.mul")),
+    Rule("MUL", multiply),
     Rule("NEG", unary("negative")),
     Rule("NOT_EQUAL", compare("not_equal")),
     Rule("POW", binary("power")),
