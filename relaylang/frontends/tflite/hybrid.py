@@ -27,9 +27,11 @@ class Matrix:
 
 
 def is_hybrid(n: Node, index: int) -> bool:
-    """Whether an operand is int8 weights without zero points, and the layer's result is real."""
-    q = n.q(index)
-    return q is not None and n.q_out() is None and n.b.dtype(n.x(index)) in ("int8", "int4") and not q.zero_points.any()
+    """Whether an operand is weights of 8 bits or less, and the layer's result is real.
+
+    TFLite takes the bits of uint8 for int8 here, and has no zero points of such weights.
+    """
+    return n.q(index) is not None and n.q_out() is None and n.b.dtype(n.x(index)) in ("int8", "uint8", "int4")
 
 
 def matrix(n: Node, indices: Sequence[int]) -> Matrix:

@@ -23,6 +23,7 @@ TYPES = {
     "resource": 13,
     "uint32": 15,
     "uint16": 16,
+    "int4": 17,
 }
 #: A graph: tensors, layers, names of inputs and of outputs.
 Graph = tuple[Mapping[str, "T"], Sequence["Op"], Sequence[str], Sequence[str]]

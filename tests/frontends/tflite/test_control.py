@@ -251,7 +251,8 @@ def tuple_of(results: Any) -> list[np.ndarray]:
 
 
 def test_first_values_of_recurrent_layers_need_no_parameters() -> None:
-    tensors = {"x": T((1, 3)), "w": const(real(2, 3)), "r": const(real(2, 2)), "b": const(real(2)), "h": T((1, 2), variable=True), "y": T((1, 2))}
+    tensors = {"x": T((1, 3)), "w": const(real(2, 3)), "r": const(real(2, 2)), "b": const(real(2))}
+    tensors |= {"h": T((1, 2), variable=True), "y": T((1, 2))}
     data = file(tensors, [Op("RNN", ["x", "w", "r", "b", "h"], ["y"], "RNNOptions")], ["x"], ["y"])
     made = import_tflite(data, Options(freeze=False))
     assert all(free_vars(f) == [] for f in made.module.functions.values())

@@ -153,9 +153,9 @@ def test_both_directions_of_an_lstm(merge: bool, aux: str) -> None:
     compare(data, *calls(*first, DEPTH, count=1 if aux == "none" else 2))
 
 
-@pytest.mark.parametrize("quantised", [False, True])
+@pytest.mark.parametrize("quantised, asymmetric", [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("name", ["RNN", "UNIDIRECTIONAL_SEQUENCE_RNN"])
-def test_a_plain_layer(name: str, quantised: bool) -> None:
+def test_a_plain_layer(name: str, quantised: bool, asymmetric: bool) -> None:
     q = {"quantised": quantised}
     operands = [
         weight(CELLS, DEPTH, **q),
@@ -164,7 +164,7 @@ def test_a_plain_layer(name: str, quantised: bool) -> None:
         T((BATCH, CELLS), variable=True),
     ]
     first = (BATCH,) if name == "RNN" else (STEPS, BATCH)
-    options: dict[str, Any] = {"FusedActivationFunction": 4}
+    options: dict[str, Any] = {"FusedActivationFunction": 4, "AsymmetricQuantizeInputs": asymmetric}
     if name != "RNN":
         options["TimeMajor"] = True
     kind = "RNNOptions" if name == "RNN" else "SequenceRNNOptions"
@@ -202,8 +202,8 @@ def test_both_directions_of_a_plain_layer(aux: str) -> None:
 
 
 @pytest.mark.parametrize("rank", [1, 2])
-@pytest.mark.parametrize("quantised", [False, True])
-def test_svdf(rank: int, quantised: bool) -> None:
+@pytest.mark.parametrize("quantised, asymmetric", [(False, False), (True, False), (True, True)])
+def test_svdf(rank: int, quantised: bool, asymmetric: bool) -> None:
     filters, memory = 4 * rank, 5
     operands = [
         T((BATCH, DEPTH)),
@@ -212,5 +212,6 @@ def test_svdf(rank: int, quantised: bool) -> None:
         const(real(4)),
         T((BATCH, memory * filters), variable=True),
     ]
-    data = model("SVDF", "SVDFOptions", operands, [(BATCH, 4)], Rank=rank, FusedActivationFunction=1)
+    options = {"Rank": rank, "FusedActivationFunction": 1, "AsymmetricQuantizeInputs": asymmetric}
+    data = model("SVDF", "SVDFOptions", operands, [(BATCH, 4)], **options)
     compare(data, *calls(BATCH, DEPTH))

@@ -95,11 +95,12 @@ def conv_2d(n: Node) -> Any:
 
 
 def _hybrid_conv(n: Node, weights: Expr, attrs: dict[str, Any]) -> Any:
-    """Real operands, int8 weights. With a scale for each channel, the operand gets a zero point."""
+    """Real operands, int8 weights. The operand gets a zero point where channels differ in their scales, or form groups."""
     b, q = n.b, n.q(1)
     assert q is not None
-    whole, scale = rounded(b, n.x(0), asymmetric=not q.per_tensor or n.operator.name == "DEPTHWISE_CONV_2D")
-    sums = b.op("nn.conv2d", whole, b.cast(weights, b.dtype(whole)), out_dtype="int32", **attrs)
+    apart = n.operator.name == "DEPTHWISE_CONV_2D" or attrs["groups"] > 1 or bool((q.scales != q.scales[0]).any())
+    whole, scale = rounded(b, n.x(0), asymmetric=apart)
+    sums = b.op("nn.conv2d", whole, b.cast(b.cast(weights, "int8"), b.dtype(whole)), out_dtype="int32", **attrs)
     return n.result(_with_bias(n, scaled(b, sums, scale, q.scales), 2))
 
 

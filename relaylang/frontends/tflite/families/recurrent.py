@@ -210,7 +210,7 @@ def svdf(n: Node) -> Any:
     batch = b.extent(n.x(0), 0, "the batch")
     memory = b.reshape(n.x(4), [batch, filters, depth])
     # The last place of the memory is for this step; behind the step all places move on by one.
-    now = b.unsqueeze(product(n, n.x(0), matrix(n, [1]), asymmetric=False), [2])
+    now = b.unsqueeze(product(n, n.x(0), matrix(n, [1])), [2])
     whole = b.concat([b.slice(memory, [0], [depth - 1], [2]), now], 2)
     sums = b.op("sum", b.op("multiply", whole, n.real(2)), axis=(2,))
     made = b.op("sum", b.reshape(sums, [batch, filters // rank, rank]), axis=(2,))
