@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from relaylang.backends.cpu import cc
+
 # The collected tests live as long as the process: the garbage collector need not walk them again and again.
 gc.disable()
 
@@ -27,6 +29,9 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
 def pytest_configure(config: pytest.Config) -> None:
     """Import relaylang as it is: pytest rewrites the asserts of every distribution that has a plugin, in each worker."""
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("relaylang")
+    # `make test` asks for values: compilers give them without optimisation, in half the time. Sweeps have users' flags.
+    if config.option.markexpr == "not sweep":
+        cc.FLAGS = tuple("-O0" if flag == "-O2" else flag for flag in cc.FLAGS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
