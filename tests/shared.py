@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,23 @@ CORPUS = SHARED / "corpus"
 SMALL = ("dqn", "lstm", "mlp", "synthetic")
 
 needs_shared = pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no shared data at {SHARED} (set RELAY_SHARED)")
+
+
+#: Seconds after which a process or an answer counts as missing. No load of the machine makes one take that long.
+PATIENCE = 600
+
+
+def wait_for_work(process: int, seconds: float = 1) -> None:
+    """Wait until a process has used so much processor time: it then does what it was started for, on a busy machine, too."""
+    stat = Path(f"/proc/{process}/stat")
+    if not stat.exists():
+        time.sleep(2 * seconds)
+        return
+    while True:
+        state, *numbers = stat.read_text().rpartition(")")[2].split()
+        if state in "ZX" or int(numbers[10]) + int(numbers[11]) >= seconds * os.sysconf("SC_CLK_TCK"):
+            return
+        time.sleep(0.02)
 
 
 def syntax_tree(path: Path) -> ast.Module:

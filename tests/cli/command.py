@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from relaylang.cli import main
+from tests.shared import PATIENCE
 
 
 class Ran(NamedTuple):
@@ -34,7 +35,7 @@ def relay_process(*arguments: str | Path, stdin: str | bytes = b"", env: dict[st
     data = stdin.encode() if isinstance(stdin, str) else stdin
     command = [sys.executable, "-m", "relaylang", *map(str, arguments)]
     run = subprocess.run(
-        command, input=data, capture_output=True, env=env, cwd=Path(sys.executable).parent, timeout=120
+        command, input=data, capture_output=True, env=env, cwd=Path(sys.executable).parent, timeout=PATIENCE
     )
     return Ran(run.returncode, run.stdout.decode(), run.stderr.decode())
 

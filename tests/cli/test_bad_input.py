@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from relaylang.backends.cpu import toolchain
 from relaylang.cli import main
 from tests.cli.command import one_diagnostic, relay, relay_process
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT, wait_for_work
 
 MLP = ROOT / "examples" / "mlp.relay"
 NUMBERS = ROOT / "examples" / "numbers.relay"
@@ -245,10 +244,10 @@ def test_ctrl_c_ends_without_a_traceback(tmp_path: Path) -> None:
     run = subprocess.Popen(
         [sys.executable, "-m", "relaylang", "run", tmp_path / "f.relay"], stderr=-1, stdout=-1, cwd="/"
     )
-    time.sleep(2)
+    wait_for_work(run.pid)
     assert run.poll() is None
     run.send_signal(signal.SIGINT)
-    out, err = run.communicate(timeout=20)
+    out, err = run.communicate(timeout=PATIENCE)
     assert (run.returncode, out, err.decode().splitlines()[-1]) == (130, b"", "interrupted")
     assert b"Traceback" not in err
 

@@ -15,6 +15,7 @@ from relaylang.cli import VERBS
 from relaylang.cli.command import make_parser
 from relaylang.cli.completion import SHELLS, verbs
 from tests.cli.command import one_diagnostic, relay
+from tests.shared import PATIENCE
 
 Caps = pytest.CaptureFixture[str]
 
@@ -73,7 +74,7 @@ COMP_CWORD={len(words) - 1}
 _relay
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-    ran = subprocess.run(["bash", "--norc", "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=20)
+    ran = subprocess.run(["bash", "--norc", "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE)
     assert (sorted(ran.stdout.splitlines()), ran.stderr) == (sorted(wanted), "")
 
 
@@ -97,7 +98,7 @@ def test_fish(tmp_path: Path, line: str, wanted: list[str]) -> None:
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=20,
+        timeout=PATIENCE,
         env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
     )
     found = [row.split("\t")[0].replace("\\ ", " ") for row in ran.stdout.splitlines()]
@@ -106,14 +107,14 @@ def test_fish(tmp_path: Path, line: str, wanted: list[str]) -> None:
 
 def test_zsh(tmp_path: Path) -> None:
     file = script(tmp_path, "zsh")
-    assert subprocess.run(["zsh", "-n", str(file)], capture_output=True, timeout=20).stderr == b""
+    assert subprocess.run(["zsh", "-n", str(file)], capture_output=True, timeout=PATIENCE).stderr == b""
     child = pexpect.spawn(
         "zsh",
         ["-f", "-i"],
         cwd=str(tmp_path),
         env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TERM": "dumb", "PS1": "> "},
         encoding="utf-8",
-        timeout=20,
+        timeout=PATIENCE,
         dimensions=(40, 160),
     )
     child.sendline(f"fpath=({tmp_path} $fpath); autoload -U compinit; compinit -u -D; echo rea''dy")
@@ -127,7 +128,7 @@ def test_zsh(tmp_path: Path) -> None:
     ):
         child.send(typed)
         seen = ""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while shown not in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\x08", "", seen):
             assert time.monotonic() < deadline, seen
             try:

@@ -7,13 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.cli.command import Ran, one_diagnostic, relay, relay_process
+from tests.shared import PATIENCE, wait_for_work
 
 PROGRAM = """#[version = "0.0.5"]
 def @main(%n: int32, %x: Tensor[(2, 3), float32]) {
@@ -264,16 +264,13 @@ def test_ctrl_c_stops(tmp_path: Path, options: list[str]) -> None:
     path = tmp_path / "p.relay"
     path.write_text(LOOP)
     command = [sys.executable, "-m", "relaylang", "run", str(path), "--input", "n=1000000000", "--input", "acc=0"]
-    for wait in (1.5, 6, 24):  # a busy machine may not have begun to evaluate before
-        process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(wait)
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for_work(process.pid, 2)
         process.send_signal(signal.SIGINT)
-        try:
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-        if process.returncode == 130 and (not options or "subtract" in err):
-            break
+        out, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert out == "" and err.endswith("interrupted\n") and "Traceback" not in err
     assert bool(options) == ("subtract" in err)

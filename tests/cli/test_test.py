@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 from relaylang.testing.directives import read_test
 from tests.cli.command import Ran, one_diagnostic, relay
-from tests.shared import few
+from tests.shared import PATIENCE, few, wait_for_work
 
 pytest.importorskip("filecheck", reason="relay test needs filecheck: pip install 'relaylang[golden]'")
 
@@ -179,9 +178,9 @@ def test_ctrl_c_ends_what_is_running(tmp_path: Path) -> None:
         (tmp_path / f"{name}.relay").write_text(loop)
     command = [sys.executable, "-m", "relaylang", "test", str(tmp_path), "-j", "2"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    time.sleep(1.5)
+    wait_for_work(process.pid, 0.1)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and b"interrupted" in err and b"Traceback" not in err
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT
 from tests.viz.browser import Browser, chromium
 
 pytestmark = [
@@ -44,7 +44,7 @@ def browser(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Br
 @pytest.mark.parametrize(("typed", "wanted"), [("conv2d", "nn.conv2d"), ("R0221", "R0221: no such library")])
 def test_the_search_needs_no_server(browser: Browser, site: Path, typed: str, wanted: str) -> None:
     browser.open(f"file://{site}/index.html?q={typed}")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while wanted not in (found := browser.run(FOUND)):
         assert time.monotonic() < deadline, found
         time.sleep(0.2)
@@ -53,7 +53,7 @@ def test_the_search_needs_no_server(browser: Browser, site: Path, typed: str, wa
 @pytest.mark.parametrize(("typed", "first"), [("relu", "nn.relu"), ("add", "add"), ("nn.conv2d", "nn.conv2d"), ("conv", "nn.conv1d")])
 def test_the_search_puts_the_operator_of_that_name_first(browser: Browser, site: Path, typed: str, first: str) -> None:
     browser.open(f"file://{site}/index.html?q={typed}")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not (found := browser.run(FOUND)):
         assert time.monotonic() < deadline
         time.sleep(0.2)

@@ -18,7 +18,7 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate, memory
 from relaylang.ir import IRModule
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT
 
 ENDLESS = {
     "calls": "def @f(%n: int32) -> int32 { add(@f(%n), 1) }\ndef @main() -> int32 { @f(1) }",
@@ -82,7 +82,7 @@ print(json.dumps(out))
 """
     paths = os.pathsep.join([str(ROOT), *[p for p in sys.path if p]])
     ran = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": paths}, cwd=ROOT,
-                         capture_output=True, text=True, timeout=300)  # fmt: skip
+                         capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     for name, (limit, peak) in json.loads(ran.stdout).items():
         # A value of unknown size is seen only when it is there.

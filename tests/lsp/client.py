@@ -10,6 +10,8 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
+from tests.shared import PATIENCE
+
 URI = "file:///tmp/net.relay"
 
 
@@ -69,7 +71,7 @@ class Client:
         number = self.count
         self.answers[number] = Queue()
         self._send({"id": number, "method": method, "params": params})
-        answer = self.answers[number].get(timeout=30)
+        answer = self.answers[number].get(timeout=PATIENCE)
         if "error" in answer:
             raise Failed(answer["error"]["message"])
         return answer["result"]
@@ -93,7 +95,7 @@ class Client:
         """The diagnostics published last for the newest version."""
         while True:
             try:
-                got = self.published.get(timeout=30)
+                got = self.published.get(timeout=PATIENCE)
             except Empty:
                 raise AssertionError("no diagnostics came") from None
             if got.get("version") in (None, self.version):
@@ -109,4 +111,4 @@ class Client:
     def close(self) -> int:
         self.request("shutdown", None)
         self.notify("exit", None)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE)

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.shared import PATIENCE
+
 pytest.importorskip("pygls", reason="relay lsp needs pygls: pip install 'relaylang[lsp]'")
 
 TEXT = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { add(%x, %x) }\n'
@@ -39,7 +41,7 @@ def answers(*messages: bytes) -> tuple[dict[int, dict], str]:
         message("exit"),
     ]
     ran = subprocess.run(
-        [sys.executable, "-m", "relaylang", "lsp"], input=b"".join(whole), capture_output=True, timeout=60
+        [sys.executable, "-m", "relaylang", "lsp"], input=b"".join(whole), capture_output=True, timeout=PATIENCE
     )
     assert ran.returncode == 0
     return by_number(ran.stdout), ran.stderr.decode()
@@ -78,11 +80,11 @@ def test_requests_too_early_and_too_late_are_refused() -> None:
     start = message("initialize", {"capabilities": {}, "rootUri": None, "processId": None}, 1)
     whole = [asks("hover", "file:///a.relay", 5), start, message("shutdown", None, 2), asks("hover", "file:///a.relay", 6)]
     command = [sys.executable, "-m", "relaylang", "lsp"]
-    ran = subprocess.run(command, input=b"".join([*whole, message("exit")]), capture_output=True, timeout=60)
+    ran = subprocess.run(command, input=b"".join([*whole, message("exit")]), capture_output=True, timeout=PATIENCE)
     found = by_number(ran.stdout)
     assert [found[number]["error"]["code"] for number in (5, 6)] == [-32002, -32600]
     assert ran.returncode == 0 and ran.stderr == b""
-    assert subprocess.run(command, input=start + message("exit"), capture_output=True, timeout=60).returncode == 1
+    assert subprocess.run(command, input=start + message("exit"), capture_output=True, timeout=PATIENCE).returncode == 1
 
 
 @pytest.mark.sweep

@@ -27,7 +27,7 @@ from relaylang.repl.session import Session
 from tests.cli.command import relay as call_relay
 from tests.docs.blocks import blocks
 from tests.plugins.packages import install, undone
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 NET = "def @main(%x: Tensor[(2, 3), float32]) { nn.relu(my.scale(%x, factor=2f)) }"
@@ -88,7 +88,7 @@ def test_a_package_installed_by_pip(tmp_path: Path) -> None:
     quiet = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target), str(source)]
     for more in (["--no-build-isolation", "--no-index"], []):  # what builds it may have to come from the index
-        made = subprocess.run([*command, *more], capture_output=True, text=True, env=quiet, timeout=120)
+        made = subprocess.run([*command, *more], capture_output=True, text=True, env=quiet, timeout=PATIENCE)
         if not made.returncode:
             break
     else:
@@ -98,7 +98,7 @@ def test_a_package_installed_by_pip(tmp_path: Path) -> None:
 
     def call(*words: str) -> str:
         ran = subprocess.run(
-            [sys.executable, "-m", "relaylang", *words], capture_output=True, text=True, env=env, cwd=source, timeout=60
+            [sys.executable, "-m", "relaylang", *words], capture_output=True, text=True, env=env, cwd=source, timeout=PATIENCE
         )
         assert ran.returncode == 0, ran.stderr
         return ran.stdout
@@ -120,7 +120,7 @@ def test_the_start_does_not_look_for_packages(tmp_path: Path) -> None:
         "try:\n    main(['check', 'net.relay'])\nexcept SystemExit as e:\n    print('exit', e.code)\n"
         "print('importlib.metadata' in sys.modules)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE)
     assert ran.stdout.strip().endswith("False"), ran.stdout + ran.stderr
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pexpect
 import pyte
 
+from tests.shared import PATIENCE
+
 
 class Screen:
     """`relay repl` at a terminal of `columns` by `rows`; `text` is what its screen shows."""
@@ -24,7 +26,7 @@ class Screen:
             env={"PATH": "/usr/bin:/bin", "HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8", **env},
             cwd=str(home),
             encoding="utf-8",
-            timeout=30,
+            timeout=PATIENCE,
             dimensions=(rows, columns),
         )
 
@@ -32,7 +34,7 @@ class Screen:
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.screen.display)
 
-    def until(self, good: str | Callable[[str], bool], timeout: float = 30.0) -> str:
+    def until(self, good: str | Callable[[str], bool], timeout: float = PATIENCE) -> str:
         """Read until the screen shows a text; the screen."""
         deadline = time.monotonic() + timeout
         while not (good in self.text if isinstance(good, str) else good(self.text)):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT, wait_for_work
 
 COMMAND = [sys.executable, "-m", "relaylang", "repl"]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x1b\][^\x07]*\x07|\r")
@@ -29,14 +29,14 @@ class Terminal:
             env=env,
             cwd=str(home),
             encoding="utf-8",
-            timeout=30,
+            timeout=PATIENCE,
             dimensions=(40, 120),
         )
 
     def wait(self, text: str) -> str:
         """Everything up to a text that the session shows, without what steers the terminal."""
         seen = ""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while text not in ESCAPES.sub("", seen):
             assert time.monotonic() < deadline, f"no {text!r} in {ESCAPES.sub('', seen)!r}"
             try:
@@ -86,7 +86,7 @@ def test_a_definition_over_several_lines(terminal: Terminal) -> None:
 def test_ctrl_c_stops_an_evaluation_and_keeps_the_session(terminal: Terminal) -> None:
     terminal.ask("def @f(%n: int32) -> int32 { @f(%n) }", "@f : fn (int32) -> int32")
     terminal.child.send("@f(1)\r")
-    time.sleep(1)
+    wait_for_work(terminal.child.pid, 1.5)
     terminal.child.sendintr()
     terminal.wait("interrupted")
     terminal.ask("1 + 2", "3 : int32")
@@ -121,7 +121,7 @@ def test_highlighting(terminal: Terminal) -> None:
     terminal.child.send("def @f")
     seen = ""
     while "@f" not in ESCAPES.sub("", seen):
-        seen += terminal.child.read_nonblocking(10_000, timeout=10)
+        seen += terminal.child.read_nonblocking(10_000, timeout=PATIENCE)
     assert re.search(r"\x1b\[[0-9;]*m(\x1b\[[0-9;]*m)*d", seen), seen
 
 
@@ -163,7 +163,7 @@ def test_a_file_to_begin_with(tmp_path: Path) -> None:
 
 
 def script(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], input=text, capture_output=True, text=True, timeout=60, cwd="/")
+    return subprocess.run([*COMMAND, *arguments], input=text, capture_output=True, text=True, timeout=PATIENCE, cwd="/")
 
 
 def test_a_script() -> None:
@@ -193,5 +193,5 @@ def test_an_unfinished_script() -> None:
 
 @pytest.mark.sweep
 def test_a_script_of_bytes_that_are_no_text() -> None:
-    run = subprocess.run(COMMAND, input=b"1 + 1\n\xff\xfe\n", capture_output=True, timeout=60, cwd="/")
+    run = subprocess.run(COMMAND, input=b"1 + 1\n\xff\xfe\n", capture_output=True, timeout=PATIENCE, cwd="/")
     assert run.returncode == 1 and b"Traceback" not in run.stderr and b"error[R0003]" in run.stderr

@@ -21,6 +21,7 @@ from relaylang.prelude import Prelude, StaticTensorArrayOps, TensorArrayOps, get
 from relaylang.stdlib import library as std
 from relaylang.tvm.parser import parse
 from relaylang.typing import infer
+from tests.shared import PATIENCE
 
 TYPES = Path(__file__).parent / "prelude_types.txt"
 HEAD = '#[version = "0.0.5"]\nimport "prelude.rly"\nimport "nat.rly"\n'
@@ -317,7 +318,7 @@ def test_nothing_is_read_by_those_who_do_not_ask() -> None:
         "relaylang.parse('def @main(%x: int32) { %x }'); p = relaylang.prelude.Prelude(); "
         "assert std.library.cache_info().currsize == 0; p.map; assert std.library.cache_info().currsize == 1"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
 def test_every_element_type() -> None:

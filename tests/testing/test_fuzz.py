@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from relaylang.testing.hostile import SMALL, TEXTS
+from tests.shared import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = sorted([*(ROOT / "fuzz" / "seeds").glob("*.relay"), *(ROOT / "examples").glob("*.relay")])
@@ -60,5 +61,5 @@ def test_blind_changes(seed: int) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is not installed (pip install '.[fuzz]')")
 def test_the_fuzzer_runs(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "fuzz" / "reader.py"), "-runs=300", "-max_len=400", str(tmp_path), str(SEEDS[0].parent)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-2000:]

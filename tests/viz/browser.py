@@ -11,6 +11,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from tests.shared import PATIENCE
+
 FLAGS = [
     "--headless",
     "--no-sandbox",
@@ -45,7 +47,7 @@ class Browser:
         options = {"binary": found[0], "args": [*FLAGS, f"--user-data-dir={profile}"]}
         body = {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options,
                                                  "goog:loggingPrefs": {"browser": "ALL"}}}}  # fmt: skip
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 self.session = self._call("POST", "/session", body)["sessionId"]
@@ -59,7 +61,7 @@ class Browser:
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)["value"]
 
     def _do(self, path: str, body: Any) -> Any:

@@ -14,6 +14,7 @@ from relaylang.viz.boxes import Box
 from relaylang.viz.graph import REASON
 from relaylang.viz.scene import Line, Placed, Plans, Scene, scene_of
 from relaylang.viz.steps import DrawSteps
+from tests.shared import PATIENCE
 from tests.viz.browser import Browser, chromium
 from tests.viz.test_scene import NETWORKS, assert_apart, blocks, typed
 from tests.viz.test_viz import BRANCHES, CONVNET, SKIP, chain, checked, fused
@@ -149,7 +150,7 @@ def test_pictures_of_the_page(browser: Browser, tmp_path: Path) -> None:
     text = browser.run("return svgText()")
     assert text.startswith("<svg") and "var(--" not in text and "nn.relu" in text
     browser.run("window.made = null; pngOf((blob) => { window.made = [blob.type, blob.size]; })")
-    for _ in range(100):
+    for _ in range(20 * PATIENCE):
         made = browser.run("return window.made")
         if made is not None:
             break

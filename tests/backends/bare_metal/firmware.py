@@ -18,7 +18,7 @@ from relaylang.backends.aot.file import FLAGS
 from relaylang.backends.bare_metal.npu import DRIVER
 from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.backends.ethosu.artifact import RegionCode
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT
 
 BOARD = ROOT / "examples" / "bare_metal"
 ARM = ("arm-none-eabi-gcc", "-mcpu=cortex-m55", "-mfloat-abi=hard", "--specs=rdimon.specs", "-T", str(BOARD / "an547.ld"),
@@ -123,7 +123,7 @@ def printed(program: MicroProgram, values: Mapping[str, Any], calls: Sequence[An
     command = [*compiler, *FLAGS.split(), "-I.", "-Icodegen/host/include", *sources, "-lm", "-o", "app"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    done = subprocess.run([*emulator, "./app"], cwd=folder, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    done = subprocess.run([*emulator, "./app"], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = done.stdout.split()
     assert len(rows) == len(program.output_tensors), done.stdout

@@ -16,7 +16,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.runtime import library
 from relaylang.runtime.processes import Processes, Terminated, cleaned_up
 from relaylang.syntax import parse
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and scripts are those of Unix")
 
@@ -37,7 +37,7 @@ compile_module(parse("fn (%x: float32) {{ nn.relu(%x) }}").expr, "c -cc={place}/
 """
 
 
-def gone(number: int, seconds: float = 20) -> bool:
+def gone(number: int, seconds: float = PATIENCE) -> bool:
     """Whether a process ends in time. One that nobody has waited for yet has ended, too."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -65,12 +65,12 @@ def cut_off(place: Path, number: int, before: str = "") -> int:
         [sys.executable, "-c", _COMPILE.format(place=place, before=before)], env=environment, stderr=subprocess.PIPE
     )
     try:
-        end = time.monotonic() + 120
+        end = time.monotonic() + PATIENCE
         while not (place / "started").exists():
             assert process.poll() is None and time.monotonic() < end
             time.sleep(0.02)
         process.send_signal(number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
         compiler, child = map(int, (place / "started").read_text().split())
         assert gone(compiler) and gone(child)
         assert list((place / "tmp").iterdir()) == []

@@ -14,6 +14,7 @@ pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 from relaylang import RelayError
 from relaylang.backends import ethosu
 from tests.backends.ethosu.test_layers import MOVED, PROGRAMS, U, X, assert_exact, program
+from tests.shared import PATIENCE
 
 OLDER, U85 = ("ethos-u55-128", "ethos-u65-512"), "ethos-u85-256"
 XI = f"{X}, %i: Tensor[(3), int32]"
@@ -138,7 +139,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The operators of Vela's own report, by the architecture."""
     folder = tmp_path_factory.mktemp("vela")
     command = [sys.executable, "-m", "ethosu.vela", "--supported-ops-report"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=PATIENCE)
     text = (folder / "SUPPORTED_OPS.md").read_text(encoding="utf-8")
     parts = {}
     for table in re.split(r"^## ", text, flags=re.MULTILINE):

@@ -20,7 +20,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.runtime.artifact import loads, read_sealed, write_sealed
 from relaylang.runtime.external import CODEGENS, Region, codegen
 from tests.backends.vm.test_programs import module
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT
 
 
 @pytest.fixture
@@ -114,19 +114,19 @@ def test_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
     """The key ends a saved program with a line, and no traceback."""
     compile_vm(module(LOOPS["a loop"][0])).save(tmp_path / "p.vm")
     script = (
-        "import os, pty, sys, time\nfrom relaylang.cli import main\n"
+        "import os, pty, sys\nfrom relaylang.cli import main\nfrom tests.shared import wait_for_work\n"
         "pid, master = pty.fork()\n"
         "if not pid:\n"
         "    print('ready', flush=True)\n"
         f"    sys.exit(main(['run', {str(tmp_path / 'p.vm')!r}, '--input', 'n=2000000000', '--input', 'x=7']))\n"
         "seen = b''\n"
         "while b'ready' not in seen:\n    seen += os.read(master, 1000)\n"
-        "time.sleep(1)\nos.write(master, b'\\x03')\n"
+        "wait_for_work(pid)\nos.write(master, b'\\x03')\n"
         "try:\n    while piece := os.read(master, 1000):\n        seen += piece\n"
         "except OSError:\n    pass\n"  # the end of a terminal
         "sys.stdout.buffer.write(seen)\nsys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, timeout=PATIENCE)
     assert ran.returncode == 130, ran.stderr
     assert ran.stdout.rstrip().endswith("interrupted") and "Traceback" not in ran.stdout
 

@@ -26,7 +26,7 @@ from tests.backends.vm.agree import assert_same, outcome
 from tests.backends.vm.programs import LISTS, PROGRAMS
 from tests.backends.vm.test_programs import module
 from tests.cli.command import one_diagnostic, relay
-from tests.shared import ROOT, few
+from tests.shared import PATIENCE, ROOT, few
 
 FOLD = PROGRAMS["fold"]
 
@@ -194,7 +194,7 @@ def test_an_interrupt_ends_a_program_without_an_end(name: str) -> None:
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE)
     assert b"KeyboardInterrupt" in said
 
 
