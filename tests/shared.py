@@ -4,7 +4,7 @@ from __future__ import annotations
 import ast
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,28 @@ def golden(kind: str) -> list[Path]:
 def few(cases: Iterable[Any], *kept: Any) -> list[Any]:
     """Cases for `parametrize`: `make test` runs those of `kept`, `make sweeps` the others."""
     return [case if case in kept else pytest.param(case, marks=pytest.mark.sweep) for case in cases]
+
+
+def check_each(check: Callable[[Any], object], cases: Iterable[Any], names: Iterable[Any] | None = None) -> None:
+    """Check every case in one test, which costs less than a test each, and fail with all that are wrong, by name."""
+    cases = list(cases)
+    wrong: list[str] = []
+    for case, name in zip(cases, cases if names is None else names, strict=True):
+        try:
+            check(case)
+        except Exception as problem:
+            wrong.append(f"{name}: {type(problem).__name__}: {problem}")
+    assert cases
+    assert not wrong, f"{len(wrong)} of {len(cases)} are wrong:\n" + "\n".join(wrong[:50])
+
+
+def each_once(cases: Iterable[Any], others: Sequence[Any]) -> list[Any]:
+    """The pairs of cases with others for `parametrize`: `make test` runs each case with one of the others, `make sweeps` the rest."""
+    return [
+        pytest.param(case, other, marks=() if number % len(others) == place else pytest.mark.sweep)
+        for number, case in enumerate(cases)
+        for place, other in enumerate(others)
+    ]
 
 
 def networks() -> list[Any]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
 from relaylang.syntax import parse
 from relaylang.typing import infer
+from tests.shared import check_each
 
 FILE = Path(__file__).parent / "programs.txt"
 
@@ -41,8 +40,11 @@ def answer(program: str) -> str:
     return repr(module["main"].checked_type)
 
 
-@pytest.mark.parametrize(("program", "answers"), programs())
-def test_program(program: str, answers: dict[str, str]) -> None:
+def agrees(program: str, answers: dict[str, str]) -> None:
     assert answer(program) == answers.get("ours", answers["tvm"])
     assert ("ours" in answers) == ("why" in answers)
     assert answers.get("ours") != answers["tvm"]
+
+
+def test_program() -> None:
+    check_each(lambda pair: agrees(*pair), programs())

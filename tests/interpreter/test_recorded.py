@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 
 from relaylang.interpreter import KERNELS
 from relaylang.ops import OPS
@@ -14,6 +13,7 @@ from tests.interpreter import recorded
 from tests.interpreter.agreement import assert_agree, computed
 from tests.interpreter.every_case import EVERY, KEYS
 from tests.interpreter.values import Case
+from tests.shared import check_each
 
 #: Operators without a result of TVM's on x86-64, and why.
 UNSEEN = {
@@ -55,13 +55,16 @@ def in_float64(case: Case) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("number", range(len(EVERY)), ids=KEYS)
-def test_kernel(number: int) -> None:
+def agrees(number: int) -> None:
     case, theirs = EVERY[number], results()[KEYS[number]]
     ours = computed(case)
     if isinstance(theirs, str):  # TVM refuses the case: the kernel agrees with itself on float64
         theirs = in_float64(case).astype(ours.dtype)
     assert_agree(case[0], ours, theirs)
+
+
+def test_kernel() -> None:
+    check_each(agrees, range(len(EVERY)), KEYS)
 
 
 def test_every_kernel_was_compared_or_has_a_reason() -> None:
