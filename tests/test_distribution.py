@@ -15,6 +15,8 @@ import pytest
 
 from tests.shared import ROOT
 
+pytestmark = pytest.mark.sweep  # the build of a sdist and a wheel takes seconds
+
 #: Files that the build adds to an sdist.
 MADE = {"PKG-INFO", "setup.cfg"}
 FOLDERS = {"relaylang": "relaylang", "grammar": "relaylang/grammar", "interpreter": "relaylang/interpreter",

@@ -123,7 +123,7 @@ def for_types_only(nodes: Iterable[ast.AST]) -> set[int]:
     """The ids of the imports under `if TYPE_CHECKING`."""
     found: set[int] = set()
     for node in nodes:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             found.update(id(inner) for inner in ast.walk(node))
     return found
 

@@ -206,7 +206,7 @@ def test_passes_are_linear(name: str, kind: str, shape: str) -> None:
 
         return run
 
-    assert_linear(prepare, 80)
+    assert_linear(prepare, 40)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

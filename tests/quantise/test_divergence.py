@@ -9,7 +9,7 @@ from relaylang.quantise.divergence import BINS, NUMBERS, _divergence, threshold
 
 
 def test_a_far_away_value_is_clipped() -> None:
-    values = np.random.default_rng(0).normal(size=100_000).astype("float32")
+    values = np.random.default_rng(0).normal(size=20_000).astype("float32")
     near = threshold(values)
     assert 3 < near <= np.abs(values).max()
     # two values a thousand deviations away

@@ -26,7 +26,7 @@ DEEP = 1_500
 OF_LETTERS = [name for name in TEXTS if name.startswith("a long")]
 
 
-@pytest.mark.parametrize("name", few(TEXTS, "parentheses", "calls", "lets in a row", "matches"))
+@pytest.mark.parametrize("name", few(TEXTS, "parentheses", "lets in a row"))
 def test_work_grows_with_the_text(name: str) -> None:
     def prepare(size: int) -> Run:
         text = TEXTS[name](size)

@@ -65,7 +65,7 @@ def check(node: IRModule | Expr) -> str:
     return text.partition("\n")[2]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(2, 6))
 def test_random_programs(rng: random.Random, depth: int) -> None:
     check(AnyPrograms(rng).module(depth))

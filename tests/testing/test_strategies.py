@@ -13,7 +13,7 @@ from relaylang.syntax.format import format_text
 from relaylang.testing import strategies as relay
 from relaylang.typing import infer
 
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def errors(node: IRModule | Expr, **options: object) -> list[str]:

@@ -99,6 +99,6 @@ def test_a_function_type_binds_its_parameters() -> None:
 
 def test_depth() -> None:
     ty: Type = INT
-    for _ in range(20_000):
+    for _ in range(3_000):
         ty = TupleType([ty])
     assert Parts().annotations.open(ty, OWNER) is ty

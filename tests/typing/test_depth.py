@@ -85,8 +85,9 @@ def local_functions(n: int) -> Expr:
 @pytest.mark.parametrize(
     "program", few([chain, many_lets, left_ifs, right_ifs, functions, primitive_calls, local_functions], chain)
 )
-def test_depth(program: Callable[[int], Expr]) -> None:
-    module = main(program(N))
+@pytest.mark.parametrize("size", few([N // 10, N], N // 10))
+def test_depth(program: Callable[[int], Expr], size: int) -> None:
+    module = main(program(size))
     assert infer(module) == []
     assert module["main"].checked_type is not None
 

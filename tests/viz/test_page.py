@@ -169,6 +169,7 @@ def test_numbers_of_constants(browser: Browser, tmp_path: Path) -> None:
     assert browser.run("return document.querySelectorAll('#panel .bars rect').length") == 24
 
 
+@pytest.mark.sweep
 def test_thousands_of_calls_stay_usable(browser: Browser, tmp_path: Path) -> None:
     opened(browser, tmp_path, graph_of(checked(chain(3000))))
     assert browser.run("return state.boxes.length") == 3001

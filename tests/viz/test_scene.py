@@ -395,7 +395,7 @@ def random_chain(seed: int) -> str:
     return f"def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {{\n{body}\n}}"
 
 
-@pytest.mark.parametrize("seed", few(range(100), 0, 1))
+@pytest.mark.parametrize("seed", few(range(100), 0))
 def test_geometry_of_random_chains(seed: int) -> None:
     old, new = (graph_of(checked(random_chain(s))) for s in (seed, seed + 1))
     for graph in (fold_repeats(graph_of(checked(random_chain(seed)))), difference(old, new)):

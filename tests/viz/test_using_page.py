@@ -14,6 +14,7 @@ import relaylang as relay
 from relaylang.ir import IRModule
 from relaylang.viz import as_html, difference, graph_of
 from relaylang.viz.svg import COLOURS
+from tests.shared import few
 from tests.viz.browser import Browser, chromium
 from tests.viz.test_page import opened, titles
 from tests.viz.test_viz import BRANCHES, CONVNET, chain, checked, fused
@@ -135,7 +136,7 @@ def test_the_panel_covers_no_chosen_box(browser: Browser, tmp_path: Path) -> Non
     opened(browser, tmp_path, graph_of(wide(30)))
     browser.run("home(); state.x -= 300; draw()")
     inside = "const [x0, , x1] = windowNow(); return state.boxes.filter((b) => b.x > x0 && b.x + b.w < x1).map((b) => b.key)"
-    for key in browser.run(inside):
+    for key in browser.run(inside)[::4]:
         browser.run("choose(null)")
         before = browser.run("return state.x")
         seen = browser.run("choose(arguments[0]); const it = state.byKey.get(state.chosen), [x0, , x1] = windowNow(); "
@@ -197,7 +198,7 @@ return [map.hidden, map.classList.contains('over'), over];
 VIEWS = ("home()", "fit()", "state.k = 1.5; state.x = state.y = -40; draw()", "state.y = 500; draw()")
 
 
-@pytest.mark.parametrize("size", [(1200, 900), (900, 700), (420, 800)])
+@pytest.mark.parametrize("size", few([(1200, 900), (900, 700), (420, 800)], (420, 800)))
 def test_the_map_covers_nothing(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
     """It goes to a free corner. Where none is free, it lets the drawing through; while all is seen, it is hidden."""
     browser.resize(*size)

@@ -14,6 +14,7 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule, TensorType
 from relaylang.syntax import fromtext
 from tests.backends.ethosu.networks import fields
+from tests.shared import each_once
 
 ACCELERATORS = ("ethos-u55-128", "ethos-u65-512", "ethos-u85-256")
 X, U = "%x: Tensor[(1, 8, 5, 6), int8]", "%x: Tensor[(2, 8, 5, 6), uint8]"
@@ -241,8 +242,7 @@ def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
     return driver.bind_params(driver.check(mod), constants, "main"), values
 
 
-@pytest.mark.parametrize("accelerator", ACCELERATORS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "accelerator"), each_once(PROGRAMS, ACCELERATORS))
 def test_layer(name: str, accelerator: str) -> None:
     assert_exact(*PROGRAMS[name], accelerator)
 

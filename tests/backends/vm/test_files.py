@@ -36,7 +36,7 @@ def content() -> bytes:
     return compile_vm(module(FOLD[0])).content()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", few(PROGRAMS, *list(PROGRAMS)[::4]))
 def test_a_loaded_program_does_the_same(name: str, tmp_path: Path) -> None:
     text, *args = PROGRAMS[name]
     made = compile_vm(module(text), native=False)

@@ -12,6 +12,7 @@ from relaylang.ir import IRModule
 from tests.backends.vm.agree import assert_same
 from tests.backends.vm.test_programs import module
 from tests.backends.vm.test_unknown import loaded
+from tests.shared import few
 
 Shapes = Callable[[int, int, int], "list[tuple[int, ...]]"]
 #: Programs, and the shapes of their arguments for so many images of a height and a width.
@@ -94,7 +95,7 @@ def _arguments(mod: IRModule, shapes: list[tuple[int, ...]]) -> list[np.ndarray]
     return [(x if t == "float32" else x * 30 + (100 if t == "uint8" else 0)).astype(t) for x, t in zip(values, dtypes)]
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", few(NETWORKS, *list(NETWORKS)[::3]))
 def test_networks(name: str) -> None:
     """They run as compiled code from the first call on, whatever the extents."""
     text, shapes = NETWORKS[name]

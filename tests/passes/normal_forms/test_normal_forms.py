@@ -41,7 +41,7 @@ from relaylang.syntax import astext, parse
 from relaylang.testing.generators.any_ir import AnyPrograms
 from relaylang.testing.generators.graphs import Effects, Graphs
 from relaylang.typing import infer
-from tests.cli.command import relay_process
+from tests.cli.command import relay
 from tests.growth import assert_linear
 from tests.passes.normal_forms.test_to_a_normal_form import check_scopes
 from tests.shared import few, golden, needs_shared, networks
@@ -66,8 +66,8 @@ def lets(expr: Expr) -> list[Let]:
 
 @needs_shared
 @pytest.mark.parametrize("path", networks(), ids=lambda p: p.name.split(".")[0])
-def test_the_command_prints_what_tvm_made_of_the_golden_programs(path: Path) -> None:
-    ran = relay_process("print", path, "--anf", "--style", "tvm")
+def test_the_command_prints_what_tvm_made_of_the_golden_programs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = relay(capsys, "print", path, "--anf", "--style", "tvm")
     assert (ran.status, ran.err) == (0, "")
     ours, theirs = module(ran.out), module(path.with_name(path.name.replace("typed", "anf")).read_text())
     assert_structural_equal(ours, theirs)
@@ -218,14 +218,14 @@ def test_primitive_and_foreign_functions_stay(form: Callable[[Any], Any]) -> Non
 
 
 @pytest.mark.parametrize("option", ["--gnf", "--bbnf"])
-def test_the_command_prints_each_form(option: str, tmp_path: Path) -> None:
+def test_the_command_prints_each_form(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "p.relay"
     path.write_text("def @main(%c: bool, %x: int32) { %0 = add(%x, 1); if (%c) { let %y = %0; %y } else { %0 } }")
-    ran = relay_process("print", path, option, "--no-types")
+    ran = relay(capsys, "print", path, option, "--no-types")
     assert ran.status == 0
     assert ("let" in ran.out) == (option == "--bbnf")
     assert_structural_equal(module(ran.out), (to_gnf if option == "--gnf" else to_bbnf)(module(path.read_text())))
-    both = relay_process("print", path, "--anf", option)
+    both = relay(capsys, "print", path, "--anf", option)
     assert both.status == 2 and "not allowed with" in both.err
 
 

@@ -112,11 +112,11 @@ def test_shared_values_are_written_once(tmp_path: Path) -> None:
     body = x
     for _ in range(30):
         body = relay.add(body, body)
-    for _ in range(5000):
+    for _ in range(1500):
         body = relay.negative(body)
     relay_viz.RelayVisualizer(relay.IRModule.from_expr(relay.Function([x], body))).render(str(tmp_path / "out.txt"))
     lines = (tmp_path / "out.txt").read_text().splitlines()
-    assert len(lines) == 1 + 2 * 5000 + 3 * 30 + 1
+    assert len(lines) == 1 + 2 * 1500 + 3 * 30 + 1
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not there")

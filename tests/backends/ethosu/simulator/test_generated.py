@@ -14,10 +14,10 @@ from tests.shared import few
 NAMES = tuple(ACCELERATORS)
 
 
-@pytest.mark.parametrize("start", few(range(0, 1100, 55), 0))
+@pytest.mark.parametrize("start", few(range(0, 1100, 22), 0))
 def test_regions(start: int) -> None:
-    compared = {seed: compare(seed, NAMES[seed % len(NAMES)]) for seed in range(start, start + 55)}
-    assert sum(compared.values()) >= 45  # others have no layer for the accelerator
+    compared = {seed: compare(seed, NAMES[seed % len(NAMES)]) for seed in range(start, start + 22)}
+    assert sum(compared.values()) >= 17  # others have no layer for the accelerator
 
 
 @pytest.mark.parametrize("seed", [457, 754])
