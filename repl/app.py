@@ -24,6 +24,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, render
+from relaylang.diagnostics.internal import internal
 from relaylang.diagnostics.rendering import COLUMNS, prose_width
 from relaylang.repl.calls import Signature, function_signature, op_signature, open_call
 from relaylang.repl.commands import Quit
@@ -116,16 +117,7 @@ class Shell:
             self.failed = True
             if os.environ.get("RELAY_TRACEBACK"):
                 sys.excepthook(type(ours), ours, ours.__traceback__)
-            says = " ".join(f"{type(ours).__name__}: {ours}".split())[:300]
-            self.report(
-                [
-                    error(
-                        "R0900",
-                        f"internal error of relaylang: {says}",
-                        notes=["the session goes on; please report this", "RELAY_TRACEBACK=1 shows the traceback"],
-                    )
-                ]
-            )
+            self.report([internal(ours, "", None, "the session goes on")])
         else:
             self.report(self.session.take_notes())
             if shown:

@@ -29,7 +29,7 @@ FLOORS = [
     {"ops"},
     {"grammar"},
     {"typing"},
-    {"runtime.files", "runtime.text", "runtime.machine"},
+    {"runtime.files", "runtime.text", "runtime.machine", "runtime.budget"},
     {"syntax"},
     {"runtime.params", "runtime.random"},
     {"stdlib"},

@@ -18,7 +18,8 @@ from relaylang._interrupts import raise_again
 from relaylang.cli.reporting import add_common_options, begin, end, report
 from relaylang.cli.streams import close_stdout, prepare
 from relaylang.cli.usage import UsageError, in_words
-from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.diagnostics.internal import internal
 from relaylang.runtime.text import reason
 
 #: Each verb, the module with its `add_arguments` and `run`, and one line of help.
@@ -145,7 +146,7 @@ def guarded(call: Callable[[], int]) -> int:
     except Exception as ours:
         if os.environ.get("RELAY_TRACEBACK"):
             raise
-        return _say(RelayError(_internal(ours)))
+        return _say(RelayError(internal(ours)))
 
 
 def _system(e: OSError) -> str:
@@ -181,19 +182,3 @@ def _say(wrong: RelayError) -> int:
 
     report(wrong.diagnostics)
     return exit_status(wrong.diagnostics)
-
-
-def _internal(ours: Exception) -> Diagnostic:
-    place = ours.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    at = f" ({os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno})" if place is not None else ""
-    says = " ".join(str(ours).split())
-    return error(
-        "R0900",
-        f"internal error of relaylang: {type(ours).__name__}: {says[:300]}{at}",
-        notes=[
-            "the program may be right; please report this, with the input, the call and `relay --version`",
-            "RELAY_TRACEBACK=1 in front of the call shows the traceback, which belongs in the report",
-        ],
-    )

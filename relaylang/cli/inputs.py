@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.ir import Function, IRModule, MetaRef, TensorType, Type, Var, type_text
+from relaylang.runtime.params import Damaged, parse_npy
 from relaylang.runtime.text import read_bytes
 from relaylang.syntax import parse_type
 
@@ -75,13 +75,13 @@ def stated_types(free_vars: Sequence[Var], types: Mapping[str, Type]) -> dict[Va
 
 def load_array(path: str) -> np.ndarray:
     """The array of a .npy file."""
-    try:
-        array = np.load(BytesIO(read_bytes(path)), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, MemoryError) as e:
-        raise bad_value(f"{path} is not a .npy file: {' '.join(str(e).split())[:200]}") from None
-    if not isinstance(array, np.ndarray):
+    data = read_bytes(path)
+    if data[:2] == b"PK":
         raise bad_value(f"{path} holds several arrays; --input takes a .npy file", ["--params takes a .npz file"])
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    try:
+        return parse_npy(path, data)
+    except Damaged as e:
+        raise bad_value(f"{path} is not a .npy file: {e}") from None
 
 
 def literal_array(text: str) -> np.ndarray | None:

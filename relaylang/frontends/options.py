@@ -23,7 +23,8 @@ class Options:
     | `partial` | put external functions where layers cannot be converted |
     | `keep_quantized` | quantised weights that are parameters are whole numbers; otherwise the program quantises real ones |
     | `folder` | where files beside the model are; "" forbids them |
-    | `limit` | the most bytes of weights that a file may ask for |
+    | `nodes` | the nodes that layers may become by inlining and unrolling; None: see `relaylang.runtime.budget` |
+    | `bytes` | the bytes that unpacking and folding may take; None: see `relaylang.runtime.budget` |
     """
 
     shapes: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
@@ -34,7 +35,8 @@ class Options:
     partial: bool = False
     keep_quantized: bool = False
     folder: str = ""
-    limit: int = 1 << 36
+    nodes: int | None = None
+    bytes: int | None = None
 
 
 #: An import that says nothing.

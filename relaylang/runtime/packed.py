@@ -12,8 +12,6 @@ import io
 import json
 import os
 import struct
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +21,12 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import LIBRARY_MAGIC, TensorSpec, not_an_artifact, read_sealed, write_sealed
+from relaylang.runtime.budget import Budget
 from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.manifest import Manifest, read_text
+from relaylang.runtime.params import parse_npz
 from relaylang.runtime.text import reason
 
 _TRAILER = b"relaylang-cpu-v3"
@@ -181,16 +181,16 @@ def unpacked(content: bytes, name: str) -> Packed:
         parts = read_sealed(content, name)
     try:
         manifest = read_text(parts["manifest.json"])
-        with np.load(io.BytesIO(parts["params.npz"]), allow_pickle=False) as stored:
-            if len(stored.files) != len(manifest.params):
-                raise ValueError(f"it has {len(stored.files)} parameters, and its manifest says {len(manifest.params)}")
-            params = {key: stored[f"p{n}"] for n, (key, _) in enumerate(manifest.params)}
+        stored = parse_npz(parts["params.npz"], Budget(name, len(content)))
+        if len(stored) != len(manifest.params):
+            raise ValueError(f"it has {len(stored)} parameters, and its manifest says {len(manifest.params)}")
+        params = {key: stored[f"p{n}"] for n, (key, _) in enumerate(manifest.params)}
         library = parts["library"] if "library" in parts else parts[f"model{library_suffix(manifest.machine)}"]
         source, graph = parts["model.c"].decode(), parts["graph.json"].decode()
     except KeyError as e:
         raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
     except (OSError, ValueError, TypeError, EOFError, AttributeError, SyntaxError, NotImplementedError, OverflowError,
-            MemoryError, struct.error, zipfile.BadZipFile, zlib.error) as e:  # fmt: skip
+            MemoryError, struct.error) as e:  # fmt: skip
         raise not_an_artifact(name, str(e).partition("\n")[0] or type(e).__name__) from None
     for (key, (shape, dtype)), value in zip(manifest.params, params.values()):
         if value.shape != shape or value.dtype.name != dtype:

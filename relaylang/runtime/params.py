@@ -20,12 +20,17 @@ import ml_dtypes
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.budget import Budget
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import read_bytes, reason
 from relaylang.syntax.tensorblob import BlobError, elements, read_blob, write_blob
 
 MAGIC = 0xF7E58D4F05049CB7
 _U64 = struct.Struct("<Q")
+#: numpy's arrays have at most 64 axes, those of versions before 2 have 32.
+_MAX_RANK = 32
+#: What zipfile raises for damaged archives: RuntimeError for encrypted members, NotImplementedError for other methods.
+UNZIPPING = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 
 #: Element types by their names in .safetensors files.
 _SAFE: dict[str, np.dtype] = {
@@ -39,7 +44,7 @@ _SAFE: dict[str, np.dtype] = {
 _SAFE_NAMES = {dtype.name: kind for kind, dtype in _SAFE.items()}
 
 
-class _Damaged(Exception):
+class Damaged(ValueError):
     """The reason why a file is damaged."""
 
 
@@ -110,7 +115,7 @@ def _npz_bytes(params: Mapping[str, np.ndarray]) -> bytes:
         for name, value in params.items():
             array = np.asarray(value)
             if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
-                raise _Damaged(f"{name[:60]!r} is of type {array.dtype.name}, for which .npz has no code")
+                raise Damaged(f"{name[:60]!r} is of type {array.dtype.name}, for which .npz has no code")
             entry = io.BytesIO()
             np.lib.format.write_array(entry, array, allow_pickle=False)
             # a date of its own for each writing would make equal parameters unequal files
@@ -118,8 +123,8 @@ def _npz_bytes(params: Mapping[str, np.ndarray]) -> bytes:
     return out.getvalue()
 
 
-def _npy(name: str, data: bytes) -> np.ndarray:
-    """An array from the bytes of a .npy file, whose header is held against what there is."""
+def parse_npy(name: str, data: bytes) -> np.ndarray:
+    """An array from the bytes of a .npy file, whose header is held against what there is. Raises `Damaged`."""
     entry = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(entry)
@@ -128,24 +133,28 @@ def _npy(name: str, data: bytes) -> np.ndarray:
         else:
             shape, fortran, dtype = np.lib.format.read_array_header_2_0(entry)
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
-        raise _Damaged(f"{name[:60]!r} is not a numpy array") from None
+        raise Damaged(f"{name[:60]!r} is not a numpy array") from None
     if dtype.hasobject:
-        raise _Damaged(f"{name[:60]!r} holds Python objects, which are not read")
+        raise Damaged(f"{name[:60]!r} holds Python objects, which are not read")
     if dtype == np.dtype("V2"):
         dtype = np.dtype(ml_dtypes.bfloat16)
     elif dtype.kind not in "biuf":
-        raise _Damaged(f"{name[:60]!r} is of type {dtype}, which is no element type")
+        raise Damaged(f"{name[:60]!r} is of type {dtype}, which is no element type")
     at = entry.tell()
-    wanted = dtype.itemsize
-    for extent in shape:
-        wanted *= extent
+    wanted = dtype.itemsize * prod(shape)
+    if len(shape) > _MAX_RANK or any(extent < 0 for extent in shape):
+        raise Damaged(f"{name[:60]!r} has the impossible shape {str(shape)[:60]}")
     if wanted != len(data) - at:
-        raise _Damaged(f"{name[:60]!r} of shape {shape} and {dtype} takes {wanted} bytes and has {len(data) - at}")
-    array = elements(data, dtype, wanted, at).reshape(shape, order="F" if fortran else "C")
+        raise Damaged(f"{name[:60]!r} of shape {shape} and {dtype} takes {wanted} bytes and has {len(data) - at}")
+    try:
+        array = elements(data, dtype, wanted, at).reshape(shape, order="F" if fortran else "C")
+    except ValueError:  # of no elements, and extents beyond what numpy counts
+        raise Damaged(f"{name[:60]!r} has the impossible shape {str(shape)[:60]}") from None
     return np.array(array, dtype.newbyteorder("="), order="C")
 
 
-def _parse_npz(data: bytes) -> dict[str, np.ndarray]:
+def parse_npz(data: bytes, budget: Budget) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file, unpacked under a budget. Raises `Damaged`, and `RelayError` (R0016)."""
     found: dict[str, np.ndarray] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -154,11 +163,13 @@ def _parse_npz(data: bytes) -> dict[str, np.ndarray]:
                     continue
                 name = info.filename.removesuffix(".npy")
                 if name in found:
-                    raise _Damaged(f"it has two arrays called {name[:60]!r}")
-                found[name] = _npy(name, archive.read(info))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as e:
+                    raise Damaged(f"it has two arrays called {name[:60]!r}")
+                found[name] = parse_npy(name, budget.unpack(archive, info))
+    except Damaged:
+        raise
+    except (*UNZIPPING, ValueError) as e:
         said = str(e) or type(e).__name__
-        raise _Damaged(f"it is not an .npz archive: {said[:1].lower()}{said[1:200]}") from None
+        raise Damaged(f"it is not an .npz archive: {said[:1].lower()}{said[1:200]}") from None
     return found
 
 
@@ -168,7 +179,7 @@ def _parse_npz(data: bytes) -> dict[str, np.ndarray]:
 def _parse_safetensors(data: bytes) -> dict[str, np.ndarray]:
     size = _U64.unpack_from(data)[0] if len(data) >= 8 else 0
     if not 0 < size <= len(data) - 8:
-        raise _Damaged(f"its header takes {size} bytes of {max(len(data) - 8, 0)}")
+        raise Damaged(f"its header takes {size} bytes of {max(len(data) - 8, 0)}")
     try:
         header = json.loads(data[8 : 8 + size].decode("utf-8"))
         entries = {str(k): v for k, v in header.items() if k != "__metadata__"}
@@ -176,26 +187,26 @@ def _parse_safetensors(data: bytes) -> dict[str, np.ndarray]:
         if not all(type(n) is int and n >= 0 for p in places for n in (*p[:2], *p[4])):
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise _Damaged("its header is not a map from names to types, shapes and places") from None
+        raise Damaged("its header is not a map from names to types, shapes and places") from None
     body = memoryview(data)[8 + size :]
     expected = 0
     for begin, end, name, kind, shape in sorted(places):
         dtype = _SAFE.get(kind)
         if dtype is None:
-            raise _Damaged(f"{name[:60]!r} has elements of {str(kind)[:40]}, which cannot be read")
+            raise Damaged(f"{name[:60]!r} has elements of {str(kind)[:40]}, which cannot be read")
         wanted = prod(shape) * dtype.itemsize
         if begin != expected or end - begin != wanted or end > len(body):
             where = f"bytes {begin} to {end} of {len(body)}"
-            raise _Damaged(f"{name[:60]!r} of shape {shape} and {kind} takes {wanted} bytes and lies at {where}")
+            raise Damaged(f"{name[:60]!r} of shape {shape} and {kind} takes {wanted} bytes and lies at {where}")
         expected = end
     if expected != len(body):
-        raise _Damaged(f"{len(body) - expected} bytes stand behind its last tensor")
+        raise Damaged(f"{len(body) - expected} bytes stand behind its last tensor")
     found = {}
     for begin, end, name, kind, shape in places:
         try:
             found[name] = elements(body, _SAFE[kind], end - begin, begin).reshape(shape).copy()
         except ValueError:
-            raise _Damaged(f"{name[:60]!r} has the shape {shape}") from None
+            raise Damaged(f"{name[:60]!r} has the shape {shape}") from None
     return found
 
 
@@ -208,7 +219,7 @@ def _safetensors_bytes(params: Mapping[str, np.ndarray]) -> bytes:
         array = np.asarray(value)
         kind = _SAFE_NAMES.get(array.dtype.name)
         if kind is None:
-            raise _Damaged(f"{name[:60]!r} is of type {array.dtype.name}, for which .safetensors has no code")
+            raise Damaged(f"{name[:60]!r} is of type {array.dtype.name}, for which .safetensors has no code")
         raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [at, at + len(raw)]}
         at += len(raw)
@@ -218,10 +229,11 @@ def _safetensors_bytes(params: Mapping[str, np.ndarray]) -> bytes:
     return b"".join([_U64.pack(len(text)), text, *out])
 
 
-_READERS: dict[str, Callable[[bytes], dict[str, np.ndarray]]] = {
-    ".npz": _parse_npz,
-    ".params": parse_params,
-    ".safetensors": _parse_safetensors,
+#: Readers of a file's contents. Only archives can swell: the others hold their elements as they are.
+_READERS: dict[str, Callable[[bytes, Budget], dict[str, np.ndarray]]] = {
+    ".npz": parse_npz,
+    ".params": lambda data, budget: parse_params(data),
+    ".safetensors": lambda data, budget: _parse_safetensors(data),
 }
 _WRITERS: dict[str, Callable[[Mapping[str, np.ndarray]], bytes]] = {
     ".npz": _npz_bytes,
@@ -245,7 +257,7 @@ def check_suffix(path: str) -> str:
 def load_params(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The tensors of a parameter file by name, in the file's order; the suffix says which kind it is.
 
-    Raises `RelayError` (R0001, R0012, R0014).
+    Raises `RelayError` (R0001, R0012, R0014, R0016).
     """
     name = os.fspath(path)
     suffix = check_suffix(name)
@@ -253,8 +265,8 @@ def load_params(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     if not data:
         raise RelayError(error("R0012", f"{name} is empty"))
     try:
-        return _READERS[suffix](data)
-    except (BlobError, _Damaged) as e:
+        return _READERS[suffix](data, Budget(name, len(data)))
+    except (BlobError, Damaged) as e:
         raise RelayError(error("R0012", f"{name} cannot be read: {e}")) from None
 
 
@@ -267,7 +279,7 @@ def save_params(path: str | os.PathLike[str], params: Mapping[str, np.ndarray]) 
     suffix = check_suffix(name)
     try:
         atomic_write(name, _WRITERS[suffix](params))
-    except (BlobError, _Damaged) as e:
+    except (BlobError, Damaged) as e:
         raise RelayError(error("R0013", f"cannot write {name}: {e}")) from None
     except OSError as e:
         raise RelayError(error("R0013", f"cannot write {name}: {reason(e)}")) from None

@@ -99,7 +99,10 @@ class Report:
 
     def origin(self, expr: Expr) -> Label:
         """Where the type of an expression comes from."""
-        shown = self.shown(self._types[id(expr)])
+        known = self._types.get(id(expr), expr.checked_type)
+        if known is None:
+            return expr.span, ""
+        shown = self.shown(known)
         if isinstance(expr, Var):
             where = expr.type_annotation.span if expr.type_annotation is not None else None
             return where or expr.span, f"{name_of(expr)} is `{shown}`"

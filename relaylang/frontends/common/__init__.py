@@ -5,7 +5,7 @@ from __future__ import annotations
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.imported import Imported
 from relaylang.frontends.common.listing import Layer, Listing
-from relaylang.frontends.common.report import Report, Unsupported
+from relaylang.frontends.common.report import Malformed, Report, Unsupported
 from relaylang.frontends.common.table import Rule, Table
 
-__all__ = ["Builder", "Imported", "Layer", "Listing", "Report", "Rule", "Table", "Unsupported"]
+__all__ = ["Builder", "Imported", "Layer", "Listing", "Malformed", "Report", "Rule", "Table", "Unsupported"]

@@ -13,7 +13,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common.known import Knowledge
 from relaylang.frontends.common.listing import Listing
-from relaylang.frontends.common.report import Report, Unsupported
+from relaylang.frontends.common.report import Malformed, Report, Unsupported
 from relaylang.frontends.options import Options
 from relaylang.interpreter.compute import compute
 from relaylang.ir import (
@@ -41,14 +41,25 @@ from relaylang.ir import (
 from relaylang.ir.typed import retype, typed, typed_constant, typed_field, typed_tuple, typed_var
 from relaylang.ir.types import Dim
 from relaylang.ops.record import make_attrs
+from relaylang.runtime.budget import Budget
 from relaylang.typing.incremental import CallTyper
 
 #: A folded result may have this many elements, or as many as its operands.
 _FOLDED = 1 << 16
-#: A tensor's extents, `ANY` for unknown ones.
-Extents = tuple[Dim, ...]
-#: Extents that are all known.
-Shape = tuple[int, ...]
+
+class Extents(tuple[Any, ...]):
+    """A tensor's extents, `ANY` for unknown ones. A conversion that asks for an axis beyond them shows a wrong operand."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return super().__getitem__(index)
+        except IndexError:
+            shape = ", ".join(str(d) if isinstance(d, int) else "?" for d in self)
+            raise Malformed(f"an operand has the shape ({shape}), and the operator needs its axis {index}") from None
+
+
 #: What a conversion may give for an operand.
 Operand = Expr | np.ndarray | np.generic | int | float | bool
 
@@ -56,10 +67,11 @@ Operand = Expr | np.ndarray | np.generic | int | float | bool
 class Builder:
     """Builds the program of one model. Every node gets its type and the place of the current layer at once.
 
-    `span` is the current layer's place. `module` takes functions beside `@main`.
+    `span` is the current layer's place. `module` takes functions beside `@main`. `budget` bounds what the file makes.
     """
 
-    def __init__(self, listing: Listing, report: Report, options: Options) -> None:
+    def __init__(self, listing: Listing, report: Report, options: Options, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget(listing.name, 0, options.nodes, options.bytes)
         self.listing = listing
         self.report = report
         self.options = options
@@ -79,6 +91,7 @@ class Builder:
         `attrs` are the operator's attributes by name; the others have their defaults. Raises `RelayError` where the
         operator does not take these operands.
         """
+        self.budget.take_nodes(1, "writing its layers out")
         op = ops.get(name)
         args = self.operands(operands)
         made = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
@@ -96,6 +109,8 @@ class Builder:
 
     def operands(self, values: Sequence[Operand]) -> list[Expr]:
         """Expressions for operands. Numbers become constants of the first tensor's element type."""
+        if any(v is None or isinstance(v, (list, str)) for v in values):
+            raise Malformed("an operand is missing" if any(v is None for v in values) else "an operand is a sequence or an optional, not a tensor")
         types = [v.checked_type for v in values if isinstance(v, Expr)]
         dtype = next((t.dtype for t in types if isinstance(t, TensorType)), None)
         return [v if isinstance(v, Expr) else self.const(v, dtype if isinstance(v, (int, float)) else None) for v in values]
@@ -103,6 +118,7 @@ class Builder:
     def const(self, value: Any, dtype: str | None = None) -> Constant:
         """A constant: of a numpy array, or of a number or list as `dtype`."""
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        self.budget.take_bytes(array.nbytes, "computing its constants")
         if dtype is not None and array.dtype != np.dtype(dtype):
             with np.errstate(all="ignore"):
                 array = array.astype(np.dtype(dtype))
@@ -115,7 +131,7 @@ class Builder:
         """
         small = array.size <= 1 or (array.ndim <= 1 and array.dtype.name in ("int32", "int64", "bool"))
         if self.options.freeze or small:
-            return self.const(array)
+            return typed_constant(array, span=self.span)
         name = self.unique(name)
         made = typed_var(name, TensorType(array.shape, array.dtype.name), self.span)
         self.params[name] = array
@@ -131,6 +147,13 @@ class Builder:
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         return name if count == 0 else self.unique(f"{name}_{count}")
+
+    def reserve(self, count: int, what: str = "computing its constants") -> int:
+        """The count, after so many numbers of 8 bytes are taken from the budget. Raises `Malformed` for a negative one."""
+        if count < 0:
+            raise Malformed(f"{what} needs {count} elements")
+        self.budget.take_bytes(8 * count, what)
+        return count
 
     def tuple(self, fields: Sequence[Expr]) -> Tuple:
         """A tuple of expressions."""
@@ -186,21 +209,26 @@ class Builder:
     # ---- questions
 
     def type_of(self, x: Expr) -> TensorType:
-        """A tensor's type. Raises `Unsupported` for another value."""
+        """A tensor's type. Raises `Unsupported` for another value, `Malformed` for none."""
+        if not isinstance(x, Expr):
+            raise Malformed("an operand is missing" if x is None else "an operand is a sequence or an optional, not a tensor")
         if not isinstance(x.checked_type, TensorType):
             raise Unsupported(f"an operand has the type `{type_text(x.checked_type)}`" if x.checked_type else "")
         return x.checked_type
 
-    def shape(self, x: Expr) -> Extents:
-        """A tensor's extents; `ANY` for those that are not known."""
-        return tuple(self.type_of(x).shape)
+    def shape(self, x: Expr, rank: int | None = None) -> Extents:
+        """A tensor's extents; `ANY` for those that are not known. Raises `Malformed` for another number of them than `rank`."""
+        shape = Extents(self.type_of(x).shape)
+        if rank is not None and len(shape) != rank:
+            raise Malformed(f"an operand has the type `{type_text(self.type_of(x))}`, and it must have {rank} axes")
+        return shape
 
-    def static_shape(self, x: Expr, what: str = "the operand") -> Shape:
-        """A tensor's extents. Raises `Unsupported` where one is not known."""
-        shape = self.shape(x)
+    def static_shape(self, x: Expr, what: str = "the operand", rank: int | None = None) -> Extents:
+        """A tensor's extents. Raises `Unsupported` where one is not known, `Malformed` for another number than `rank`."""
+        shape = self.shape(x, rank)
         if not all(isinstance(d, int) for d in shape):
             raise Unsupported(f"{what} must have a known shape, not `{type_text(self.type_of(x))}`; --shape gives it")
-        return tuple(int(d) for d in shape if isinstance(d, int))
+        return Extents(int(d) for d in shape if isinstance(d, int))
 
     def extent(self, x: Expr, axis: int, what: str = "") -> int:
         """One extent. Raises `Unsupported` where it is not known."""
@@ -345,6 +373,7 @@ class Builder:
     def _fold(self, made: Call) -> Expr | None:
         if _elements(made.checked_type) > max(_FOLDED, sum(_elements(a.checked_type) for a in made.args)):
             return None
+        self.budget.take_bytes(_size(made.checked_type), "computing its constants")
         result = compute(made, [_value(a) for a in made.args])
         return None if result is None else self._as_constant(result, made.checked_type)
 
@@ -389,6 +418,13 @@ def _value(x: Expr) -> Any:
         return tuple([_value(f) for f in x.fields])
     assert isinstance(x, Constant)
     return x.data
+
+
+def _size(ty: Type | None) -> int:
+    """The bytes of a type whose extents are known."""
+    if isinstance(ty, TupleType):
+        return sum(_size(f) for f in ty.fields)
+    return _elements(ty) * np.dtype(ty.dtype).itemsize if isinstance(ty, TensorType) else 0
 
 
 def _elements(ty: Type | None) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common.builder import Builder, Extents
-from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.ir import ANY, Call, Expr
 from relaylang.ir.types import Dim
 
@@ -275,12 +275,20 @@ def unflatten_front(b: Builder, x: Expr, like: Expr, count: int) -> Expr:
 # ---- windows
 
 
+def check_window(kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> None:
+    """Raise `Malformed` for a window without elements, or one that does not move."""
+    for name, values in (("the kernel", kernel), ("the strides", strides), ("the dilation", dilations)):
+        if any(v < 1 for v in values):
+            raise Malformed(f"{name} {list(values)} must be numbers from 1 on")
+
+
 def same_padding(
     sizes: Sequence[Dim], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], *, lower: bool = False
 ) -> list[tuple[int, int]]:
     """Pairs of padding so that a window's result has `ceil(size / stride)` places. The odd one goes behind, or before
     where `lower`. Raises `Unsupported` where a stride makes it depend on an unknown extent.
     """
+    check_window(kernel, strides, dilations)
     pairs = []
     for size, k, stride, dilation in zip(sizes, kernel, strides, dilations):
         reach = (k - 1) * dilation + 1

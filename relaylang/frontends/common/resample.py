@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.frontends.common.resize import Method, Stretch, nearest, places, taps
 from relaylang.ir import Expr
 
@@ -38,6 +39,10 @@ def stretch(
 
 def along(b: Builder, x: Expr, axis: int, to: Stretch, method: Method) -> Expr:
     """One axis resampled: copies, or weighted sums of elements in the data's element type, which is a real one."""
+    have, size, scale = (b.value(number) for number in (to.have, to.size, to.scale))
+    if size is not None and b.reserve(int(size), "resizing an axis"):
+        if have == 0 or (scale is not None and not 0 < float(scale) < math.inf):
+            raise Malformed(f"it resizes an axis of {have} elements to {size} by the scale {scale}")
     at = places(b, method, to)
     if method.kind == "nearest":
         made: Expr = b.op("take", x, nearest(b, method, at, to), axis=axis)

@@ -11,13 +11,14 @@ import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import MALFORMED, operand_notes
+from relaylang.frontends.common.report import failure
+from relaylang.frontends.onnx import schema
 from relaylang.frontends.onnx.inputs import dense, input_type, input_value, stated_value
 from relaylang.frontends.onnx.node import Node
 from relaylang.frontends.onnx.table import table
@@ -25,6 +26,7 @@ from relaylang.frontends.onnx.tensors import array_of, dtype_of, type_of
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
+from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
 
 #: Graphs inside layers, and functions that call functions, go this deep.
@@ -54,15 +56,17 @@ class Graph:
 
 
 class Importer:
-    """Converts one model. `file` is its name in diagnostics."""
+    """Converts one model. `file` is its name in diagnostics, `size` its length in bytes, 0 where it is not known."""
 
-    def __init__(self, model: Any, file: str, options: Options) -> None:
+    def __init__(self, model: Any, file: str, options: Options, size: int = 0) -> None:
+        self.budget = Budget(file, size or _size(model), options.nodes, options.bytes)
+        self.budget.grant(layers=len(model.graph.node) + sum(len(f.node) for f in model.functions))
         self.model = model
         self.file = file
         self.options = options
         self.rules = table()
         self.report = Report(file, self.rules.names())
-        self.builder = Builder(Listing(file), self.report, options)
+        self.builder = Builder(Listing(file), self.report, options, self.budget)
         self.versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in model.opset_import} or {"": 1}
         self.functions = {(f.domain, f.name): f for f in model.functions}
         self.errors: list[Diagnostic] = []
@@ -143,7 +147,7 @@ class Importer:
 
     def array(self, proto: Any) -> np.ndarray:
         """The array of a TensorProto."""
-        return array_of(proto, self.file, self.options.folder, self.options.limit)
+        return array_of(proto, self.file, self.options.folder, self.budget)
 
     def dtype(self, number: int, what: str) -> str:
         """The element type of ONNX's number."""
@@ -220,19 +224,17 @@ class Importer:
             b.span = span = b.listing.add(layer)
             results: Sequence[Any] = ()
             try:
+                if graph.depth:
+                    self.budget.take_nodes(1, "writing its functions and the graphs inside its layers out")
                 results = self._layer(graph, proto, span, layer)
             except _Skipped:
                 pass
             except Unsupported as why:
                 results = self._unsupported(graph, proto, span, layer, why.reason)
-            except RelayError as wrong:
-                self.errors += [_within(d, layer, span) for d in wrong.diagnostics]
-            except MALFORMED:
-                if os.environ.get("RELAY_TRACEBACK"):
-                    raise
-                said = f"{layer.operator} {layer.label}: its operands or attributes do not fit the operator"
-                notes = operand_notes([graph.values.get(name) for name in proto.input])
-                self.errors.append(error("R0805", said, span, notes=notes))
+            except Exception as wrong:
+                operands = [graph.values.get(name) for name in proto.input]
+                why = "" if isinstance(wrong, (RelayError, Malformed)) else self._refused(graph, proto, operands)
+                self.errors += failure(wrong, layer, span, operands, why)
             for i, name in enumerate(proto.output):
                 if name:
                     graph.values[name] = results[i] if i < len(results) and results[i] is not None else MISSING
@@ -252,6 +254,9 @@ class Importer:
         if function is not None:
             return self._call(node, function, inputs)
         assert rule is not None
+        why = schema.wrong_form(proto, domain, version, node.attributes) or self.rules.wrong_operands(rule, inputs)
+        if why:
+            raise Malformed(why)
         made = rule.convert(node, *inputs)
         return [made] if isinstance(made, Expr) else list(made)
 
@@ -260,6 +265,11 @@ class Importer:
         if any(r.domain == domain for r in others):
             return f"the importer has it, but not in version {version} of its operator set"
         return f"the importer has it in the domain {others[0].domain or 'ai.onnx'}, not in {domain}" if others else ""
+
+    def _refused(self, graph: Graph, proto: Any, operands: Sequence[Any]) -> str:
+        """Why the operator's schema refuses a layer whose conversion failed; "" where it does not."""
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        return schema.refusal(proto, domain, graph.versions.get(domain, 1), operands, self.builder)
 
     def _call(self, node: Node, function: Any, inputs: Sequence[Any]) -> list[Any]:
         """A call of a function that the model defines, converted in place."""
@@ -283,12 +293,6 @@ class _Skipped(Exception):
     """The layer uses a tensor whose own layer was not converted."""
 
 
-def _within(diagnostic: Diagnostic, layer: Layer, span: Span) -> Diagnostic:
-    if diagnostic.span is None:
-        return error(diagnostic.code, diagnostic.title, span, notes=diagnostic.notes)
-    return diagnostic
-
-
 def import_onnx(model: Any, options: Options = DEFAULTS, file: str = "") -> Imported:
     """A program from a ModelProto, the bytes of one, or the path of a file.
 
@@ -298,9 +302,12 @@ def import_onnx(model: Any, options: Options = DEFAULTS, file: str = "") -> Impo
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         file, options = file or path, _beside(options, path)
+    if isinstance(model, (str, os.PathLike)):
+        model = read_bytes(os.fspath(model))
+    size = len(model) if isinstance(model, (bytes, bytearray, memoryview)) else 0
     model = load_onnx(model, file)
     with gc_paused(), np.errstate(all="ignore"):
-        return Importer(model, file or "the model", options).run()
+        return Importer(model, file or "the model", options, size).run()
 
 
 def load_onnx(model: Any, file: str = "") -> Any:
@@ -309,6 +316,11 @@ def load_onnx(model: Any, file: str = "") -> Any:
     if isinstance(model, (str, os.PathLike)):
         model = read_bytes(os.fspath(model))
     return _parse(onnx, bytes(model), file or "the model") if isinstance(model, (bytes, bytearray, memoryview)) else model
+
+
+def _size(model: Any) -> int:
+    """The bytes of a model in memory; a message of more than 2 GB has no size of its own, but its parts have."""
+    return sum(part.ByteSize() for part in (*model.graph.initializer, *model.graph.node, *model.functions))
 
 
 def _beside(options: Options, file: str) -> Options:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from relaylang.frontends.common import Builder
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import value_for
 from relaylang.frontends.common.lists import list_of, option_of
-from relaylang.frontends.onnx.tensors import dtype_of, tensor_type
+from relaylang.frontends.onnx.tensors import MAX_RANK, dtype_of, tensor_type
 from relaylang.frontends.options import Options
 from relaylang.ir import Dim, TensorType, Type
 
@@ -82,8 +83,15 @@ def dense(proto: Any, importer: Importer) -> np.ndarray:
     values = importer.array(proto.values)
     indices = importer.array(proto.indices)
     shape = tuple(int(d) for d in proto.dims)
-    if any(d < 0 for d in shape) or int(np.prod(shape, dtype=object)) * values.itemsize > importer.options.limit:
-        raise damaged(importer.file, f"the tensor {proto.values.name} has the impossible shape {shape}")
+    name = f"the sparse tensor {proto.values.name}"
+    if any(d < 0 for d in shape) or len(shape) > MAX_RANK:
+        raise damaged(importer.file, f"{name} has the impossible shape {shape}")
+    if indices.dtype != np.int64 or values.ndim != 1 or indices.shape not in ((values.size,), (values.size, len(shape))):
+        raise damaged(importer.file, f"{name} has {values.shape} values at indices of the shape {indices.shape}")
+    extents = shape if indices.ndim == 2 else (math.prod(shape),)
+    if values.size and not ((indices >= 0) & (indices < np.array(extents, np.int64))).all():
+        raise damaged(importer.file, f"{name} has an index outside its shape {shape}")
+    importer.budget.take_bytes(math.prod(shape) * values.itemsize, "laying sparse weights out")
     made = np.zeros(shape, values.dtype)
     flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
     made.reshape(-1)[flat] = values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.ir import TensorType
 
 #: The methods `int` and `float` hide these names inside the class.
@@ -72,6 +72,13 @@ class Node:
         """A text."""
         value = self._get(name, default, lambda a: a.s)
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+    def choice(self, name: str, default: str, values: Collection[str]) -> str:
+        """A text that is one of some. Raises `Malformed` for another."""
+        text = self.string(name, default)
+        if text not in values:
+            raise Malformed(f"the attribute {name} is {text[:40]!r}; it must be one of {', '.join(v for v in values if v)}")
+        return text
 
     def strings(self, name: str, default: Sequence[str] | None = None) -> list[str]:
         """A list of texts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from relaylang.frontends.common.files import damaged
 from relaylang.ir import ANY, TensorType
 from relaylang.ir.types import Dim
+from relaylang.runtime.budget import Budget
 
 #: ONNX's TensorProto.DataType to element types. Strings (8) and complex numbers (14, 15) have none.
 DTYPES: dict[int, str] = {
@@ -21,6 +23,8 @@ DTYPES: dict[int, str] = {
     25: "uint2", 26: "int2",
 }  # fmt: skip
 
+#: numpy's arrays have at most so many axes.
+MAX_RANK = 32
 #: Element types of less than a byte, and their bits.
 _PACKED = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
 #: The fields of a TensorProto that hold its elements where `raw_data` is empty.
@@ -57,20 +61,18 @@ def _dim(dim: Any) -> Dim:
     return int(dim.dim_value) if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else ANY
 
 
-def array_of(proto: Any, file: str, folder: str = "", limit: int = 1 << 36) -> np.ndarray:
+def array_of(proto: Any, file: str, folder: str, budget: Budget) -> np.ndarray:
     """The array of a TensorProto. Raises `RelayError` where the bytes do not fit the shape, or lie outside `folder`."""
     name = f"the tensor {proto.name}" if proto.name else "a constant"
     dtype = dtype_of(proto.data_type, file, name)
     shape = tuple(int(d) for d in proto.dims)
-    if any(d < 0 for d in shape):
-        raise damaged(file, f"{name} has a negative extent")
     count = math.prod(shape)
+    if any(d < 0 for d in shape) or len(shape) > MAX_RANK or math.prod(d for d in shape if d) >= 1 << 48:
+        raise damaged(file, f"{name} has the impossible shape {_shown(shape)}")
     bits = _PACKED.get(dtype, np.dtype(dtype).itemsize * 8)
     size = (count * bits + 7) // 8
-    if size > limit:
-        raise damaged(file, f"{name} asks for {size} bytes")
     if proto.data_location == 1:
-        data = _external(proto, file, folder, size, name)
+        data = _external(proto, file, folder, size, name, budget)
     elif proto.raw_data:
         data = proto.raw_data
     else:
@@ -115,14 +117,24 @@ def _unpacked(packed: np.ndarray, dtype: str, count: int) -> np.ndarray:
     return (parts.astype(np.int8) - ((parts >> (bits - 1)).astype(np.int8) << bits)).astype(np.dtype(dtype))
 
 
-def _external(proto: Any, file: str, folder: str, size: int, name: str) -> bytes:
+def _shown(shape: tuple[int, ...]) -> str:
+    return str(shape) if len(shape) <= MAX_RANK else f"of {len(shape)} axes"
+
+
+def _external(proto: Any, file: str, folder: str, size: int, name: str, budget: Budget) -> bytes:
+    """The bytes of a regular file inside the model's folder: no link out of it, no device, no pipe."""
     entries = {e.key: e.value for e in proto.external_data}
     location = entries.get("location", "")
     if not folder:
         raise damaged(file, f"{name} is in the file {location}, and the model's folder is not known", "import it by its path")
-    root = Path(folder).resolve()
-    path = (root / location).resolve()
-    if not location or root not in path.parents:
+    if not location or "\0" in location:
+        raise damaged(file, f"{name} is in a file whose path {location[:60]!r} is none")
+    try:
+        root = Path(folder).resolve()
+        path = (root / location).resolve()
+    except (OSError, RuntimeError):  # a path that is too long, or links in a circle
+        raise damaged(file, f"{name} is in a file whose path {location[:60]!r} leads nowhere") from None
+    if root not in path.parents:
         raise damaged(file, f"{name} is in the file {location}, outside the model's folder")
     try:
         offset = int(entries.get("offset", "0"))
@@ -132,6 +144,13 @@ def _external(proto: Any, file: str, folder: str, size: int, name: str) -> bytes
     if offset < 0 or length != size:
         raise damaged(file, f"{name} has {length} bytes in {location}, but its shape needs {size}")
     try:
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):
+            raise damaged(file, f"{name} is in {location}, which is {_kind(state.st_mode)}, not a regular file")
+        if offset + size > state.st_size:
+            raise damaged(file, f"{name} has the bytes {offset} to {offset + size} of {location}, which has {state.st_size}")
+        budget.grant_file(str(path), state.st_size)
+        budget.take_bytes(size, "reading the files beside it")
         with path.open("rb") as stream:
             stream.seek(offset)
             return stream.read(size)
@@ -139,4 +158,9 @@ def _external(proto: Any, file: str, folder: str, size: int, name: str) -> bytes
         raise damaged(file, f"{name}: cannot read {location}: {e.strerror or e}") from None
 
 
-__all__ = ["DTYPES", "array_of", "dtype_of", "tensor_type", "type_of"]
+def _kind(mode: int) -> str:
+    kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"))
+    return next((text for test, text in kinds if test(mode)), "a device")
+
+
+__all__ = ["DTYPES", "MAX_RANK", "array_of", "dtype_of", "tensor_type", "type_of"]

@@ -15,7 +15,7 @@ from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import check_axes, check_names, value_for
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import MALFORMED, operand_notes
+from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.tflite.node import Complex, Node
 from relaylang.frontends.tflite.reader import Model, Operator, Tensor, read_model
@@ -24,11 +24,11 @@ from relaylang.frontends.tflite.table import REFUSED, table
 from relaylang.frontends.tflite.tensors import OTHER, PARTS
 from relaylang.ir import ANY, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
+from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
 
-#: Graphs call graphs this deep, and so many layers of called graphs are converted.
+#: Graphs call graphs this deep.
 _DEEPEST = 64
-_MOST_LAYERS = 1 << 17
 #: Operators that move the elements of complex tensors, too.
 _MOVING = frozenset((
     "BROADCAST_TO", "CONCATENATION", "DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS", "FILL", "GATHER", "GATHER_ND", "MIRROR_PAD", "PACK",
@@ -81,13 +81,15 @@ class Graph:
 class Importer:
     """Converts one model. `file` is its name in diagnostics."""
 
-    def __init__(self, model: Model, file: str, options: Options) -> None:
+    def __init__(self, model: Model, file: str, options: Options, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget(file, 0, options.nodes, options.bytes)
+        self.budget.grant(layers=sum(len(g.operators) for g in model.subgraphs))
         self.model = model
         self.file = file
         self.options = options
         self.rules = table()
         self.report = Report(file, self.rules.names())
-        self.builder = Builder(Listing(file), self.report, options)
+        self.builder = Builder(Listing(file), self.report, options, self.budget)
         self.errors: list[Diagnostic] = []
         #: The variables that a call of the network assigns, and the values of all variables at the current layer.
         self.states = assigned(model, 0, ())
@@ -98,7 +100,6 @@ class Importer:
         self._initialised: set[int] = set()
         self._spans: dict[int, Span] = {}
         self._reported: set[int] = set()
-        self._budget = _MOST_LAYERS
 
     def run(self) -> Imported:
         """The program. Raises `RelayError` with everything that is wrong."""
@@ -172,9 +173,7 @@ class Importer:
         graph = Graph(self, index, node.graph.depth + 1)
         if graph.depth > _DEEPEST:
             raise Unsupported(f"graphs call graphs more than {_DEEPEST} deep")
-        self._budget -= 1 + len(graph.subgraph.operators)
-        if self._budget < 0:
-            raise Unsupported(f"graphs call graphs of more than {_MOST_LAYERS} layers")
+        self.budget.take_nodes(1 + len(graph.subgraph.operators), "writing called graphs out")
         if len(inputs) != len(graph.subgraph.inputs):
             raise Unsupported(f"it gives {len(inputs)} operands to a graph of {len(graph.subgraph.inputs)}")
         span = self.builder.span
@@ -270,14 +269,8 @@ class Importer:
                     self._reported.add(id(operator))
                     self.report.unsupported(operator.name, layer.label, span, why.reason)
                 results = self._external(graph, operator) if self.options.partial else ()
-            except RelayError as wrong:
-                self.errors += wrong.diagnostics
-            except MALFORMED:
-                if os.environ.get("RELAY_TRACEBACK"):
-                    raise
-                said = f"{layer.operator} {layer.label}: its operands or options do not fit the operator"
-                notes = operand_notes([graph.values.get(i) for i in operator.inputs])
-                self.errors.append(error("R0805", said, span, notes=notes))
+            except Exception as wrong:
+                self.errors += failure(wrong, layer, span, [graph.values.get(i) for i in operator.inputs])
             for i, index in enumerate(operator.outputs):
                 graph.values[index] = results[i] if i < len(results) and results[i] is not None else MISSING
 
@@ -328,8 +321,9 @@ def import_tflite(model: Any, options: Options = DEFAULTS, file: str = "") -> Im
     elif hasattr(model, "_tab"):
         model = model._tab.Bytes
     with gc_paused(), np.errstate(all="ignore"):
-        imported = Importer(read_model(bytes(model), file or "the model"), file or "the model", options).run()
-    return imported
+        data, name = bytes(model), file or "the model"
+        budget = Budget(name, len(data), options.nodes, options.bytes)
+        return Importer(read_model(data, name, budget), name, options, budget).run()
 
 
 __all__ = ["Importer", "import_tflite"]

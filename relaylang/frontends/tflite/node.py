@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from flatbuffers import flexbuffers
 
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.frontends.tflite.reader import Operator, Quantization, Tensor
 from relaylang.ir import Expr
 
@@ -28,6 +29,20 @@ class Complex:
     imaginary: Expr
 
 
+class Listed(list[Any]):
+    """The operands or results of a layer. A conversion that asks for one beyond them shows a wrong layer."""
+
+    def __init__(self, what: str, values: Sequence[Any]) -> None:
+        super().__init__(values)
+        self.what = what
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return super().__getitem__(index)
+        except IndexError:
+            raise Malformed(f"the {self.what} {index} is missing: it has {len(self)}") from None
+
+
 class Node:
     """A layer: operands as they are stored (`x`) or as real numbers (`real`), options, and the builder `b`.
 
@@ -42,8 +57,8 @@ class Node:
         self.operator = operator
         self.options = operator.options
         self.b: Builder = importer.builder
-        self.ins: list[Tensor | None] = [graph.tensors[i] if i >= 0 else None for i in operator.inputs]
-        self.outs: list[Tensor] = [graph.tensors[i] for i in operator.outputs]
+        self.ins: list[Tensor | None] = Listed("operand", [graph.tensors[i] if i >= 0 else None for i in operator.inputs])
+        self.outs: list[Tensor] = Listed("result", [graph.tensors[i] for i in operator.outputs])
 
     def __len__(self) -> int:
         return len(self.ins)
@@ -56,7 +71,7 @@ class Node:
         """An operand as it is stored."""
         tensor = self.ins[index]
         if tensor is None:
-            raise Unsupported(f"the operand {index} is missing")
+            raise Malformed(f"the operand {index} is missing")
         value = self.graph.value(tensor)
         return getattr(value, self.part) if self.part and isinstance(value, Complex) else value
 

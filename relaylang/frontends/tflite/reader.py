@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.tflite.flat import Flat
 from relaylang.frontends.tflite.tensors import array_of, dtype_of
+from relaylang.runtime.budget import Budget
 
 #: Names in option classes that are not fields.
 _NOT_FIELDS = re.compile(r"_|GetRootAs|Init$|.*(Length|IsNone|AsNumpy|HasIdentifier)$")
@@ -47,6 +49,14 @@ class Tensor:
     is_variable: bool = False
 
 
+class Settings(dict[str, Any]):
+    """The options of a layer by name. A conversion that asks for another one shows a wrong layer."""
+
+    def __missing__(self, name: str) -> Any:
+        has = f"it has {', '.join(self)}" if self else "it has no options"
+        raise Malformed(f"the option {name} is missing: {has}")
+
+
 @dataclass(frozen=True)
 class Operator:
     """A layer: `name` is the builtin operator's name in the schema, or the custom operator's own. -1 is no tensor."""
@@ -54,7 +64,7 @@ class Operator:
     name: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=Settings)
     custom: bytes = b""
     version: int = 1
 
@@ -79,13 +89,13 @@ class Model:
     metadata: dict[str, bytes] = field(default_factory=dict)
 
 
-def read_model(data: bytes, file: str) -> Model:
-    """The model in a file's contents. Raises `RelayError` (R0802) for a damaged file."""
+def read_model(data: bytes, file: str, budget: Budget | None = None) -> Model:
+    """The model in a file's contents. Raises `RelayError` for a damaged file (R0802), or one beyond its budget (R0016)."""
     schema = need_package("tflite", "tflite", "the TFLite reader")
     if data[4:8] != b"TFL3":
         raise damaged(file, "this is not a TFLite model of schema 3")
     try:
-        return _Reader(schema, data, file).model()
+        return _Reader(schema, data, file, budget or Budget(file, len(data))).model()
     except _WRONG:
         raise damaged(file, "the file is cut short, or an offset in it leads nowhere") from None
 
@@ -105,7 +115,8 @@ _I8, _U8, _I32, _U32, _U64 = (struct.Struct(f"<{c}") for c in "bBiIQ")
 
 
 class _Reader:
-    def __init__(self, schema: ModuleType, data: bytes, file: str) -> None:
+    def __init__(self, schema: ModuleType, data: bytes, file: str, budget: Budget) -> None:
+        self.budget = budget
         self.schema = schema
         self.data = data
         self.file = file
@@ -156,7 +167,7 @@ class _Reader:
         if not number < max(len(self.buffers), 1):
             raise damaged(self.file, f"{name} is in the buffer {number} of {len(self.buffers)}")
         raw = self._buffer(number)
-        data = array_of(raw, shape, dtype, self._sparsity(tensor), self.file, name) if raw is not None else None
+        data = array_of(raw, shape, dtype, self._sparsity(tensor), self.file, name, self.budget) if raw is not None else None
         stated = signature if len(signature) == len(shape) and data is None else shape
         quantization = self._quantization(tensor.table(_TENSOR["quantization"]))
         return Tensor(index, name, stated, dtype, data, quantization, bool(tensor.number(_TENSOR["is_variable"], _U8)))
@@ -217,11 +228,11 @@ class _Reader:
             options = getattr(self.schema, kind)()
             options.Init(self.data, table.place)
             fields = _fields(options.__class__)
-            made = {snake: _option(options, name) for snake, name in fields}
+            made = Settings({snake: _option(options, name) for snake, name in fields})
             if all(isinstance(v, (bool, int, float)) for v in made.values()):
                 self.known[key] = made
             return made
-        return {}
+        return Settings()
 
 
 def _option(options: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ import ml_dtypes  # noqa: F401  (gives numpy the names int4 and bfloat16)
 import numpy as np
 
 from relaylang.frontends.common.files import damaged
+from relaylang.runtime.budget import Budget
 
 #: TensorType of the schema to element types that Relay has.
 DTYPES = {
@@ -19,8 +20,6 @@ DTYPES = {
 OTHER = {5: "string", 8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
 #: Complex element types, with that of their real and imaginary parts.
 PARTS = {"complex64": "float32", "complex128": "float64"}
-#: A dense tensor may have this many bytes for each byte of its sparse form.
-_SPREAD = 4096
 
 
 def dtype_of(number: int, file: str, name: str) -> str:
@@ -31,7 +30,9 @@ def dtype_of(number: int, file: str, name: str) -> str:
     return found
 
 
-def array_of(raw: np.ndarray, shape: tuple[int, ...], dtype: str, sparsity: Any, file: str, name: str) -> np.ndarray | None:
+def array_of(
+    raw: np.ndarray, shape: tuple[int, ...], dtype: str, sparsity: Any, file: str, name: str, budget: Budget
+) -> np.ndarray | None:
     """The array of a buffer's bytes; None for texts. Raises `RelayError` where the bytes do not fit the shape."""
     if dtype in OTHER.values() and dtype not in PARTS:
         return None
@@ -41,10 +42,11 @@ def array_of(raw: np.ndarray, shape: tuple[int, ...], dtype: str, sparsity: Any,
     kind = np.dtype(dtype)
     if sparsity is not None and sparsity.TraversalOrderLength():
         values = raw.view(kind)
-        if count * kind.itemsize > _SPREAD * max(raw.size, 1):
-            raise damaged(file, f"{name} has {raw.size} bytes for {count} elements")
+        # The elements, and for each of them its place along the axes and blocks.
+        budget.take_bytes(count * (kind.itemsize + 8 * (len(shape) + 2)), "laying sparse weights out")
         return _dense(values, shape, sparsity, file, name)
     if dtype == "int4":
+        budget.take_bytes(2 * raw.size, "unpacking weights of four bits")
         halves = np.stack([raw & 15, raw >> 4], -1).reshape(-1)[:count].astype(np.int8)
         if halves.size != count:
             raise damaged(file, f"{name} has {raw.size} bytes, but its shape {shape} of int4 needs {(count + 1) // 2}")

@@ -11,13 +11,13 @@ import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.given import check_axes, check_names, value_for
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.torch import custom
 from relaylang.frontends.torch.custom import Custom
@@ -29,6 +29,7 @@ from relaylang.frontends.torch.table import table
 from relaylang.frontends.torch.torchscript import import_torchscript, is_torchscript
 from relaylang.ir import ANY, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
+from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
 
 #: The value of a name whose call was not converted.
@@ -67,14 +68,18 @@ class Scope:
 class Importer:
     """Converts one program. `file` is its name in diagnostics; `converters` go before the importer's own."""
 
-    def __init__(self, program: Program, file: str, options: Options, converters: Mapping[str, Custom] | None = None) -> None:
+    def __init__(
+        self, program: Program, file: str, options: Options, budget: Budget, converters: Mapping[str, Custom] | None = None
+    ) -> None:
+        self.budget = budget
+        self.budget.grant(layers=len(program.graph.nodes))
         self.program = program
         self.file = file
         self.options = options
         self.converters = converters or {}
         self.rules = table()
         self.report = Report(file, self.rules.names())
-        self.builder = Builder(Listing(file), self.report, options)
+        self.builder = Builder(Listing(file), self.report, options, budget)
         self.errors: list[Diagnostic] = []
 
     def run(self) -> Imported:
@@ -95,9 +100,7 @@ class Importer:
         except Skipped:
             self.report.raise_if_any()
             raise damaged(self.file, "a result of the program is not defined") from None
-        except (Unsupported, *MALFORMED):
-            if os.environ.get("RELAY_TRACEBACK"):
-                raise
+        except (Unsupported, Malformed):
             raise damaged(self.file, "a result shows memory that another call cannot have written") from None
         results = [o if isinstance(o, Expr) else self.builder.const(o) for o in outputs if o is not None]
         if not results:
@@ -133,6 +136,7 @@ class Importer:
         inner = Scope(self, graph)
         inner.values.update(zip(graph.inputs, args, strict=True))
         span = self.builder.span
+        self.budget.take_nodes(1 + len(graph.nodes), "writing the graphs inside its calls out")
         self._convert(inner)
         self.builder.span = span
         if any(name in inner.memory.changed for name in graph.inputs):
@@ -154,13 +158,9 @@ class Importer:
                 self.report.unsupported(call.target, layer.label, span, why.reason)
                 if self.options.partial and not call.target.rsplit(".", 1)[0].endswith("_"):
                     made = self._external(scope, call)
-            except RelayError as wrong:
-                self.errors += wrong.diagnostics
-            except MALFORMED:
-                if os.environ.get("RELAY_TRACEBACK"):
-                    raise
-                said = f"{layer.operator} {layer.label}: its arguments do not fit the operator"
-                self.errors.append(error("R0805", said, span))
+            except Exception as wrong:
+                operands = [scope.values.get(name) for name in layer.inputs]
+                self.errors += failure(wrong, layer, span, operands)
             self._bind(scope, call, made, span)
 
     def _bind(self, scope: Scope, call: Call, made: Any, span: Span) -> None:
@@ -259,7 +259,8 @@ def import_pytorch(
     with gc_paused(), np.errstate(all="ignore"):
         if is_torchscript(data):
             return import_torchscript(data, name, options, names, converters)
-        return Importer(read_program(data, name), name, options, converters).run()
+        budget = Budget(name, len(data), options.nodes, options.bytes)
+        return Importer(read_program(data, name, budget), name, options, budget, converters).run()
 
 
 def contents(model: Any) -> bytes:

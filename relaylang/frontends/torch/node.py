@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.frontends.torch.pt2 import DType, Ref
 from relaylang.frontends.torch.pt2 import Graph as Plain
 from relaylang.frontends.torch.pt2 import Node as Call
@@ -42,7 +42,9 @@ class Node:
         """A tensor; a number becomes a constant. Raises `Unsupported` where it is missing."""
         value = self.get(name)
         if value is None:
-            raise Unsupported(f"the argument {name} is missing")
+            raise Malformed(f"the argument {name} is missing")
+        if not isinstance(value, (Expr, bool, int, float, complex, np.generic, np.ndarray)):
+            raise Malformed(f"the argument {name} is no tensor")
         return value if isinstance(value, Expr) else self.b.const(value, self.result_dtype())
 
     def has(self, name: str) -> bool:
@@ -79,19 +81,26 @@ class Node:
                 raise Unsupported(f"the argument {name} is missing")
             return list(default)
         values = value if isinstance(value, (list, tuple)) else [value]
-        known = [self._known(v) for v in values]
+        known = [self._known(name, v) for v in values]
         if None in known:
             raise Unsupported(f"the argument {name} depends on an unknown extent")
         return [k for k in known if k is not None]
 
     def int(self, name: str, default: Any = None) -> Any:
         """A whole number that is known."""
-        return self.ints(name, None if default is None else [default])[0]
+        values = self.ints(name, None if default is None else [default])
+        if len(values) != 1:
+            raise Malformed(f"the argument {name} has {len(values)} numbers; it must be one")
+        return values[0]
 
-    def _known(self, value: Any) -> Any:
+    def _known(self, name: str, value: Any) -> Any:
         if isinstance(value, Expr):
             found = self.b.value(value)
-            return None if found is None else int(found)
+            if found is not None and found.size != 1:
+                raise Malformed(f"the argument {name} is a tensor of {found.size} elements; it must be a whole number")
+            return None if found is None else int(found.reshape(()))
+        if not isinstance(value, (bool, int, float)) or value != value or abs(value) == float("inf"):
+            raise Malformed(f"the argument {name} is {str(value)[:40]!r}; it must be a whole number")
         return int(value)
 
     def dtype(self, name: str = "dtype") -> str | None:

@@ -9,7 +9,6 @@ import io
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +16,9 @@ from typing import Any
 import ml_dtypes  # noqa: F401  (gives numpy the name bfloat16)
 import numpy as np
 
-from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
+from relaylang.runtime.budget import Budget
+from relaylang.runtime.params import UNZIPPING
 
 #: ScalarType of the schema to element types.
 DTYPES = {
@@ -26,10 +26,10 @@ DTYPES = {
     13: "bfloat16", 28: "uint16", 29: "float8_e4m3fn", 30: "float8_e5m2", 31: "float8_e4m3fnuz", 32: "float8_e5m2fnuz",
     33: "float8_e8m0fnu", 34: "uint32", 35: "uint64",
 }  # fmt: skip
-#: A member may be unpacked to this many times its size in the file; weights are stored as they are.
-_SWELL = 200
+#: What a byte of JSON may take as lists and numbers.
+JSON_BYTES = 8
 #: What reading JSON of another structure raises.
-_WRONG = (StopIteration, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
+_WRONG = (StopIteration, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
 
 
 def _text(value: Any) -> str:
@@ -97,37 +97,34 @@ class Program:
     outputs: tuple[Any, ...] = ()
 
 
-def read_program(data: bytes, file: str) -> Program:
-    """The program in a file's contents. Raises `RelayError` (R0802) for a damaged file."""
+def read_program(data: bytes, file: str, budget: Budget) -> Program:
+    """The program in a file's contents. Raises `RelayError` for a damaged file (R0802), or one beyond its budget (R0016)."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         raise damaged(file, "this is not a zip archive, or it is cut short") from None
     try:
-        return _Reader(archive, file, len(data)).program()
-    except (zipfile.BadZipFile, OSError, NotImplementedError, EOFError, zlib.error, *_WRONG) as wrong:
-        if isinstance(wrong, RelayError):
-            raise
+        return _Reader(archive, file, budget).program()
+    except (*UNZIPPING, *_WRONG):
         raise damaged(file, "the archive is damaged, or its graph has another structure") from None
 
 
 class _Reader:
-    def __init__(self, archive: zipfile.ZipFile, file: str, size: int) -> None:
+    def __init__(self, archive: zipfile.ZipFile, file: str, budget: Budget) -> None:
         self.archive = archive
         self.file = file
-        self.most = max(size * _SWELL, 1 << 20)
+        self.budget = budget
         self.names = set(archive.namelist())
 
     def _member(self, name: str) -> bytes:
         if name not in self.names:
             raise damaged(self.file, f"the archive has no member {name}")
-        info = self.archive.getinfo(name)
-        if info.file_size > max(info.compress_size * _SWELL, 1 << 20) or info.file_size > self.most:
-            raise damaged(self.file, f"the member {name} would become {info.file_size} bytes")
-        return self.archive.read(name)
+        return self.budget.unpack(self.archive, self.archive.getinfo(name))
 
     def _json(self, name: str) -> Any:
-        return json.loads(self._member(name))
+        text = self._member(name)
+        self.budget.take_bytes(JSON_BYTES * len(text), f"reading {name[:60]!r}")
+        return json.loads(text)
 
     def program(self) -> Program:
         models = sorted(n for n in self.names if "/models/" in n and n.endswith(".json"))
@@ -200,8 +197,7 @@ class _Reader:
         last = offset + sum((n - 1) * s for n, s in zip(sizes, strides))
         if last >= flat.size:
             raise damaged(self.file, f"{name} has {flat.size} elements, but its shape {tuple(sizes)} needs {last + 1}")
-        if math.prod(sizes) > 64 * flat.size:
-            raise damaged(self.file, f"{name} repeats {flat.size} elements to the shape {tuple(sizes)}")
+        self.budget.take_bytes(math.prod(sizes) * kind.itemsize, "laying its weights out")
         view = np.lib.stride_tricks.as_strided(flat[offset:], sizes, [s * kind.itemsize for s in strides], writeable=False)
         return np.ascontiguousarray(view).reshape(sizes)
 

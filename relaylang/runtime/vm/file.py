@@ -8,8 +8,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,10 +18,12 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, Function, FuncType, GlobalVar, IRModule, TensorType, Var, post_order, substitute
 from relaylang.runtime.artifact import not_an_artifact, read_sealed, write_sealed
+from relaylang.runtime.budget import Budget, Exhausted
 from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.manifest import count, external_records, features, read_externals
+from relaylang.runtime.params import parse_npz
 from relaylang.runtime.schema import document, flag, maybe, one_of, record, row, several, shown, table, text, whole
 from relaylang.runtime.text import reason
 from relaylang.runtime.vm import late
@@ -161,12 +161,12 @@ def _arrays(arrays: Sequence[np.ndarray]) -> bytes:
     return out.getvalue()
 
 
-def _loaded(content: bytes) -> list[np.ndarray]:
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        found = sorted(((*name.split(":"), name) for name in stored.files), key=lambda item: int(item[0]))
-        if [int(number) for number, _, _ in found] != list(range(len(found))):
-            raise ValueError("its arrays are not numbered")
-        return [stored[name] if stored[name].dtype.name == dtype else stored[name].view(np.dtype(dtype)) for _, dtype, name in found]
+def _loaded(content: bytes, budget: Budget) -> list[np.ndarray]:
+    stored = parse_npz(content, budget)
+    found = sorted(((*name.split(":"), name) for name in stored), key=lambda item: int(item[0]))
+    if [int(number) for number, _, _ in found] != list(range(len(found))):
+        raise ValueError("its arrays are not numbered")
+    return [stored[name] if stored[name].dtype.name == dtype else stored[name].view(np.dtype(dtype)) for _, dtype, name in found]
 
 
 def unpacked(content: bytes, name: str) -> tuple[VMProgram, dict[str, bytes], dict[str, Any]]:
@@ -177,21 +177,23 @@ def unpacked(content: bytes, name: str) -> tuple[VMProgram, dict[str, bytes], di
         if manifest.get("format") != FORMAT:
             raise ValueError("it is no program of the VM")
         if manifest.get("version") != VERSION:
-            raise ValueError(f"it has the version {shown(manifest.get('version'))}, and this relaylang reads {VERSION}; compile it again")
+            version = shown(manifest.get("version"))
+            raise ValueError(f"it has the version {version}, and this relaylang reads {VERSION}; compile it again")
         manifest = _MANIFEST("", manifest)
-        program = _program(manifest, files)
+        program = _program(manifest, files, Budget(name, len(content)))
         verify(program)
     except KeyError as e:
         raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
+    except Exhausted:
+        raise
     except RelayError as e:
         raise not_an_artifact(name, f"its declarations are wrong: {e.diagnostics[0].title}") from None
-    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, EOFError, OSError, RecursionError, MemoryError,
-            zipfile.BadZipFile, zlib.error, NotImplementedError) as e:  # fmt: skip
+    except (ValueError, TypeError, AttributeError, IndexError, OverflowError, EOFError, OSError, RecursionError, MemoryError) as e:
         raise not_an_artifact(name, str(e).partition("\n")[0] or type(e).__name__) from None
     return program, files, manifest
 
 
-def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgram:
+def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Budget) -> VMProgram:
     texts = [SourceFile(name, files[f"source{n}"].decode("utf-8", "surrogatepass")) for n, name in enumerate(manifest["sources"])]
     places = [Span(texts[n], int(first), int(last)) for n, first, last in manifest["places"]]
 
@@ -206,7 +208,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
         return found
 
     declared = module(files["declarations.relay"])
-    code, offsets, spans = _loaded(files["code.npz"])
+    code, offsets, spans = _loaded(files["code.npz"], budget)
     if code.ndim != 1 or code.dtype != np.int32 or offsets.shape != spans.shape or offsets.dtype != np.int64:
         raise ValueError("its code is no list of words")
     functions = [
@@ -237,9 +239,9 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> VMProgr
     for n, external in enumerate(externals):
         files[part_name(n, external.kind)]
     program = VMProgram(
-        code, functions, _loaded(files["constants.npz"]),
+        code, functions, _loaded(files["constants.npz"], budget),
         [declared.get_constructor(ty, name) for ty, name in manifest["constructors"]],
-        list(_specs(manifest["specs"])), kernels, _loaded(files["weights.npz"]),
+        list(_specs(manifest["specs"])), kernels, _loaded(files["weights.npz"], budget),
         manifest["scalars"], entries,
         {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], manifest["target"],
         externals,

@@ -64,7 +64,7 @@ def test_a_weight_of_the_wrong_size() -> None:
     assert wrong(proto)[0] == "R0802"
 
 
-@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", ""])
+@pytest.mark.parametrize("location", ["../secret", "/etc/passwd"])
 def test_external_data_stays_in_its_folder(tmp_path, location: str) -> None:
     import onnx
 

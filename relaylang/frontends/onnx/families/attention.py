@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, nn
+from relaylang.frontends.common import Malformed, Rule, nn
 from relaylang.frontends.common import attention as common
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.recurrent import recurrence
@@ -27,6 +27,8 @@ def attention(
     v = v if past_v is None else b.concat([past_v, v], 2)
     bias = _bias(n, q, k, mask, past_k, lengths)
     heads, mode = b.extent(q, 1), n.int("qk_matmul_output_mode", 0)
+    if not 0 <= mode < 4:
+        raise Malformed(f"the attribute qk_matmul_output_mode is {mode}; it must be from 0 to 3")
     stages = [common.scores(b, q, common.repeat_heads(b, k, heads), n.float("scale", 0.0), split=True)]
     stages.append(common.capped(b, stages[0], n.float("softcap", 0.0)))
     stages.append(stages[1] if bias is None else b.op("add", stages[1], bias))

@@ -19,7 +19,8 @@ def as_dtype(n: Node, x: Expr, dtype: str) -> Any:
     b = n.b
     small = dtype.startswith(("float8", "float4"))
     if dtype == "float8_e8m0fnu":
-        exponent = {"up": "ceil", "down": "floor", "nearest": "round"}[n.string("round_mode", "up")]
+        roundings = {"up": "ceil", "down": "floor", "nearest": "round"}
+        exponent = roundings[n.choice("round_mode", "up", roundings)]
         if "float8" not in b.dtype(x):
             x = b.op("power", b.const(2.0, "float32"), b.op(exponent, b.op("log2", b.cast(x, "float32"))))
     elif small and (n.int("saturate", 1) or dtype in _ALWAYS) and not b.dtype(x).startswith(("float8", "float4", "int", "uint")):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common import Builder, Rule, Unsupported, lists, loops
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, lists, loops
 from relaylang.frontends.common.lists import NOTHING
 from relaylang.frontends.common.loops import no_rows, while_loop
 from relaylang.frontends.onnx.inputs import stated_value
@@ -112,6 +112,8 @@ def loop(n: Node, trips: Expr | None, cond: Expr | None, *state: Expr) -> Any:
     start = b.const(True, "bool") if cond is None else _condition(b, cond)
     known = b.value(count) if count is not None else None
     scans = len(body.proto.output) - 1 - len(state)
+    if len(body.proto.input) != 2 + len(state):
+        raise Malformed(f"its body has {len(body.proto.input)} inputs; it must have {2 + len(state)}")
     if scans < 0:
         raise Unsupported("its body gives too few values")
     if known is not None and int(known) <= _UNROLLED and _always(b, body, start, state):

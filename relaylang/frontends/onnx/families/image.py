@@ -96,8 +96,8 @@ def grid_sample(n: Node, x: Expr, grid: Expr) -> Any:
     mode = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic", "bicubic": "bicubic"}
     moved = b.transpose(grid, [0, rank - 1, *range(1, rank - 1)])
     return b.op(
-        "image.grid_sample", x, moved, method=mode[n.string("mode", "linear")], layout="NCHW" if rank == 4 else "NCDHW",
-        padding_mode=n.string("padding_mode", "zeros"), align_corners=bool(n.int("align_corners", 0)),
+        "image.grid_sample", x, moved, method=mode[n.choice("mode", "linear", mode)], layout="NCHW" if rank == 4 else "NCDHW",
+        padding_mode=n.choice("padding_mode", "zeros", ("zeros", "border", "reflection")), align_corners=bool(n.int("align_corners", 0)),
     )  # fmt: skip
 
 

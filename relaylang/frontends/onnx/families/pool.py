@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported, windows
+from relaylang.frontends.common.nn import check_window
 from relaylang.frontends.onnx.node import Node
 from relaylang.frontends.onnx.windows import Pairs, ones, padding
 from relaylang.ir import Expr
@@ -25,6 +26,7 @@ class Window:
             raise Unsupported(f"kernel_shape={self.kernel} must have {count} numbers")
         self.strides = ones(n, "strides", count)
         self.dilations = ones(n, "dilations", count)
+        check_window(self.kernel, self.strides, self.dilations)
         self.pads = padding(n, self.sizes, self.kernel, self.strides, self.dilations)
         self.ceil = bool(n.int("ceil_mode", 0)) and not n.string("auto_pad", "NOTSET").startswith("SAME")
 

@@ -115,6 +115,10 @@ def weights(b: Builder, w: Expr) -> Product:
     return product
 
 
+#: Whether each direction goes from the last step to the first.
+_WAYS = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+
+
 def layer(
     n: Node, x: Expr, hidden: int, gates: int, products: tuple[Product, Product], bias: Expr | None, lengths: Expr | None,
     initial: list[Expr | None],
@@ -124,7 +128,7 @@ def layer(
     batch_first = bool(n.int("layout", 0))
     if batch_first:
         x = b.transpose(x, [1, 0, 2])
-    ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[n.string("direction", "forward").lower()]
+    ways = _WAYS[n.choice("direction", "forward", [*_WAYS, *map(str.upper, _WAYS)]).lower()]
     states = []
     for way in range(len(ways)):
         found = []

@@ -211,7 +211,7 @@ def optional(n: Node, value: Any = None) -> Any:
     return [NOTHING if value is None else value]
 
 
-def get_element(n: Node, value: Any) -> Any:
+def get_element(n: Node, value: Any = NOTHING) -> Any:
     if value is NOTHING:
         raise Unsupported("the optional is empty")
     return [lists.get(n.b, value) if is_option(value) else value]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported, nn
+from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 from relaylang.ir.types import Dim
@@ -143,7 +143,11 @@ def range_(n: Node, start: Expr, limit: Expr, delta: Expr) -> Any:
     b = n.b
     values = [b.value(v) for v in (start, limit, delta)]
     if all(v is not None for v in values):
+        if any(np.size(v) != 1 for v in values):
+            raise Malformed("its operands must have one element each")
         first, last, step = (np.asarray(v).reshape(()) for v in values)
+        if not step or not all(np.isfinite(float(v)) for v in (first, last, step)):
+            raise Malformed(f"it counts from {first} to {last} by steps of {step}")
         count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
         if count <= 1 << 16:
             return b.const((first + np.arange(count) * step).astype(first.dtype))

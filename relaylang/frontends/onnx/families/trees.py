@@ -232,6 +232,7 @@ class _Inner:
 
     def forest(self, targets: int) -> Forest:
         count, leaves = len(self.modes), len(self.leaf_ids)
+        self.n.b.reserve((count + leaves) * targets, "laying a forest out")
         weights, there = np.zeros((count + leaves, targets)), np.zeros((count + leaves, targets), bool)
         weights[count + np.arange(leaves), self.leaf_ids] = self.leaf_weights
         there[count + np.arange(leaves), self.leaf_ids] = True

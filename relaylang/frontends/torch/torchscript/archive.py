@@ -10,24 +10,21 @@ import io
 import re
 import warnings
 import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.torch.torchscript.unpickle import Unpickler
 from relaylang.frontends.torch.torchscript.values import Record, Stored
+from relaylang.runtime.budget import NODES_PER_LAYER, Budget
+from relaylang.runtime.params import UNZIPPING
 
-#: A member may be unpacked to this many times its size in the file.
-_SWELL = 200
-#: All sources together have at most this many bytes, and expressions and blocks are nested at most this deep.
-_SOURCES = 1 << 25
+#: What a byte of source may take as a syntax tree. Expressions and blocks are nested at most this deep.
+_TREE_BYTES = 50
 _DEEPEST = 150
 #: What reading data of another structure raises.
-_WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
-_UNREADABLE = (zipfile.BadZipFile, OSError, NotImplementedError, EOFError, zlib.error)
+_WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
 
 
 def is_torchscript(data: bytes) -> bool:
@@ -35,7 +32,7 @@ def is_torchscript(data: bytes) -> bool:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
-    except (*_UNREADABLE, ValueError):
+    except (*UNZIPPING, ValueError):
         return False
     root = names[0].partition("/")[0] if names else ""
     return f"{root}/data.pkl" in names and any(n.startswith(f"{root}/code/") for n in names)
@@ -129,28 +126,25 @@ def _class(node: ast.ClassDef, name: str) -> Class:
     return Class(name, base.id if isinstance(base, ast.Name) else "", methods, values, types)
 
 
-def read_archive(data: bytes, file: str) -> Archive:
-    """The program in a file's contents. Raises `RelayError` (R0802) for a damaged file."""
+def read_archive(data: bytes, file: str, budget: Budget) -> Archive:
+    """The program in a file's contents. Raises `RelayError` for a damaged file (R0802), or one beyond its budget (R0016)."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
-    except (*_UNREADABLE, ValueError):
+    except (*UNZIPPING, ValueError):
         raise damaged(file, "this is not a zip archive, or it is cut short") from None
     try:
-        return _Reader(archive, file, len(data)).archive()
-    except (*_UNREADABLE, *_WRONG) as wrong:
-        if isinstance(wrong, RelayError):
-            raise
+        return _Reader(archive, file, budget).archive()
+    except (*UNZIPPING, *_WRONG):
         raise damaged(file, "the archive is damaged, or its objects have another structure") from None
 
 
 class _Reader:
-    def __init__(self, archive: zipfile.ZipFile, file: str, size: int) -> None:
+    def __init__(self, archive: zipfile.ZipFile, file: str, budget: Budget) -> None:
         self.zip = archive
         self.file = file
-        self.most = max(size * _SWELL, 1 << 20)
+        self.budget = budget
         self.names = set(archive.namelist())
         self.root = archive.namelist()[0].partition("/")[0]
-        self.read = 0
 
     def archive(self) -> Archive:
         order = f"{self.root}/byteorder"
@@ -169,11 +163,7 @@ class _Reader:
         path = f"{self.root}/{name}"
         if path not in self.names:
             raise damaged(self.file, f"the archive has no member {name}")
-        info = self.zip.getinfo(path)
-        self.read += info.file_size
-        if info.file_size > max(info.compress_size * _SWELL, 1 << 20) or self.read > self.most:
-            raise damaged(self.file, f"the member {name} would become {info.file_size} bytes")
-        return self.zip.read(path)
+        return self.budget.unpack(self.zip, self.zip.getinfo(path))
 
     def pickle(self, name: str) -> Any:
         stores: dict[str, bytes] = {}
@@ -183,17 +173,17 @@ class _Reader:
                 stores[key] = self.member(f"{name}/{key}")
             return stores[key]
 
-        return Unpickler(self.file, f"{name}.pkl", storage).load(self.member(f"{name}.pkl"))
+        return Unpickler(self.file, f"{name}.pkl", storage, self.budget).load(self.member(f"{name}.pkl"))
 
     def texts(self) -> dict[str, bytes]:
         """The sources by the names of their files: `__torch__.torch.nn.functional`."""
-        start, found, total = f"{self.root}/code/", {}, 0
+        start, found = f"{self.root}/code/", {}
         for path in sorted(self.names):
             if path.startswith(start) and path.endswith(".py"):
                 text = self.member(path[len(self.root) + 1 :])
-                total += len(text)
-                if total > _SOURCES:
-                    raise damaged(self.file, f"its sources have more than {_SOURCES} bytes")
+                # A byte of source becomes so much of a syntax tree; and each may be a turn of a loop that is written out.
+                self.budget.take_bytes(_TREE_BYTES * len(text), f"reading {path[:60]!r}")
+                self.budget.grant(layers=len(text) // NODES_PER_LAYER)
                 found[path[len(start) : -3].replace("/", ".")] = text
         return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
-from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import Options
 from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.table import table
@@ -32,6 +31,7 @@ from relaylang.frontends.torch.torchscript.values import (
     Undefined,
 )
 from relaylang.ir import Expr, TensorType, Var
+from relaylang.runtime.budget import Budget
 
 #: Types of inputs that are numbers, and their element types.
 _NUMBERS = {"int": "int64", "float": "float64", "bool": "bool", "number": "float64"}
@@ -47,23 +47,24 @@ def import_torchscript(
     Raises `RelayError`: the file is damaged (R0802), options do not fit, or an input has no shape (R0804), calls are wrong
     (R0805) or cannot be converted (R0801).
     """
-    archive = read_archive(data, file)
+    budget = Budget(file, len(data), options.nodes, options.bytes)
+    archive = read_archive(data, file, budget)
     try:
-        return _Importer(archive, file, options, names, converters or {}).run()
+        return _Importer(archive, file, options, names, converters or {}, budget).run()
     except RecursionError:
         raise damaged(file, "its code is nested too deep") from None
 
 
 class _Importer:
     def __init__(
-        self, archive: Archive, file: str, options: Options, names: Sequence[str], converters: Mapping[str, Custom]
+        self, archive: Archive, file: str, options: Options, names: Sequence[str], converters: Mapping[str, Custom], budget: Budget
     ) -> None:
         self.archive = archive
         self.file = file
         self.options = options
         rules = table()
         self.report = Report(file, rules.names())
-        self.builder = Builder(Listing(file), self.report, options)
+        self.builder = Builder(Listing(file), self.report, options, budget)
         self.machine = Machine(archive, self.builder, self.report, rules, file)
         self.machine.converters = converters
         self.inputs: list[Var] = []
@@ -95,11 +96,10 @@ class _Importer:
         except Unsupported as why:
             self._stop(why)
             raise
-        except MALFORMED:
-            if os.environ.get("RELAY_TRACEBACK"):
-                raise
-            said = "its code does not fit its values"
-            raise RelayError(error("R0805", f"{self.file}: {said}", self.builder.span)) from None
+        except RelayError:
+            raise
+        except Exception as wrong:
+            raise RelayError(failure(wrong, self.machine.layer, self.builder.span)) from wrong
         self._raise()
         if not outputs:
             raise damaged(self.file, "the program has no results")
@@ -289,6 +289,7 @@ class _Importer:
         found, stack = [], [value]
         while stack:
             at = stack.pop()
+            self.builder.budget.take_nodes(1, "taking its results apart")  # lists in lists can double, or hold themselves
             if isinstance(at, (list, tuple)):
                 stack += reversed(at)
             elif isinstance(at, dict):

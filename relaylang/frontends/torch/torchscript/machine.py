@@ -18,12 +18,11 @@ from relaylang.frontends.torch.torchscript.loops import loop
 from relaylang.frontends.torch.torchscript.operators import Operators
 from relaylang.frontends.torch.torchscript.packed import packed, unpacked
 from relaylang.frontends.torch.torchscript.plain import compute
-from relaylang.frontends.torch.torchscript.values import MISSING, Packed, Raised, Record, Stored, Undefined
+from relaylang.frontends.torch.torchscript.values import MISSING, Packed, Raised, Record, Stored, Undefined, count_parts
 from relaylang.ir import Expr
 
-#: Functions call each other at most this deep, and a program evaluates at most this many calls and statements.
+#: Functions call each other at most this deep.
 _DEEPEST = 48
-_STEPS = 1 << 20
 #: A block that ends without `return`.
 _NOTHING = object()
 _PACKED = "__torch__.torch.classes.quantized."
@@ -54,7 +53,6 @@ class Machine(Operators):
         self.file = file
         self._restored: set[int] = set()
         self._depth = 0
-        self._steps = 0
 
     # ---- functions
 
@@ -107,9 +105,7 @@ class Machine(Operators):
 
     def step(self) -> None:
         """Count the work. Raises `RelayError` for a program without end."""
-        self._steps += 1
-        if self._steps > _STEPS:
-            raise damaged(self.file, f"its code takes more than {_STEPS} steps")
+        self.b.budget.take_nodes(1, "evaluating its code")
 
     def _statement(self, node: ast.stmt, frame: Frame) -> Any:
         self.step()
@@ -272,10 +268,10 @@ class Machine(Operators):
             case ast.Subscript(value=inner, slice=at):
                 return self._item(self.expression(inner, frame), self.expression(at, frame))
             case ast.List(elts=parts):
-                values = [self.expression(p, frame) for p in parts]
+                values = [self._part(p, frame) for p in parts]
                 return values if self.journal is None else self.journal.keep(values)
             case ast.Tuple(elts=parts):
-                return tuple([self.expression(p, frame) for p in parts])
+                return tuple([self._part(p, frame) for p in parts])
             case ast.Dict(keys=keys, values=values):
                 pairs = zip([k for k in keys if k is not None], values, strict=True)
                 return {self.expression(k, frame): self.expression(v, frame) for k, v in pairs}
@@ -289,6 +285,12 @@ class Machine(Operators):
                     raise Unsupported("it chooses a value by data")
                 return self.expression(body if cond else orelse, frame)
         raise damaged(self.file, f"its code has an expression that TorchScript does not have: {type(node).__name__}")
+
+    def _part(self, node: ast.expr, frame: Frame) -> Any:
+        """An element of a new list or tuple. Lists in lists can double with each statement, so all that is in them counts."""
+        value = self.expression(node, frame)
+        count_parts(self.b.budget, value)
+        return value
 
     def _item(self, value: Any, at: Any) -> Any:
         if value is MISSING:

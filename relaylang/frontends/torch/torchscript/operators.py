@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.diagnostics import Diagnostic
 from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported
-from relaylang.frontends.common.report import MALFORMED
+from relaylang.frontends.common.report import failure
 from relaylang.frontends.torch import custom
 from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.torchscript.branches import Journal
@@ -50,13 +49,8 @@ class Operators:
             return MISSING
         except Unsupported as why:
             self.report.unsupported(name, layer.label, self._place(layer), why.reason)
-        except RelayError as wrong:
-            self.errors += wrong.diagnostics
-        except MALFORMED:
-            if os.environ.get("RELAY_TRACEBACK"):
-                raise
-            said = f"{layer.operator} {layer.label}: its arguments do not fit the operator"
-            self.errors.append(error("R0805", said, self._place(layer)))
+        except Exception as wrong:
+            self.errors += failure(wrong, layer, self._place(layer), map(plain, (*args, *named.values())))
         return MISSING
 
     def _place(self, layer: Layer) -> Any:

@@ -18,7 +18,8 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.torch.torchscript.values import Quant, Record, Stored
+from relaylang.frontends.torch.torchscript.values import Quant, Record, Stored, count_parts
+from relaylang.runtime.budget import Budget
 
 #: Storage classes of torch and their element types.
 _STORAGES = {
@@ -43,9 +44,10 @@ class _Mark:
 
 
 class Unpickler:
-    """Reads one pickle. `storage` gives the bytes of a storage by its key. Raises `RelayError` (R0802)."""
+    """Reads one pickle. `storage` gives the bytes of a storage by its key. Raises `RelayError` (R0802, R0016)."""
 
-    def __init__(self, file: str, member: str, storage: Callable[[str], bytes]) -> None:
+    def __init__(self, file: str, member: str, storage: Callable[[str], bytes], budget: Budget) -> None:
+        self.budget = budget
         self.file = file
         self.member = member
         self.storage = storage
@@ -151,9 +153,8 @@ class Unpickler:
             array = np.zeros(sizes, dtype)
         elif last >= flat.size:
             raise damaged(self.file, f"{where} has {flat.size} elements, but its shape {tuple(sizes)} needs {last + 1}")
-        elif math.prod(sizes) > 64 * flat.size:
-            raise damaged(self.file, f"{where} repeats {flat.size} elements to the shape {tuple(sizes)}")
         else:
+            self.budget.take_bytes(math.prod(sizes) * dtype.itemsize, "laying its weights out")
             steps = [s * dtype.itemsize for s in strides]
             view = np.lib.stride_tricks.as_strided(flat[offset:], sizes, steps, writeable=False)
             array = np.ascontiguousarray(view).reshape(sizes)
@@ -205,6 +206,11 @@ class Unpickler:
     def push(self, value: Any) -> None:
         self.stack.append(value)
 
+    def again(self, value: Any) -> None:
+        """Push a value of the memo. Lists in lists can double with each use, so all that is in them counts."""
+        count_parts(self.budget, value)
+        self.stack.append(value)
+
     def put(self, at: int) -> None:
         self.memo[at] = self.stack[-1]
 
@@ -220,7 +226,7 @@ _STEPS: dict[str, Callable[[Unpickler, Any], Any]] = {
     "SETITEMS": lambda u, a: u.items(u.marked()), "SETITEM": lambda u, a: u.items(u.top(2)),
     "APPENDS": lambda u, a: u.extend(u.marked()), "APPEND": lambda u, a: u.extend(u.top(1)),
     "BINPUT": lambda u, a: u.put(a), "LONG_BINPUT": lambda u, a: u.put(a), "MEMOIZE": lambda u, a: u.put(len(u.memo)),
-    "BINGET": lambda u, a: u.push(u.memo[a]), "LONG_BINGET": lambda u, a: u.push(u.memo[a]),
+    "BINGET": lambda u, a: u.again(u.memo[a]), "LONG_BINGET": lambda u, a: u.again(u.memo[a]),
     "POP": lambda u, a: u.stack.pop(),
 }  # fmt: skip
 

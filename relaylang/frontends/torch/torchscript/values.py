@@ -10,6 +10,7 @@ import numpy as np
 
 from relaylang.frontends.common import Unsupported
 from relaylang.ir import Expr
+from relaylang.runtime.budget import Budget
 
 #: ScalarType of PyTorch to element types. Quantised tensors have those of their whole numbers.
 DTYPES = {
@@ -140,6 +141,16 @@ class Raised(Exception):
 
 class Skipped(Exception):
     """The value is needed now, but its own call was not converted."""
+
+
+def count_parts(budget: Budget, value: Any) -> None:
+    """Take a node for each value inside lists, tuples and dicts, as often as it occurs there. Raises `Exhausted`."""
+    stack = [value]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, (list, tuple, dict)) and at:
+            budget.take_nodes(len(at), "building lists in lists")
+            stack += at.values() if isinstance(at, dict) else at
 
 
 __all__ = [
