@@ -237,6 +237,11 @@ class Builder:
             raise Unsupported(f"{what or f'axis {axis} of the operand'} must have a known extent; --shape gives it")
         return int(dim)
 
+    def of_rank(self, x: Expr, rank: int) -> Expr:
+        """The tensor itself. Raises `Malformed` where it has another number of axes."""
+        self.shape(x, rank)
+        return x
+
     def rank(self, x: Expr) -> int:
         """The number of a tensor's axes."""
         return len(self.type_of(x).shape)

@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import check_axes, check_names, value_for
 from relaylang.frontends.common.imported import finish
@@ -286,7 +286,11 @@ class Importer:
         if by_parts:
             parts = [_listed(rule.convert(Node(self, graph, operator, part))) for part in ("real", "imaginary")]
             return [Complex(x, y) for x, y in zip(*parts)]
-        return _listed(rule.convert(Node(self, graph, operator, "real" if operator.name in _EXTENTS else "")))
+        node = Node(self, graph, operator, "real" if operator.name in _EXTENTS else "")
+        why = node.wrong_form()
+        if why:
+            raise Malformed(why)
+        return _listed(rule.convert(node))
 
     @staticmethod
     def _is_complex(graph: Graph, index: int) -> bool:

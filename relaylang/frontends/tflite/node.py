@@ -12,11 +12,20 @@ from flatbuffers import flexbuffers
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.frontends.tflite.reader import Operator, Quantization, Tensor
-from relaylang.ir import Expr
+from relaylang.ir import Expr, TensorType, type_text
 
 if TYPE_CHECKING:
     from relaylang.frontends.tflite.importer import Graph, Importer
 
+#: The axes that operands have, by operator and place. Others take any number, or their conversions ask.
+RANKS: dict[str, dict[int, int]] = {
+    "AVERAGE_POOL_2D": {0: 4}, "CONV_2D": {0: 4, 1: 4}, "CONV_3D": {0: 5, 1: 5},
+    "CONV_3D_TRANSPOSE": {1: 5, 2: 5}, "DEPTHWISE_CONV_2D": {0: 4, 1: 4}, "DEPTH_TO_SPACE": {0: 4}, "FULLY_CONNECTED": {1: 2},
+    "L2_POOL_2D": {0: 4}, "LOCAL_RESPONSE_NORMALIZATION": {0: 4}, "MAX_POOL_2D": {0: 4}, "RESIZE_BILINEAR": {0: 4},
+    "RESIZE_NEAREST_NEIGHBOR": {0: 4}, "RNN": {0: 2, 1: 2, 2: 2}, "SPACE_TO_DEPTH": {0: 4}, "SVDF": {0: 2, 1: 2, 2: 2},
+    "TRANSPOSE_CONV": {1: 4, 2: 4}, "UNIDIRECTIONAL_SEQUENCE_LSTM": {0: 3}, "UNIDIRECTIONAL_SEQUENCE_RNN": {0: 3, 1: 2, 2: 2},
+    "BIDIRECTIONAL_SEQUENCE_LSTM": {0: 3}, "BIDIRECTIONAL_SEQUENCE_RNN": {0: 3, 1: 2, 2: 2},
+}  # fmt: skip
 #: The schema's ActivationFunctionType: bounds that the result is held to.
 _BOUNDS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 
@@ -193,9 +202,49 @@ class Node:
             raise Unsupported("its options are no map")
         return found
 
-    def ints(self, index: int, what: str) -> list[int]:
-        """A constant operand of whole numbers."""
-        return self.b.need_ints(self.x(index), what)
+    def ints(self, index: int, what: str, count: int | None = None) -> list[int]:
+        """A constant operand of whole numbers; `count` of them where it is given."""
+        values = self.b.need_ints(self.x(index), what)
+        if count is not None and len(values) != count:
+            raise Malformed(f"{what} has {len(values)} numbers; it must have {count}")
+        return values
+
+    def listed(self, name: str, count: int, default: Sequence[int] | None = None) -> list[int]:
+        """An option that is a list of so many numbers; the default where it is empty."""
+        values = list(self.options[name] or default or ())
+        if len(values) != count:
+            raise Malformed(f"the option {name} has {len(values)} numbers; it must have {count}")
+        return values
+
+    def axis(self, value: int, rank: int, name: str) -> int:
+        """An axis of so many, counted from the first. Raises `Malformed` for another."""
+        if not -rank <= value < rank:
+            raise Malformed(f"the option {name} has the axis {value} of {rank}")
+        return value % rank
+
+    def axes(self, name: str, rank: int, count: int | None = None) -> list[int]:
+        """An option that is a list of different axes; `count` of them where it is given."""
+        values = [self.axis(v, rank, name) for v in self.options[name]]
+        if len(set(values)) != len(values) or count not in (None, len(values)):
+            raise Malformed(f"the option {name} is {values}; it must have {len(values) if count is None else count} different axes")
+        return values
+
+    def wrong_form(self) -> str:
+        """What is wrong with the axes and scales of the operands, by the table of what operators need; "" for nothing."""
+        for index, rank in RANKS.get(self.operator.name, {}).items():
+            value = self.graph.value(tensor) if self.has(index) and (tensor := self.ins[index]) is not None else None
+            if isinstance(value, Expr) and isinstance(value.checked_type, TensorType) and len(value.checked_type.shape) != rank:
+                return f"the operand {index} has the type `{type_text(value.checked_type)}`; it must have {rank} axes"
+        for what, tensors in (("operand", self.ins), ("result", self.outs)):
+            for index, tensor in enumerate(tensors):
+                q = tensor.quantization if tensor is not None and _is_quantized(tensor) else None
+                if tensor is None or q is None or q.per_tensor:
+                    continue
+                if not 0 <= q.axis < len(tensor.shape):
+                    return f"the {what} {index} has scales along the axis {q.axis} of {len(tensor.shape)}"
+                if tensor.shape[q.axis] not in (-1, q.scales.size):
+                    return f"the {what} {index} has {q.scales.size} scales for {tensor.shape[q.axis]} channels"
+        return ""
 
 
 def _is_quantized(tensor: Tensor) -> bool:

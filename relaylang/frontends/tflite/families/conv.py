@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Malformed, Rule, Unsupported
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.tflite.hybrid import Matrix, is_hybrid, matrix, product, rounded, scaled
 from relaylang.frontends.tflite.integers import added, is_whole, requantized, shifted
@@ -82,6 +82,8 @@ def conv_2d(n: Node) -> Any:
     b = n.b
     shape = b.static_shape(n.x(1), "the weights")
     channels = b.extent(n.x(0), 3, "the channels")
+    if not shape[3] or channels % shape[3]:
+        raise Malformed(f"its operand has {channels} channels, and its weights take {shape[3]}")
     groups = channels // shape[3]
     attrs: dict[str, Any] = dict(
         window(n, shape[1:3]), groups=groups, channels=shape[0], kernel_size=shape[1:3], data_layout="NHWC", kernel_layout="HWIO",
@@ -117,6 +119,8 @@ def depthwise_conv_2d(n: Node) -> Any:
     attrs: dict[str, Any] = dict(
         window(n, shape[1:3]), groups=channels, channels=shape[3], kernel_size=shape[1:3], data_layout="NHWC", kernel_layout="HWOI",
     )  # fmt: skip
+    if shape[0] != 1 or not channels or shape[3] % channels:
+        raise Malformed(f"its operand has {channels} channels, and its weights have the shape {tuple(shape)}")
     multiplier = shape[3] // channels
     made = [*shape[1:3], channels, multiplier]
     value, tensor = b.value(n.x(1)), n.ins[1]

@@ -26,7 +26,7 @@ def rfft2d(n: Node) -> Any:
     """The transform of the last two axes, cut or filled with zeros to a size; the last one keeps half of its bins."""
     b, x = n.b, n.x(0)
     rank = b.rank(x)
-    height, width = n.ints(1, "the size of the transform")
+    height, width = n.ints(1, "the size of the transform", 2)
     if max(height, width) > _LONGEST:
         raise Unsupported(f"its transform has {max(height, width)} places, more than {_LONGEST}")
     rows, columns = min(b.extent(x, -2), height), min(b.extent(x, -1), width)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Malformed, Rule, Unsupported
 from relaylang.frontends.common.einsum import einsum
 from relaylang.frontends.tflite.families.shape import at_place, counted, grid
 from relaylang.frontends.tflite.node import Node
@@ -22,7 +22,7 @@ def plain(op: str, integer: str = "", logical: str = "") -> Callable[[Node], Any
     """An operator of Relay; another one for integers, another one for bools."""
 
     def convert(n: Node) -> Any:
-        xs = [n.real(i) for i in range(len(n))]
+        xs = [n.real(i) for i in range(max(len(n), 1))]
         dtype = n.b.dtype(xs[0])
         name = logical if dtype == "bool" and logical else integer if integer and "float" not in dtype else op
         return n.result(n.b.op(name, *xs), activation=False)
@@ -42,7 +42,10 @@ def clamp(n: Node) -> Any:
 
 
 def compare(n: Node) -> Any:
-    return n.b.op(_COMPARED[n.options["comparison_direction"]], n.real(0), n.real(1))
+    direction = n.options["comparison_direction"]
+    if not 0 <= direction < len(_COMPARED):
+        raise Malformed(f"the option comparison_direction is {direction}; it must be from 0 to {len(_COMPARED) - 1}")
+    return n.b.op(_COMPARED[direction], n.real(0), n.real(1))
 
 
 def convert_type(n: Node) -> Any:
@@ -81,7 +84,8 @@ def slice_(n: Node) -> Any:
 
 
 def transpose(n: Node) -> Any:
-    return n.b.transpose(n.x(0), n.options["permutation"])
+    rank = n.b.rank(n.x(0))
+    return n.b.transpose(n.x(0), n.axes("permutation", rank, rank))
 
 
 def padded(n: Node, x: Expr, value: Expr, low: list[int], high: list[int], inner: list[int]) -> Expr:
@@ -97,14 +101,15 @@ def padded(n: Node, x: Expr, value: Expr, low: list[int], high: list[int], inner
 
 
 def pad(n: Node) -> Any:
-    o = n.options
-    return padded(n, n.x(0), n.x(1), o["edge_padding_low"], o["edge_padding_high"], o["interior_padding"])
+    widths = [n.listed(name, n.b.rank(n.x(0))) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")]
+    return padded(n, n.x(0), n.x(1), *widths)
 
 
 def iota(n: Node) -> Any:
     """The index along an axis."""
     shape = _shape(n)
-    return n.b.op("broadcast_to", grid(n.b, shape, n.options["iota_dimension"], n.out_dtype()), shape=shape)
+    axis = n.axis(n.options["iota_dimension"], len(shape), "iota_dimension")
+    return n.b.op("broadcast_to", grid(n.b, shape, axis, n.out_dtype()), shape=shape)
 
 
 def _starts(n: Node, first: int, extents: tuple[int, ...], sizes: list[int]) -> list[Expr]:
@@ -115,8 +120,9 @@ def _starts(n: Node, first: int, extents: tuple[int, ...], sizes: list[int]) -> 
 
 
 def dynamic_slice(n: Node) -> Any:
-    b, x, sizes = n.b, n.x(0), n.options["slice_sizes"]
+    b, x = n.b, n.x(0)
     extents = b.static_shape(x)
+    sizes = n.listed("slice_sizes", len(extents))
     for axis, start in enumerate(_starts(n, 1, extents, sizes)):
         if sizes[axis] != extents[axis]:
             places = b.op("add", counted(b, sizes[axis], b.dtype(start)), start)
@@ -135,9 +141,12 @@ def dot_general(n: Node) -> Any:
     b, o = n.b, n.options
     names = iter(_LETTERS)
     ranks = [b.rank(n.x(i)) for i in (0, 1)]
+    if sum(ranks) > len(_LETTERS):
+        raise Malformed(f"its operands have {sum(ranks)} axes in all")
     left, right = [""] * ranks[0], [""] * ranks[1]
     for kind in ("batching", "contracting"):
-        for i, j in zip(o[f"lhs_{kind}_dimensions"], o[f"rhs_{kind}_dimensions"], strict=True):
+        axes = n.axes(f"lhs_{kind}_dimensions", ranks[0])
+        for i, j in zip(axes, n.axes(f"rhs_{kind}_dimensions", ranks[1], len(axes))):
             left[i] = right[j] = next(names)
     batch = "".join(left[i] for i in o["lhs_batching_dimensions"])
     free = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Malformed, Rule, Unsupported
 from relaylang.frontends.tflite.families.shape import grid
 from relaylang.frontends.tflite.families.stablehlo import padded
 from relaylang.frontends.tflite.families.volume import windows
@@ -130,10 +130,12 @@ def gather(n: Node) -> Any:
     """A window at each start index; `offset_dims` are the places of the windows' axes in the result."""
     b, o, x = n.b, n.options, n.x(0)
     rows, batch = _rows(n, n.x(1), o["index_vector_dim"])
-    sizes, gone = o["slice_sizes"], o["collapsed_slice_dims"]
+    sizes, gone = n.listed("slice_sizes", b.rank(x)), n.axes("collapsed_slice_dims", b.rank(x))
+    n.axes("start_index_map", b.rank(x))
     made = b.op("gather_nd", x, _places(n, rows, batch, o["start_index_map"], sizes, b.static_shape(x)))
     made = b.squeeze(made, [len(batch) + a for a in gone])
-    offsets, count = o["offset_dims"], b.rank(made)
+    count = b.rank(made)
+    offsets = n.axes("offset_dims", count, count - len(batch))
     inner, outer = iter(range(len(batch), count)), iter(range(len(batch)))
     return b.transpose(made, [next(inner) if a in offsets else next(outer) for a in range(count)])
 
@@ -145,10 +147,13 @@ def scatter(n: Node) -> Any:
     if not mode:
         raise Unsupported("its graph joins bools")
     rows, batch = _rows(n, n.x(1), o["index_vector_dim"])
-    extents, axes = b.static_shape(x), o["scatter_dims_to_operand_dims"]
-    order = [i for i in range(b.rank(updates)) if i not in o["update_window_dims"]] + list(o["update_window_dims"])
+    extents = b.static_shape(x)
+    windows = n.axes("update_window_dims", b.rank(updates), b.rank(updates) - len(batch))
+    axes, gone = n.axes("scatter_dims_to_operand_dims", len(extents)), n.axes("inserted_window_dims", len(extents))
+    if len(gone) + len(windows) != len(extents):
+        raise Malformed(f"the options update_window_dims and inserted_window_dims must name {len(extents)} axes in all")
+    order = [i for i in range(b.rank(updates)) if i not in windows] + windows
     updates = b.transpose(updates, order)
-    gone = o["inserted_window_dims"]
     window = iter(b.static_shape(updates)[len(batch) :])
     sizes = [1 if a in gone else next(window) for a in range(len(extents))]
     updates = b.reshape_exactly(updates, [*batch, *sizes])
@@ -170,23 +175,27 @@ def convolution(n: Node) -> Any:
     rank = len(spatial)
     if rank not in (1, 2, 3) or o["batch_group_count"] > 1:
         raise Unsupported("it has groups of batches" if rank in (1, 2, 3) else f"it has {rank} axes of space")
-    x = b.transpose(n.x(0), [o["input_batch_dimension"], o["input_feature_dimension"], *spatial])
-    weights = b.transpose(
-        n.x(1), [o["kernel_output_feature_dimension"], o["kernel_input_feature_dimension"], *o["kernel_spatial_dimensions"]]
-    )
+    orders = []
+    for side, first, second in (
+        ("input", "batch", "feature"), ("kernel", "output_feature", "input_feature"), ("output", "batch", "feature"),
+    ):  # fmt: skip
+        order = [o[f"{side}_{first}_dimension"], o[f"{side}_{second}_dimension"], *o[f"{side}_spatial_dimensions"]]
+        if sorted(order) != list(range(rank + 2)):
+            raise Malformed(f"the options {side}_..._dimension name the axes {order}; they must name each of {rank + 2} once")
+        orders.append(order)
+    x, weights = b.transpose(b.of_rank(n.x(0), rank + 2), orders[0]), b.transpose(b.of_rank(n.x(1), rank + 2), orders[1])
     for axis, turned in enumerate(o["window_reversal"] or []):
         weights = b.op("reverse", weights, axis=axis + 2) if turned else weights
     ones = [1] * rank
-    strides, gaps, inner = (o[k] or ones for k in ("window_strides", "rhs_dilation", "lhs_dilation"))
-    pads = o["padding"] or [0] * (2 * rank)
+    strides, gaps, inner = (n.listed(k, rank, ones) for k in ("window_strides", "rhs_dilation", "lhs_dilation"))
+    pads = n.listed("padding", 2 * rank, [0] * (2 * rank))
     x = padded(n, x, b.const(0, b.dtype(x)), [0, 0, *pads[::2]], [0, 0, *pads[1::2]], [0, 0, *[i - 1 for i in inner]])
     shape, letters = b.static_shape(weights, "the weights"), "DHW"[3 - rank :]
     made = b.op(
         f"nn.conv{rank}d", x, weights, strides=strides, dilation=gaps, padding=[0] * (2 * rank), groups=o["feature_group_count"],
         channels=shape[0], kernel_size=shape[2:], data_layout=f"NC{letters}", kernel_layout=f"OI{letters}",
     )  # fmt: skip
-    places = [o["output_batch_dimension"], o["output_feature_dimension"], *o["output_spatial_dimensions"]]
-    return b.transpose(made, [places.index(a) for a in range(rank + 2)])
+    return b.transpose(made, [orders[2].index(a) for a in range(rank + 2)])
 
 
 RULES = (
