@@ -15,6 +15,7 @@ from relaylang.ir.binding import bind, bind_params_by_name
 from relaylang.runtime.artifact import Artifact
 from relaylang.tvm.arrays import from_python
 from relaylang.tvm.executor import create_executor
+from relaylang.tvm.relay.backend.executor import check_interface
 from relaylang.tvm.runtime.program import ExecutorFactoryModule
 from relaylang.tvm.target.chosen import accelerators_of, targets_of
 from relaylang.typing import check
@@ -37,6 +38,7 @@ def build(
     for a microcontroller (`relaylang.backends.bare_metal`), with the accelerators that the module is partitioned for. Other
     executors and runtimes give a library. What only TVM's runtimes know is accepted and has no effect. Raises `RelayError`.
     """
+    check_interface(executor, runtime)
     mod = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     check(mod)
     targets = targets_of(target)

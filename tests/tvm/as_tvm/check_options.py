@@ -86,3 +86,17 @@ def test_shapes_with_names_keep_them() -> None:
 def test_other_types_and_bytes() -> None:
     assert relay.const(1, relay.scalar_type("int8")).data.dtype == "int8"
     assert isinstance(tvm.runtime.save_param_dict({"x": np.zeros(2)}), bytearray)
+
+
+@pytest.mark.parametrize(("runtime", "unpacked", "interface", "word"), [
+    ("crt", False, "c", "unpacked-api"), ("cpp", True, "packed", "C runtime"), ("cpp", False, "c", "C runtime"),
+    ("crt", True, "c", ""), ("crt", False, "packed", ""), ("crt", True, "packed", ""), ("cpp", False, "packed", ""),
+])  # fmt: skip
+def test_interfaces_that_contradict_other_options_are_refused(runtime: str, unpacked: bool, interface: str, word: str) -> None:
+    mod = tvm.IRModule.from_expr(relay.nn.relu(relay.var("x", shape=(2,))))
+    executor = Executor("aot", {"unpacked-api": unpacked, "interface-api": interface})
+    if word:
+        with pytest.raises(tvm.TVMError, match=word):
+            relay.build(mod, "c", executor=executor, runtime=Runtime(runtime))
+    else:
+        assert relay.build(mod, "c", executor=executor, runtime=Runtime(runtime)).artifact is not None

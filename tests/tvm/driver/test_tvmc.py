@@ -141,6 +141,8 @@ def test_layouts_and_passes(net: str, tmp_path: Path, capsys: Any) -> None:
      (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-interface-api=packed"], "interface-api=c"),
      (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-workspace-byte-alignment", "128"], "64 bytes"),
      (["compile", "--executor-aot-interface-api", "c"], "--executor aot"),
+     (["compile", "--executor", "aot", "--executor-aot-interface-api=c"], 'Runtime("crt")'),
+     (["compile", "--tuning-records", "no_such.log"], "cannot read no_such.log"),
      (["compile", "--executor-graph-link-parms", "1"], "did you mean link-params"),
      (["compile", "--runtime-cpp-system-lib=maybe"], "0 or 1"), (["compile", "--runtime-zig-x=1"], "there are cpp, crt"),
      (["compile", "--print-pass-times"], "--time"), (["compile", "--model-format", "keras"], "ONNX"),
@@ -221,6 +223,13 @@ def test_networks(tmp_path: Path, capsys: Any) -> None:
 
 
 @pytest.mark.sweep
+def test_a_host_is_a_note_and_results_have_the_older_option(net: str, tmp_path: Path, capsys: Any) -> None:
+    package, results = str(tmp_path / "net.tar"), str(tmp_path / "out.npz")
+    status, _, err = called(capsys, "compile", "--target-host", "llvm", "-o", package, net)
+    assert status == 0 and err.startswith("note[R0609]: --target-host has no effect")
+    assert called(capsys, "run", "--output", results, package)[0] == 0 and np.load(results)["output_0"].shape
+
+
 def test_other_machines(net: str, tmp_path: Path, capsys: Any) -> None:
     pytest.importorskip("ziglang")
     package = str(tmp_path / "net.so")

@@ -24,9 +24,11 @@ from relaylang.passes.manager import Sequential
 from relaylang.passes.precision.to_mixed_precision import ToMixedPrecision
 from relaylang.runtime.external import find
 from relaylang.runtime.files import together
+from relaylang.runtime.text import read_bytes
 from relaylang.tvm.build_module import build
 from relaylang.tvm.driver.tvmc.model import TVMCModel, TVMCPackage
 from relaylang.tvm.relay.backend import Executor, Runtime
+from relaylang.tvm.relay.backend.executor import check_interface
 
 #: tvmc's names of accelerators, where relaylang's differ.
 _OTHER_NAMES = {"compute-library": "arm_compute_lib", "acl": "arm_compute_lib"}
@@ -191,14 +193,16 @@ def _with_cross(target: Target, given: Mapping[str, Any]) -> Target:
 
 
 def _refuse(given: Mapping[str, Any]) -> None:
-    """Raise `RelayError` (R0609) for arguments of which only TVM has the meaning."""
+    """Raise `RelayError` (R0609) for arguments of which only TVM has the meaning, and R0001 for a missing log."""
     if callable(given["cross"]):
         raise refused("a function as cross compiler", "name the compiler, or relay.build(...).export_library(path, fcompile=...)")
     if given["output_format"] not in ("so", "tar", "mlf"):
         near = did_you_mean(given["output_format"], ["so", "tar", "mlf"])
         raise RelayError(error("R0707", f"unknown output format {given['output_format']}", notes=[f"did you mean {near or 'so'}?"]))
-    if given["tuning_records"] and os.path.exists(given["tuning_records"]):
+    if given["tuning_records"]:
+        read_bytes(os.fspath(given["tuning_records"]))
         raise refused("--tuning-records", "relay compile --emit space lists the schedules' knobs, and --schedule FILE sets them")
+    check_interface(given["executor"], given["runtime"])
     if given["workspace_pools"]:
         raise refused("--workspace-pools", POOLS)
     if given["use_vm"]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from relaylang.cli.command import Parser, guarded
-from relaylang.cli.common import check_writable
+from relaylang.cli.common import check_writable, report
 from relaylang.cli.reporting import begin, end
 from relaylang.cli.streams import prepare
 from relaylang.cli.usage import UsageError
+from relaylang.diagnostics import error
 from relaylang.plugins.files import load_file
 from relaylang.runtime.text import read_text
 from relaylang.tvm.driver.tvmc import TUNING, TVMCPackage, load, run
@@ -31,6 +32,7 @@ _POOLS = re.compile(r"--(workspace|constant)-pools-")
 def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("FILE", help="the network, or a Relay text")
     parser.add_argument("--target", default="llvm", help="what to compile for, with accelerators in front")
+    parser.add_argument("--target-host", default="", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", default="module.tar", help="the package: a .tar, or a library (default: module.tar)")
     parser.add_argument("-f", "--output-format", default="so", help="mlf: C for a microcontroller; else --output's suffix decides")
     parser.add_argument("--cross-compiler", default="", help="the C compiler for another machine")
@@ -64,7 +66,7 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("PATH", help="the package")
     parser.add_argument("--device", default="cpu", help="cpu")
     parser.add_argument("-i", "--inputs", metavar="IN.npz", help="values of inputs")
-    parser.add_argument("-o", "--outputs", metavar="OUT.npz", help="where outputs go")
+    parser.add_argument("-o", "--outputs", "--output", metavar="OUT.npz", help="where outputs go")
     parser.add_argument("--fill-mode", choices=FILLS, default="random", help="values of other inputs")
     parser.add_argument("--print-time", action="store_true", help="print the time of a run")
     parser.add_argument("--print-top", type=int, metavar="N", help="print the largest elements of the first output")
@@ -81,6 +83,9 @@ def _compile(args: argparse.Namespace) -> int:
     if args.print_pass_times:
         raise refused("--print-pass-times", "relay run --time, or a PassTimingInstrument in Python")
     check_writable(args.output)
+    if args.target_host:
+        title = "--target-host has no effect: --target names the processor for all code that no accelerator takes"
+        report([error("R0609", title, severity="note")])
     shapes = parse_shapes(args.input_shapes)
     model = load(args.FILE, args.model_format, shapes)
     path = compiled({

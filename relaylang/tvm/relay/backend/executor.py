@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from relaylang.diagnostics import RelayError, error
 from relaylang.tvm.relay.backend.options import Option
 
 
@@ -16,4 +19,20 @@ class Executor(Option):
     }  # fmt: skip
 
 
-__all__ = ["Executor"]
+def check_interface(executor: Any, runtime: Any) -> None:
+    """Raises `RelayError` (R0501) where the interface that an "aot" executor asks for contradicts its other options.
+
+    The C interface has unpacked arguments, and the C++ runtime calls with packed ones.
+    """
+    if getattr(executor, "name", "") != "aot":
+        return
+    interface, unpacked = executor.attrs.get("interface-api", "packed"), executor.attrs.get("unpacked-api", False)
+    if getattr(runtime, "name", "cpp") != "crt" and (unpacked or interface == "c"):
+        note = 'give Runtime("crt"), or leave interface-api and unpacked-api out'
+        raise RelayError(error("R0501", "the C interface of an aot executor needs the C runtime", notes=[note]))
+    if interface == "c" and not unpacked:
+        note = 'write Executor("aot", {"interface-api": "c", "unpacked-api": True})'
+        raise RelayError(error("R0501", "the interface `c` has unpacked arguments, and unpacked-api is false", notes=[note]))
+
+
+__all__ = ["Executor", "check_interface"]
