@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -29,6 +30,11 @@ if threading.current_thread() is threading.main_thread() and signal.getsignal(si
 def pytest_configure(config: pytest.Config) -> None:
     """Import relaylang as it is: pytest rewrites the asserts of every distribution that has a plugin, in each worker."""
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("relaylang")
+    # The compiler's results and the parser's tables serve every worker of a run, and no later run.
+    if config.option.markexpr and "RELAYLANG_CACHE" not in os.environ:
+        folder = tempfile.TemporaryDirectory(prefix="relay-tests-")
+        os.environ["RELAYLANG_CACHE"] = folder.name
+        config.add_cleanup(folder.cleanup)
     # `make test` asks for values: compilers give them without optimisation, in half the time. Sweeps have users' flags.
     if config.option.markexpr == "not sweep":
         cc.FLAGS = tuple("-O0" if flag == "-O2" else flag for flag in cc.FLAGS)

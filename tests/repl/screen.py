@@ -10,6 +10,7 @@ from pathlib import Path
 import pexpect
 import pyte
 
+from relaylang.syntax.tables import cache_directory
 from tests.shared import PATIENCE
 
 
@@ -23,7 +24,8 @@ class Screen:
         self.child = pexpect.spawn(
             sys.executable,
             ["-m", "relaylang", "repl", *arguments],
-            env={"PATH": "/usr/bin:/bin", "HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8", **env},
+            env={"PATH": "/usr/bin:/bin", "HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8",
+                 "RELAYLANG_CACHE": str(cache_directory()), **env},
             cwd=str(home),
             encoding="utf-8",
             timeout=PATIENCE,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from relaylang.syntax.tables import cache_directory
 from tests.shared import PATIENCE, ROOT, wait_for_work
 
 COMMAND = [sys.executable, "-m", "relaylang", "repl"]
@@ -22,7 +23,8 @@ class Terminal:
     """A session in a pseudo terminal."""
 
     def __init__(self, home: Path, *arguments: str) -> None:
-        env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1",
+               "RELAYLANG_CACHE": str(cache_directory())}  # fmt: skip
         self.child = pexpect.spawn(
             COMMAND[0],
             [*COMMAND[1:], *arguments],

@@ -15,26 +15,29 @@ from relaylang.diagnostics import RelayError
 from relaylang.ir.structural import structural_diff
 from relaylang.syntax.program_reader import load_json
 from relaylang.syntax.program_writer import save_json
+from tests.shared import ROOT, check_each
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXTS = sorted([*(ROOT / "examples").glob("*.relay"), *(ROOT / "fuzz/seeds").glob("*.relay")])
 RECORDED = json.loads((ROOT / "tests/tvm/programs.json").read_text())
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
-def test_programs_come_back(path: Path) -> None:
-    try:
-        mod = relay.parse(path.read_text(), str(path))
-    except RelayError:
-        pytest.skip("no whole program")
-    try:
-        text = save_json(mod)
-    except RelayError as e:
-        assert e.diagnostics[0].code == "R0011"
+#: Programs with attributes of which only the type's name is known.
+FORMLESS = {"a_function_s_virtual_device", "a_virtual_device", "an_external_function", "devices"}
+
+
+def comes_back(path: Path) -> None:
+    mod = relay.parse(path.read_text(), str(path))
+    if path.stem in FORMLESS:
+        with pytest.raises(RelayError, match="R0011"):
+            save_json(mod)
         return
-    again = load_json(text)
+    again = load_json(save_json(mod))
     assert structural_diff(again, mod, map_free_vars=True) is None
     assert save_json(load_json(save_json(again))) == save_json(again)
+
+
+def test_programs_come_back() -> None:
+    check_each(comes_back, TEXTS)
 
 
 def test_depth_and_sharing_are_free() -> None:

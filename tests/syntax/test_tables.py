@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,17 @@ def open_place() -> Iterator[Path]:
     shutil.rmtree(place)
 
 
+@pytest.fixture(scope="module")
+def tables_of_lark() -> dict[str, Any]:
+    return tables.build()
+
+
+@pytest.fixture(autouse=True)
+def built_once(tables_of_lark: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lark takes seconds, and always makes the same tables."""
+    monkeypatch.setattr(tables, "build", lambda: tables_of_lark)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of directories are those of Unix")
 @pytest.mark.parametrize("mode", few([0o000, 0o555, 0o300, 0o400], 0o555))
 def test_a_cache_directory_without_rights(open_place: Path, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +66,6 @@ def test_a_cache_directory_without_rights(open_place: Path, mode: int, monkeypat
     grammar, version = tables.grammar_text(), tables._lark_version()  # they may lie where the other user cannot read
     monkeypatch.setattr(tables, "grammar_text", lambda: grammar)
     monkeypatch.setattr(tables, "_lark_version", lambda: version)
-    tables.build()
     with without_rights():
         assert tables.load()["rules"]
         cache.store("0" * 64, b"content")

@@ -36,9 +36,13 @@ QUICK = "c -num-threads=1 -cflags=-O1"
 
 
 @pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+@pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RELAYLANG_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path / "cache"
 
 
@@ -163,11 +167,9 @@ def test_flags_that_the_compiler_does_not_know() -> None:
 def test_code_for_an_older_machine() -> None:
     given = values()
     wanted = evaluate(network(), *given.values())
-    for march in ("generic", "x86-64-v2", "x86-64-v3"):
-        try:
-            artifact = compile_module(network(), f"{QUICK} -march={march}")
-        except RelayError:
-            continue  # another architecture
+    older = ("x86-64-v2", "x86-64-v3") if features.this_machine().startswith("x86_64") else ()
+    for march in ("generic", *older):
+        artifact = compile_module(network(), f"{QUICK} -march={march}")
         np.testing.assert_allclose(artifact.run(**given), wanted, rtol=1e-5)
 
 

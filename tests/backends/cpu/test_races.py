@@ -149,13 +149,6 @@ def test_blocks_that_reach_back(tmp_path: Path) -> None:
 @pytest.mark.sweep
 @pytest.mark.parametrize("part", range(8))
 def test_every_lowering(tmp_path: Path, part: int) -> None:
-    good = []
-    for number, case in list(enumerate(USED))[part::8]:
-        try:
-            mod, _ = program([(number, case)])
-            lower_module(mod, "main", (), BY_NAME["generic"])
-            good.append((number, case))
-        except Exception:
-            continue  # tests/backends/cpu/test_ops.py says what cannot be lowered
-    mod, values = program(good)
-    assert len(under_sanitizer(mod, values, tmp_path)) >= len(good) > 0
+    cases = list(enumerate(USED))[part::8]
+    mod, values = program(cases)
+    assert len(under_sanitizer(mod, values, tmp_path)) >= len(cases) > 100
