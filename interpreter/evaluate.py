@@ -20,6 +20,7 @@ from relaylang.interpreter.machine import run
 from relaylang.interpreter.memory import MemoryLimit
 from relaylang.interpreter.names import Names
 from relaylang.interpreter.onlookers import Observer, Onlookers
+from relaylang.interpreter.time_limit import time_limit as limited_time
 from relaylang.interpreter.values import Closure, Value, as_slot_value, is_tensor, mismatch, tensor_type, to_arrays
 from relaylang.interpreter.watch import Watch
 from relaylang.ir import (
@@ -47,7 +48,7 @@ class Evaluator:
     `values` gives free variables and missing constants their values by name (`x`, `meta[relay.Constant][0]`).
     `observer(binding, value, seconds)` is called behind each operator call. `watch` sees every binding and call (see
     `interpreter.watch`). A call may allocate `memory_limit` bytes: `math.inf` is no limit, None the default of
-    `interpreter.memory`.
+    `interpreter.memory`. It may take `time_limit` seconds.
     """
 
     def __init__(
@@ -57,12 +58,14 @@ class Evaluator:
         observer: Observer | None = None,
         watch: Watch | None = None,
         memory_limit: float | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.module = module if module is not None else IRModule()
         self.values = dict(values or {})
         self.observer = observer
         self.watch = watch
         self._limit = MemoryLimit(memory_limit)
+        self._seconds = time_limit
         self._linker = Linker(Names(self.module, self.values), Onlookers(observer, watch, self._limit))
         if any([f.checked_type is None for f in self.module.functions.values()]):
             check(self.module)
@@ -109,9 +112,10 @@ class Evaluator:
 
     def _run(self, code: Any, given: list[Value], linker: Linker | None = None) -> Value:
         try:
-            return to_arrays(run(linker or self._linker, code, given))
+            with limited_time(self._seconds):
+                return to_arrays(run(linker or self._linker, code, given))
         except Trap as trap:
-            span = trap.node.span if trap.node is not None else None
+            span = trap.node.span if trap.node is not None else code.function.span
             raise evaluation_error(trap.code, trap.message, span, None, []) from None
 
 
@@ -221,6 +225,7 @@ def evaluate(
     observer: Observer | None = None,
     watch: Watch | None = None,
     memory_limit: float | None = None,
+    time_limit: float | None = None,
     **named: Any,
 ) -> Value:
     """The value of a module's function `entry` for arguments in order or by name, or of an expression.
@@ -231,11 +236,11 @@ def evaluate(
     Tensors are numpy arrays, tuples tuples; constructed values, references and closures as in `interpreter.values`.
     `observer` is called behind each operator call. `watch` sees every binding (see `interpreter.watch`).
     `memory_limit` is in bytes: `math.inf` is no limit. None is the default of `interpreter.memory`, which stops a recursion
-    without an end.
+    without an end. `time_limit` is in seconds: a run that takes longer is R0413.
     Raises `RelayError`: R0401 to R0403 for the arguments, others for errors of the run.
     """
     if isinstance(program, IRModule):
-        return Evaluator(program, values, observer, watch, memory_limit).call(entry, args, named)
+        return Evaluator(program, values, observer, watch, memory_limit, time_limit).call(entry, args, named)
     if isinstance(program, Function):
         free, values = check_free(program, values or {})
         if program.checked_type is None:
@@ -244,7 +249,7 @@ def evaluate(
         functions = {g: f for g, f in functions.items() if g.name_hint != "fn"}
         functions[GlobalVar("fn")] = program
         holder = module.with_functions(functions) if module is not None else IRModule(functions)
-        return Evaluator(holder, values, observer, watch, memory_limit).call("fn", args, named)
+        return Evaluator(holder, values, observer, watch, memory_limit, time_limit).call("fn", args, named)
     if args:
         raise RelayError(error("R0401", f"an expression takes no arguments, but {len(args)} were given", program.span))
-    return Evaluator(module, {**(values or {}), **named}, observer, watch, memory_limit).expression(program)
+    return Evaluator(module, {**(values or {}), **named}, observer, watch, memory_limit, time_limit).expression(program)

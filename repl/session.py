@@ -99,6 +99,8 @@ class Session:
         self.target = "interpreter"
         #: bytes that one evaluation of the interpreter may allocate
         self.memory_limit: int | None = None
+        #: seconds that one evaluation of the interpreter may take
+        self.time_limit: float | None = None
         self.keys = "emacs"
         #: the terminal, for pictures
         self.style = Style(100)
@@ -364,7 +366,7 @@ class Session:
         self._check(function, result.notes if module is self.module else (), module)
         whole = IRModule(module.functions, module.type_definitions, module.attrs)
         whole[GlobalVar(_ENTRY)] = function
-        return Prepared(whole, [scope[v.name_hint].data for v in params], self.memory_limit)
+        return Prepared(whole, [scope[v.name_hint].data for v in params], self.memory_limit, self.time_limit)
 
     def _check(self, node: IRModule | Expr, notes: Sequence[Diagnostic], module: IRModule | None = None) -> None:
         """Find the types of a module, or of an expression that uses one. Raises `RelayError`."""
@@ -383,6 +385,7 @@ class Prepared:
     module: IRModule
     arguments: list[Any]
     memory_limit: int | None = None
+    time_limit: float | None = None
 
     @property
     def types(self) -> list[Type | None]:
@@ -392,7 +395,8 @@ class Prepared:
 
     def evaluate(self, **options: Any) -> Any:
         """The tuple, by the interpreter; `options` are those of `relaylang.interpreter.evaluate`."""
-        return evaluate(self.module, *self.arguments, entry=_ENTRY, memory_limit=self.memory_limit, **options)
+        limits = {"memory_limit": self.memory_limit, "time_limit": self.time_limit}
+        return evaluate(self.module, *self.arguments, entry=_ENTRY, **limits, **options)
 
     def runner(self, target: str) -> Callable[[], Any]:
         """A function that gives the tuple; what it takes to compile for a target is done. Raises `RelayError`."""

@@ -3,11 +3,11 @@
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
-let client;
+let client, options;
 
 async function start() {
   const [command, ...args] = vscode.workspace.getConfiguration("relay").get("command");
-  const options = {
+  const settings = {
     documentSelector: [{ language: "relay" }],
     initializationOptions: vscode.workspace.getConfiguration("relay"),
     synchronize: { configurationSection: "relay" },
@@ -19,7 +19,7 @@ async function start() {
       },
     },
   };
-  client = new LanguageClient("relay", "Relay", { command, args }, options);
+  client = new LanguageClient("relay", "Relay", { command, args, options }, settings);
   try {
     await client.start();
   } catch (problem) {
@@ -29,6 +29,8 @@ async function start() {
 }
 
 exports.activate = async (context) => {
+  // The server starts in the extension's own folder: nothing of the workspace is run or imported.
+  options = { cwd: context.extensionPath, env: { ...process.env, PYTHONSAFEPATH: "1" } };
   context.subscriptions.push(
     vscode.commands.registerCommand("relay.restart", async () => {
       if (client) await client.stop().catch(() => {});

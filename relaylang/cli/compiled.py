@@ -12,6 +12,7 @@ from relaylang.cli.arguments import values_for
 from relaylang.cli.common import report, write_bytes
 from relaylang.cli.comparing import Comparison
 from relaylang.cli.inputs import split_inputs
+from relaylang.cli.limits import Limits
 from relaylang.cli.measuring import measured
 from relaylang.cli.outputs import npz_bytes
 from relaylang.cli.progress import Stages
@@ -42,7 +43,7 @@ def is_compiled(path: str) -> bool:
     return head.startswith(LIBRARY_MAGIC) or head[_TAR] == b"ustar"
 
 
-def run_compiled(args: argparse.Namespace) -> int:
+def run_compiled(args: argparse.Namespace, limits: Limits) -> int:
     """Run a compiled program with the values of the call. Raises `UsageError` for options about the program's text."""
     for option, given in (("-e", args.expr is not None), ("--entry", args.entry != "main"), ("--target", args.target is not None)):
         if given:
@@ -56,7 +57,7 @@ def run_compiled(args: argparse.Namespace) -> int:
             comparison = Comparison(args, artifact) if args.compare is not None else None
         values, notes = values_for(parameters(artifact), args, split_inputs(args.input), Session(None))
         report(notes)
-        with stages.stage("run"):
+        with stages.stage("run"), limits.running(compiled=True):
             data = artifact.run(**values)
         if comparison is not None:
             with stages.stage("compare"):

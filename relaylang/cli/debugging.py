@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from relaylang.cli.common import check_writable, report, write_bytes
-from relaylang.cli.inputs import bad_value
 from relaylang.cli.measuring import write_profile
 from relaylang.cli.outputs import archive
 from relaylang.cli.usage import UsageError
@@ -18,18 +16,6 @@ from relaylang.interpreter import Intermediates, NanWatch, Profile, Trace, Watch
 from relaylang.ir import IRModule
 from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.repl.debugger import Debugger, check_places
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.I)
-
-
-def memory_size(text: str) -> int:
-    """Bytes: `500M`, `1.5GB`, `64KiB`, `1000000`. Raises `RelayError`."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or float(found[1]) <= 0:
-        raise bad_value(f"--memory-limit {text} is no size", ["sizes: 500M, 1.5G, 64KiB, 1000000"])
-    step = 1024 if found[3] else 1000
-    return int(float(found[1]) * step ** " kmgt".index((found[2] or " ").lower()))
-
 
 def add_debugging_options(parser: argparse.ArgumentParser) -> None:
     """The options that look into the interpreter's work."""
@@ -47,11 +33,6 @@ def add_debugging_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--watch-nan", action="store_true", help="warn where NaN or infinity comes from finite values")
     group.add_argument("--save-intermediates", metavar="FILE.npz", help="write the tensors of every binding to a file")
-    group.add_argument(
-        "--memory-limit",
-        metavar="SIZE",
-        help="stop a program whose memory grows by more: 500M, 2GiB (default, for recursion: half of what is left, up to 4GiB)",
-    )
 
 
 class Debugging:
@@ -59,13 +40,11 @@ class Debugging:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.limit = memory_size(args.memory_limit) if args.memory_limit is not None else None
         self.interactive = bool(args.trace or args.breaks)
         compiled = args.executor != "interpreter" or args.target is not None
         profiled = args.profile is not None and not compiled
         self.watching = bool(self.interactive or args.watch_nan or args.save_intermediates or profiled)
-        machine = args.executor == "vm" or args.file.endswith(".vm")  # which keeps to a limit of memory, too
-        if (self.watching or (self.limit is not None and not machine)) and (compiled or machine):
+        if self.watching and (compiled or args.file.endswith(".vm")):
             raise UsageError(
                 "relay run: the debugging options are the interpreter's; leave --executor out", "relay run --help"
             )
@@ -130,4 +109,4 @@ def _reader() -> Callable[[], str | None]:
     return read
 
 
-__all__ = ["Debugging", "add_debugging_options", "memory_size"]
+__all__ = ["Debugging", "add_debugging_options"]

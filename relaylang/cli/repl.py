@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 from relaylang.cli.common import use_color
-from relaylang.cli.debugging import memory_size
+from relaylang.cli.limits import Limits, add_limit_options
 from relaylang.cli.streams import can_show
 from relaylang.diagnostics import RelayError, error
 from relaylang.repl.app import Shell, run_script, run_terminal
@@ -29,14 +29,15 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("--memory-limit", metavar="SIZE", help="what an input may allocate: 500M, 2GiB")
+    add_limit_options(parser, "an input")
     parser.add_argument("file", nargs="?", metavar="FILE", help="Relay text whose definitions the session begins with")
 
 
 def run(args: argparse.Namespace) -> int:
     session = Session()
     session.style = Style(100, plain=not can_show("▀▁░"))
-    session.memory_limit = memory_size(args.memory_limit) if args.memory_limit is not None else None
+    limits = Limits(args)
+    session.memory_limit, session.time_limit = limits.memory, limits.seconds
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     shell = Shell(session, sys.stdout, sys.stderr, use_color(sys.stderr))
     if args.file is not None:

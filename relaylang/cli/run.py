@@ -28,6 +28,7 @@ from relaylang.cli.common import check_writable, report, write_bytes
 from relaylang.cli.compiled import computed_by, is_compiled, run_compiled
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
+from relaylang.cli.limits import Limits, add_limit_options
 from relaylang.cli.measuring import add_measuring_options, check_measuring, measured
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.outputs import npz_bytes
@@ -93,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_measuring_options(parser)
     add_debugging_options(parser)
+    add_limit_options(parser, "a program")
     add_import_options(parser)
 
 
@@ -116,21 +118,21 @@ def run(args: argparse.Namespace) -> int:
     if compiled and args.executor not in SIMULATORS:
         args.executor = "cpu"
     check_measuring(args)
-    debugging = Debugging(args)
+    debugging, limits = Debugging(args), Limits(args)
     if compiled:
         if debugging.watching:
             raise UsageError("relay run: the debugging options are about Relay text, not compiled code", "relay run --help")
-        return run_compiled(args)
+        return run_compiled(args, limits)
     if args.expr is not None and debugging.watching:
         raise UsageError("relay run: the debugging options look into a function, not into -e", "relay run --help")
     try:
-        return _run(args, debugging)
+        return _run(args, debugging, limits)
     except Stopped:
         print("ended at a break", file=sys.stderr)
         return 0
 
 
-def _run(args: argparse.Namespace, debugging: Debugging) -> int:
+def _run(args: argparse.Namespace, debugging: Debugging, limits: Limits) -> int:
     # A bar would mix with the output written meanwhile.
     with Stages(float("inf")) if debugging.interactive else Stages() as stages:
         with stages.stage("read"):
@@ -140,9 +142,9 @@ def _run(args: argparse.Namespace, debugging: Debugging) -> int:
             check(program, given_types(program, args))
         report(program.notes)
         if args.expr is not None:
-            value, times = _expression(program, args, stages, debugging.limit), None
+            value, times = _expression(program, args, stages, limits), None
         else:
-            value, times = _function(program, args, stages, debugging, compiled)
+            value, times = _function(program, args, stages, debugging, limits, compiled)
         if args.output is not None:
             with stages.stage("write"):
                 write_bytes(args.output, npz_bytes(value.data))
@@ -155,7 +157,7 @@ def _run(args: argparse.Namespace, debugging: Debugging) -> int:
     return 0
 
 
-def _function(program: Program, args: argparse.Namespace, stages: Stages, debugging: Debugging,
+def _function(program: Program, args: argparse.Namespace, stages: Stages, debugging: Debugging, limits: Limits,
               compiled: VMExecutable | None = None) -> tuple[Value, str | None]:  # fmt: skip
     """The value of a function of the program, and the text of --benchmark. An expression is the body of its @main."""
     function = entry_function(program.module, args.entry)
@@ -168,7 +170,7 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
     report(notes)
     ty = function.body.checked_type
     if compiled is not None or args.executor == "vm":
-        return _on_machine(program, args, stages, compiled, values, ty, debugging.limit)
+        return _on_machine(program, args, stages, compiled, values, ty, limits)
     names = {p.name_hint for p in function.params}
     arguments = [values[p.name_hint] for p in function.params]
     constants = {name: value for name, value in values.items() if name not in names}
@@ -176,7 +178,7 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
     if args.executor == "interpreter" and args.target is None:
         module = debugging.prepared(program.module)
         watch = debugging.watch(module)
-        with stages.stage("evaluate", total=calls) as step, debugging.running():
+        with stages.stage("evaluate", total=calls) as step, debugging.running(), limits.running():
             data = evaluate(
                 module,
                 *arguments,
@@ -184,7 +186,8 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
                 values=constants,
                 observer=(lambda *_: step(1)) if stages.visible and watch is None else None,
                 watch=watch,
-                memory_limit=debugging.limit,
+                memory_limit=limits.memory,
+                time_limit=limits.seconds,
             )
         return Value(data, ty), None
     fixed = _bound(function.params, values, args)
@@ -198,7 +201,7 @@ def _function(program: Program, args: argparse.Namespace, stages: Stages, debugg
     named = zip(parameter_names(function.params), function.params, arguments)
     inputs = {name: value for name, param, value in named if param.name_hint not in fixed}
     computed_by(args, artifact)
-    with stages.stage("run"):
+    with stages.stage("run"), limits.running(compiled=True):
         value = Value(artifact.run(**inputs), ty)
     if not args.benchmark and args.profile is None:
         return value, None
@@ -220,7 +223,7 @@ def _declared(compiled: VMExecutable, args: argparse.Namespace) -> Program:
 
 
 def _on_machine(program: Program, args: argparse.Namespace, stages: Stages, compiled: VMExecutable | None,
-                values: Mapping[str, Any], ty: Type | None, limit: int | None) -> tuple[Value, str | None]:  # fmt: skip
+                values: Mapping[str, Any], ty: Type | None, limits: Limits) -> tuple[Value, str | None]:  # fmt: skip
     """The value of a function on the VM, and the text of --benchmark."""
     if args.profile is not None:
         raise UsageError("relay run: --profile goes with the interpreter and with --executor cpu", "relay run --help")
@@ -234,13 +237,14 @@ def _on_machine(program: Program, args: argparse.Namespace, stages: Stages, comp
     inputs = {n: values[p.name_hint] for n, p in zip(parameter_names(function.params), function.params)}
     executable = compiled
     executable.threads = args.threads
-    with stages.stage("run"):
-        value = Value(executable.call(entry, (), inputs, memory_limit=limit), ty)
+    given = {"memory_limit": limits.memory, "time_limit": limits.seconds}
+    with stages.stage("run"), limits.running():
+        value = Value(executable.call(entry, (), inputs, **given), ty)
     if not args.benchmark:
         return value, None
     options = {n: getattr(args, n) for n in ("repeat", "number", "min_repeat_ms") if getattr(args, n) is not None}
     with stages.stage("measure"):
-        return value, str(timed(lambda: executable.call(entry, (), inputs, memory_limit=limit), **options))
+        return value, str(timed(lambda: executable.call(entry, (), inputs, **given), **options))
 
 
 def _bound(params: Sequence[Var], values: Mapping[str, Any], args: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -263,12 +267,12 @@ def given_types(program: Program, args: argparse.Namespace) -> dict[Var, Type]:
     return known
 
 
-def _expression(program: Program, args: argparse.Namespace, stages: Stages, memory_limit: int | None) -> Value:
+def _expression(program: Program, args: argparse.Namespace, stages: Stages, limits: Limits) -> Value:
     """The value of --expr in the program's scope."""
     if not isinstance(program.node, IRModule):
         raise UsageError("relay run: -e wants a file with definitions", "relay run --help")
     session = Session(program.node)
-    session.memory_limit = memory_limit
+    session.memory_limit, session.time_limit = limits.memory, limits.seconds
     given = free_inputs(args, split_types(split_inputs(args.input))[0])
-    with stages.stage("evaluate"):
+    with stages.stage("evaluate"), limits.running():
         return session.evaluate(args.expr, "<expression>", {n: typed(v) for n, v in given.items()})

@@ -248,7 +248,7 @@ def test_limits_that_are_none(program: Path, capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.parametrize(
     "more",
-    [["--executor", "cpu", "--trace"], ["-e", "@sum(3)", "--profile"], ["--executor", "cpu", "--memory-limit", "1M"]],
+    [["--executor", "cpu", "--trace"], ["-e", "@sum(3)", "--profile"]],
 )
 def test_calls_that_are_wrong(program: Path, capsys: pytest.CaptureFixture[str], more: list[str]) -> None:
     one_diagnostic(relay(capsys, "run", program, *more), 2, "R0700")

@@ -125,3 +125,13 @@ def test_the_extension_goes_together() -> None:
     node = shutil.which("node")
     if node:
         assert subprocess.run([node, "--check", str(FOLDER / "extension.js")], capture_output=True).returncode == 0
+
+
+def test_a_workspace_gives_the_extension_nothing_to_run() -> None:
+    """A workspace that is not trusted cannot name the server, and the server does not start in its folder."""
+    package = json.loads((FOLDER / "package.json").read_text())
+    untrusted = package["capabilities"]["untrustedWorkspaces"]
+    assert untrusted["supported"] == "limited" and untrusted["restrictedConfigurations"] == ["relay.command"]
+    assert package["contributes"]["configuration"]["properties"]["relay.command"]["scope"] == "machine-overridable"
+    code = (FOLDER / "extension.js").read_text()
+    assert "cwd: context.extensionPath" in code and "{ command, args, options }" in code

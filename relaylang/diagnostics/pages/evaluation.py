@@ -110,4 +110,13 @@ evaluate(const(1.0))
         "$ relay run examples/loop.relay --watch-nan",
         "shell",
     ),
+    Page(
+        "R0413",
+        "out of time",
+        """The program takes longer than `--time-limit` allows. A loop or a recursion may have no end; the place and the
+        calls say where it was. Compiled code without a VM cannot be stopped: the process ends, and the error has no place.""",
+        "$ relay run endless_loop.relay --input n=0 --time-limit 50ms",
+        "$ relay run examples/loop.relay --time-limit 1h",
+        "text",
+    ),
 )

@@ -104,12 +104,12 @@ class VMExecutable:
         return found
 
     def call(self, name: str, args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, threads: int | None = None,
-             memory_limit: float | None = None) -> Value:  # fmt: skip
+             memory_limit: float | None = None, time_limit: float | None = None) -> Value:  # fmt: skip
         """Run a function with arguments by position and by name; see `relaylang.interpreter.evaluate`.
 
-        `memory_limit` is in bytes. Raises `RelayError` as the interpreter does.
+        `memory_limit` is in bytes, `time_limit` in seconds. Raises `RelayError` as the interpreter does.
         """
-        return self._call(name, args, named, threads, memory_limit, None)
+        return self._call(name, args, named, threads, memory_limit, None, time_limit)
 
     def profile(self, name: str = "main", args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *,
                 threads: int | None = None) -> VMProfile:  # fmt: skip
@@ -121,13 +121,14 @@ class VMExecutable:
         return VMProfile(self.program, spent, perf_counter() - begin, threads or self.threads or cpus)
 
     def _call(self, name: str, args: tuple[Any, ...], named: Mapping[str, Any] | None, threads: int | None,
-              memory_limit: float | None, spent: np.ndarray | None) -> Value:  # fmt: skip
+              memory_limit: float | None, spent: np.ndarray | None, time_limit: float | None = None) -> Value:  # fmt: skip
         function = self.signature(name)
         values = bind_arguments(function, args, named or {}, f"@{name}")
         machine = self.loaded.machine()
         machine.measure(spent)
         try:
-            return machine.call(self.program.entries[name], values, threads=threads or self.threads, limit=memory_limit)
+            return machine.call(self.program.entries[name], values, threads=threads or self.threads, limit=memory_limit,
+                                seconds=time_limit)  # fmt: skip
         finally:
             machine.measure(None)
             if not machine.state()["handles"]:

@@ -22,10 +22,11 @@ from relaylang.diagnostics.source import Span
 from relaylang.interpreter.errors import call_stack, evaluation_error
 from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text
+from relaylang.interpreter.time_limit import OutOfTime, time_limit
 from relaylang.interpreter.values import Value, short_text
 from relaylang.runtime.external import Calls
 from relaylang.runtime.library import address_in, connect, function_in, open_library, table_in, unload
-from relaylang.runtime.machine import available_memory, usable_cpus
+from relaylang.runtime.machine import available_memory, resident_memory, usable_cpus
 from relaylang.runtime.tensors import aligned, at_a_line
 from relaylang.runtime.vm.host import Host
 from relaylang.runtime.vm.instructions import DTYPE_NUMBERS, DTYPES, FAULTS
@@ -257,8 +258,16 @@ class Machine:
         raise Unknown(f"{type(value).__name__}")
 
     def call(self, number: int, args: list[Value], *, handle: int = -1, threads: int | None = None,
-             limit: float | None = None) -> Value:  # fmt: skip
+             limit: float | None = None, seconds: float | None = None) -> Value:  # fmt: skip
         """Run a function with its arguments. Raises `RelayError` where the program fails."""
+        try:
+            with time_limit(seconds):
+                return self._call(number, args, handle, threads, limit, _FUEL if seconds is None else _FUEL >> 5)
+        except OutOfTime as late:  # before the first instruction, or after the last one
+            functions = self.loaded.program.functions
+            raise evaluation_error(late.code, late.message, functions[number].span if number >= 0 else None, None, []) from None
+
+    def _call(self, number: int, args: list[Value], handle: int, threads: int | None, limit: float | None, fuel: int) -> Value:
         library, place = self.library, self.place
         while self.dropped:
             library.let_go(place, self.dropped.pop())
@@ -276,8 +285,15 @@ class Machine:
             library.stop(place)
             raise self._failure(fault, None, None, 0)
         try:
-            self._run(self.loaded.cpus if threads is None else threads)
+            self._run(self.loaded.cpus if threads is None else threads, fuel, limit)
             return self._result()
+        except OutOfTime as late:
+            state = self.state()
+            if state["function"] < 0:
+                raise
+            span = self.loaded.program.place(state["pc"])
+            frames = self._frames(state["function"], span, state["depth"])
+            raise evaluation_error(late.code, late.message, span, None, frames) from None
         except MemoryError:
             raise evaluation_error("R0408", "there is not enough memory for the result", None, None, []) from None
         finally:
@@ -295,10 +311,11 @@ class Machine:
         elif state["externals"] > self._fixed_externals:
             self._foreign.append(keep)
 
-    def _run(self, threads: int) -> None:
+    def _run(self, threads: int, fuel: int, limit: float | None) -> None:
         library, place = self.library, self.place
+        base = resident_memory() or 0
         while True:
-            status = library.run(place, _FUEL, threads)
+            status = library.run(place, fuel, threads)
             if status == _DONE:
                 return
             if status == _HOST:
@@ -306,6 +323,10 @@ class Machine:
             elif status != _PAUSE:
                 state = self.state()
                 raise self._failure(state["fault"], state["function"], state["pc"], state["depth"])
+            # The machine counts its values; what the interpreter counts is what the process takes.
+            if limit is not None and (resident_memory() or 0) - base > limit:
+                state = self.state()
+                raise self._failure(FAULTS.index("memory"), state["function"], state["pc"], state["depth"])
 
     # --- the host's part ---
 

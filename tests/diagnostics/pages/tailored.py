@@ -79,6 +79,11 @@ def endless(place: Path, patch: Patch) -> Any:
     return ["relay", "run", "endless.relay", "--memory-limit", "2M"]
 
 
+def endless_loop(place: Path, patch: Patch) -> Any:
+    (place / "endless_loop.relay").write_text("def @main(%n: int32) -> int32 { @main(add(%n, 1)) }")
+    return ["relay", "run", "endless_loop.relay", "--input", "n=0", "--time-limit", "50ms"]
+
+
 def external(place: Path, patch: Patch) -> Any:
     text = "def @g() -> float32 { 1f }\ndef @main() -> float32 { @g() }"
     module = relay.parse(text)
@@ -327,7 +332,7 @@ def stream_without_end(place: Path, patch: Patch) -> Any:
 
 TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0220": other_list, "R0221": no_library, "R0406": without_kernel, "R0407": called_number,
-    "R0408": endless, "R0409": external, "R0411": unwritten, "R0504": wrong_pass, "R0506": changing_pass,
+    "R0408": endless, "R0409": external, "R0411": unwritten, "R0413": endless_loop, "R0504": wrong_pass, "R0506": changing_pass,
     "R0509": free_variable, "R0510": no_expression, "R0522": changed_type, "R0523": no_end, "R0524": no_match,
     "R0526": matches, "R0604": no_program,
     "R0611": no_tools, "R0612": deep_result, "R0613": refused_region, "R0614": nothing_for_it,

@@ -1,0 +1,64 @@
+"""A limit to the time that a program may take."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from relaylang.interpreter.errors import Trap
+
+#: Seconds after which the exception is raised again, where it was lost.
+_AGAIN = 1.0
+
+
+class OutOfTime(Trap):
+    """The program takes longer than it may. The interpreter and the VM add the place."""
+
+    seconds = 0.0
+
+    def __init__(self) -> None:
+        super().__init__("R0413", f"the program takes longer than the {self.seconds:g} s that it may take")
+
+
+def interrupt(thread: int, kind: type[BaseException] | None) -> None:
+    """Raise an exception in a thread, at its next step in Python; None takes back one that is not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind) if kind is not None else None)
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise `OutOfTime` in the block after so many seconds, counted from its start. None and infinity are no limit.
+
+    The exception comes between two steps in Python. A kernel, or compiled code, ends first.
+    """
+    if seconds is None or seconds == math.inf:
+        yield
+        return
+    kind = type("OutOfTime", (OutOfTime,), {"seconds": seconds})
+    thread, lock, ended = threading.get_ident(), threading.Lock(), threading.Event()
+
+    def watch() -> None:
+        left = min(seconds, threading.TIMEOUT_MAX)
+        while not ended.wait(left):
+            with lock:
+                if not ended.is_set():
+                    interrupt(thread, kind)
+            left = _AGAIN
+
+    try:
+        threading.Thread(target=watch, name="relay-time-limit", daemon=True).start()
+        yield
+    finally:
+        # The exception may come here, too: before or after `set`, and never between `finally` and `try`.
+        try:
+            ended.set()
+        except OutOfTime:
+            ended.set()
+        with lock:
+            interrupt(thread, None)
+
+
+__all__ = ["OutOfTime", "interrupt", "time_limit"]
