@@ -10,6 +10,7 @@ from importlib import import_module
 
 from relaylang.frontends.common.imported import Imported
 from relaylang.frontends.options import DEFAULTS, Options
+from relaylang.runtime.params import UNZIPPING
 from relaylang.runtime.text import read_bytes
 
 
@@ -33,7 +34,7 @@ def _members(data: bytes) -> list[str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.namelist()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+    except (*UNZIPPING, ValueError):
         return []
 
 

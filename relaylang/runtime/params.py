@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
+from tokenize import TokenError
 
 import ml_dtypes
 import numpy as np
@@ -29,8 +30,9 @@ MAGIC = 0xF7E58D4F05049CB7
 _U64 = struct.Struct("<Q")
 #: numpy's arrays have at most 64 axes, those of versions before 2 have 32.
 _MAX_RANK = 32
-#: What zipfile raises for damaged archives: RuntimeError for encrypted members, NotImplementedError for other methods.
-UNZIPPING = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
+#: What zipfile raises for damaged archives: RuntimeError for encrypted members, NotImplementedError for other methods,
+#: IndexError for a member without a name.
+UNZIPPING = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, IndexError)
 
 #: Element types by their names in .safetensors files.
 _SAFE: dict[str, np.dtype] = {
@@ -132,7 +134,7 @@ def parse_npy(name: str, data: bytes) -> np.ndarray:
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(entry)
         else:
             shape, fortran, dtype = np.lib.format.read_array_header_2_0(entry)
-    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
+    except (ValueError, SyntaxError, TokenError, KeyError, TypeError, RecursionError, MemoryError):
         raise Damaged(f"{name[:60]!r} is not a numpy array") from None
     if dtype.hasobject:
         raise Damaged(f"{name[:60]!r} holds Python objects, which are not read")

@@ -64,6 +64,17 @@ class Extents(tuple[Any, ...]):
 Operand = Expr | np.ndarray | np.generic | int | float | bool
 
 
+class Rank(int):
+    """A number of axes. `axis % rank` counts a negative axis from the end; an axis beyond them shows a wrong layer."""
+
+    __slots__ = ()
+
+    def __rmod__(self, axis: Any) -> int:
+        if not -self <= axis < self:
+            raise Malformed(f"it names the axis {axis} of an operand that has {int(self)}")
+        return int(axis) % int(self)
+
+
 class Builder:
     """Builds the program of one model. Every node gets its type and the place of the current layer at once.
 
@@ -242,9 +253,9 @@ class Builder:
         self.shape(x, rank)
         return x
 
-    def rank(self, x: Expr) -> int:
+    def rank(self, x: Expr) -> Rank:
         """The number of a tensor's axes."""
-        return len(self.type_of(x).shape)
+        return Rank(len(self.type_of(x).shape))
 
     def dtype(self, x: Expr) -> str:
         """A tensor's element type."""

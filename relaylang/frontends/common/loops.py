@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relaylang.frontends.common.builder import Builder, joined
-from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.ir import Call, Expr, FuncType, Let, TupleType, Type, Var, type_text
 from relaylang.ir.typed import typed
 
@@ -77,6 +77,8 @@ def scan(
 
     `body` takes the state and a slice of each tensor along its axis. It gives the next state and any further tensors.
     """
+    if not given:
+        raise Malformed("it goes over no tensor")
     count, length = len(state), b.shape(given[0])[axes[0]]
 
     def parts(turn: Expr) -> list[Expr]:

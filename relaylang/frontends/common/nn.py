@@ -275,6 +275,15 @@ def unflatten_front(b: Builder, x: Expr, like: Expr, count: int) -> Expr:
 # ---- windows
 
 
+def broadcast_extents(b: Builder, tensors: Sequence[Expr]) -> tuple[int, ...]:
+    """The extents that tensors of known extents broadcast to. Raises `Malformed` where they do not."""
+    shapes = [tuple(b.static_shape(t)) for t in tensors]
+    try:
+        return tuple(np.broadcast_shapes(*shapes))
+    except ValueError:
+        raise Malformed(f"its operands have the shapes {', '.join(map(str, shapes))}, which do not broadcast") from None
+
+
 def check_window(kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> None:
     """Raise `Malformed` for a window without elements, or one that does not move."""
     for name, values in (("the kernel", kernel), ("the strides", strides), ("the dilation", dilations)):

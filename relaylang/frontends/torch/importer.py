@@ -27,6 +27,7 @@ from relaylang.frontends.torch.pt2 import Graph, Meta, Program, Ref, read_progra
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.frontends.torch.table import table
 from relaylang.frontends.torch.torchscript import import_torchscript, is_torchscript
+from relaylang.frontends.torch.torchscript.schemas import wrong_arguments
 from relaylang.ir import ANY, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.budget import Budget
@@ -186,7 +187,16 @@ class Importer:
         rule = self.rules.find(operator(call.target))
         if rule is None:
             raise Unsupported
+        self._check(scope, call)
         return rule.convert(Node(self, scope, call))
+
+    def _check(self, scope: Scope, call: Call) -> None:
+        """Raise `Malformed` for arguments that PyTorch's schema of the operator does not have."""
+        space, _, rest = call.target.partition(".")
+        name, _, overload = rest.partition(".")
+        why = wrong_arguments(name, overload, {n: scope.resolve(a) for n, a in call.args.items()}) if space == "aten" else ""
+        if why:
+            raise Malformed(why)
 
     def _call(self, scope: Scope, call: Call) -> Any:
         target = written(call)
@@ -204,6 +214,7 @@ class Importer:
         if own is not None:
             made = custom.convert(b, own, [scope.resolve(a) for a in call.args.values()])
         elif rule is not None:
+            self._check(scope, call)
             made = rule.convert(Node(self, scope, call))
         else:
             raise Unsupported

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,6 +102,13 @@ class Node:
         if not isinstance(value, (bool, int, float)) or value != value or abs(value) == float("inf"):
             raise Malformed(f"the argument {name} is {str(value)[:40]!r}; it must be a whole number")
         return int(value)
+
+    def choice(self, name: str, default: Any, values: Mapping[Any, Any]) -> Any:
+        """What an argument chooses of some. Raises `Malformed` for another."""
+        value = self.get(name, default)
+        if isinstance(value, (Expr, list, dict)) or value not in values:
+            raise Malformed(f"the argument {name} is {str(value)[:40]!r}; it must be one of {', '.join(map(str, values))}")
+        return values[value]
 
     def dtype(self, name: str = "dtype") -> str | None:
         """An element type; None where it is not stated."""

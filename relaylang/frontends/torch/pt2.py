@@ -101,7 +101,7 @@ def read_program(data: bytes, file: str, budget: Budget) -> Program:
     """The program in a file's contents. Raises `RelayError` for a damaged file (R0802), or one beyond its budget (R0016)."""
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+    except (*UNZIPPING, ValueError):
         raise damaged(file, "this is not a zip archive, or it is cut short") from None
     try:
         return _Reader(archive, file, budget).program()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported, nn
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.tflite import integers
 from relaylang.frontends.tflite.integers import STORED, is_whole, requantized
 from relaylang.frontends.tflite.node import Complex, Node
@@ -217,6 +217,8 @@ def fake_quant(n: Node) -> Any:
     """Numbers rounded to those that so many bits hold between two ends; the ends move until 0 is among them."""
     b, o = n.b, n.options
     low, high, bits = float(o["min"]), float(o["max"]), int(o["num_bits"])
+    if not 2 <= bits <= 16:
+        raise Malformed(f"the option num_bits is {bits}; it must be from 2 to 16")
     least, most = int(bool(o.get("narrow_range"))), (1 << bits) - 1
     scale = (high - low) / (most - least)
     if scale <= 0:

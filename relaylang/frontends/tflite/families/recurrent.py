@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Malformed, Rule, Unsupported
 from relaylang.frontends.common.nn import clip, normalise
 from relaylang.frontends.common.recurrent import recurrence
 from relaylang.frontends.tflite.hybrid import Matrix, matrix, product
@@ -207,6 +207,8 @@ def svdf(n: Node) -> Any:
     b, rank = n.b, n.options["rank"]
     _real_only(n)
     filters, depth = b.static_shape(n.x(2), "the weights")
+    if rank < 1 or filters % rank:
+        raise Malformed(f"the option rank is {rank}; it must divide the {filters} filters")
     batch = b.extent(n.x(0), 0, "the batch")
     memory = b.reshape(n.x(4), [batch, filters, depth])
     # The last place of the memory is for this step; behind the step all places move on by one.

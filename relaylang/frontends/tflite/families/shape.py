@@ -264,7 +264,7 @@ def matrix_set_diag(n: Node) -> Any:
 def dynamic_update_slice(n: Node) -> Any:
     """The update at a place; the place is moved inwards where the update would leave the operand."""
     b, x, update, place = n.b, n.x(0), n.x(1), n.x(2)
-    limits = np.subtract(b.static_shape(x), b.static_shape(update))
+    limits = np.subtract(b.static_shape(x), b.static_shape(update, "the update", b.rank(x)))
     place = b.op("maximum", b.op("minimum", place, b.const(limits, b.dtype(place))), 0)
     return at_place(b, x, update, place)
 

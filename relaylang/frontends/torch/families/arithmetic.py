@@ -112,7 +112,7 @@ def to(n: Node) -> Any:
 
 
 def identity(n: Node) -> Any:
-    return n.get(next(iter(n.call.args)))
+    return n.x(next(iter(n.call.args), "self"))
 
 
 def gelu(n: Node) -> Any:

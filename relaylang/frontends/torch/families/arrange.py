@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported
-from relaylang.frontends.common.nn import broadcast_to
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
+from relaylang.frontends.common.nn import broadcast_extents, broadcast_to
 from relaylang.frontends.torch.families import arithmetic, indexing, shape
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
@@ -78,7 +78,7 @@ def tile(n: Node) -> Any:
 
 def broadcast_tensors(n: Node) -> Any:
     b, tensors = n.b, n.get("tensors")
-    extents = np.broadcast_shapes(*[b.static_shape(t) for t in tensors])
+    extents = broadcast_extents(b, tensors)
     return [b.op("broadcast_to", t, shape=list(extents)) for t in tensors]
 
 
@@ -154,7 +154,10 @@ def flipped(axis: int) -> Convert:
 def rotate(n: Node) -> Any:
     """A quarter turn `k` times in a plane."""
     b, x = n.b, n.x()
-    first, second = (a % b.rank(x) for a in n.ints("dims", [0, 1]))
+    dims = n.ints("dims", [0, 1])
+    if len(dims) != 2:
+        raise Malformed(f"the argument dims has {len(dims)} numbers; it must have 2")
+    first, second = (a % b.rank(x) for a in dims)
     order = list(range(b.rank(x)))
     order[first], order[second] = order[second], order[first]
     turns = n.int("k", 1) % 4

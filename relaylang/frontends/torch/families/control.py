@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from relaylang.frontends.common import Rule, Unsupported, loops
+from relaylang.frontends.common import Malformed, Rule, Unsupported, loops
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Graph
 from relaylang.ir import Expr
@@ -56,6 +56,8 @@ def scan(n: Node) -> Any:
 def associative_scan(n: Node) -> Any:
     """The combination of all rows up to each: the turns are done one after the other."""
     b, given, more = n.b, _listed(n.get("1")), _listed(n.get("2"))
+    if not given:
+        raise Malformed("it goes over no tensor")
     first = [b.slice(x, [0], [1], [0]) for x in given]
     rest = [b.slice(x, [1], [(1 << 31) - 1], [0]) for x in given]
     if b.shape(rest[0])[0] == 0:

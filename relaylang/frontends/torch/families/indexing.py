@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule
+from relaylang.frontends.common import Builder, Malformed, Rule
+from relaylang.frontends.common.nn import broadcast_extents
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
@@ -128,7 +129,7 @@ def masked_select(n: Node) -> Any:
 def _broadcast(b: Builder, x: Expr, y: Expr) -> tuple[Expr, Expr]:
     if b.shape(x) == b.shape(y):
         return x, y
-    shape = np.broadcast_shapes(b.static_shape(x), b.static_shape(y))
+    shape = broadcast_extents(b, [x, y])
     return b.op("broadcast_to", x, shape=shape), b.op("broadcast_to", y, shape=shape)
 
 
@@ -184,6 +185,8 @@ def diag_embed(n: Node) -> Any:
     made = embedded(b, x, n.int("offset", 0))
     rank = b.rank(made)
     axes = [n.int("dim1", -2) % rank, n.int("dim2", -1) % rank]
+    if axes[0] == axes[1]:
+        raise Malformed(f"the arguments dim1 and dim2 are the same axis {axes[0]}")
     rest = iter(range(rank - 2))
     order = [rank - 2 if i == axes[0] else rank - 1 if i == axes[1] else next(rest) for i in range(rank)]
     return b.transpose(made, order)
@@ -262,13 +265,13 @@ def embedding_bag(n: Node) -> Any:
     """Sums, means or largest elements of the rows of each bag."""
     b = n.b
     weight, places, offsets = n.x("weight"), n.x("indices"), n.x("offsets")
-    starts = b.need(offsets, "the offsets of the bags").astype(np.int64).tolist()
+    starts = b.need(b.of_rank(offsets, 1), "the offsets of the bags").astype(np.int64).tolist()
     total = b.extent(places, 0)
     ends = starts[1:] if n.get("include_last_offset") else [*starts[1:], total]
     rows = b.op("take", weight, places, axis=0)
     if n.has("per_sample_weights"):
         rows = b.op("multiply", rows, b.unsqueeze(n.x("per_sample_weights"), [1]))
-    op = {0: "sum", 1: "mean", 2: "max"}[n.int("mode", 0)]
+    op = n.choice("mode", 0, {0: "sum", 1: "mean", 2: "max"})
     made = []
     for start, end in zip(starts, ends):
         if end > start:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported, nn
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
@@ -83,7 +83,10 @@ def addbmm(n: Node) -> Any:
 
 def chain(n: Node) -> Any:
     b = n.b
-    first, *rest = n.get("tensors" if "tensors" in n.call.args else "matrices")
+    matrices = n.get("tensors" if "tensors" in n.call.args else "matrices")
+    if not matrices:
+        raise Malformed("its list of matrices is empty")
+    first, *rest = matrices
     for y in rest:
         first = matmul(b, first, y)
     return first

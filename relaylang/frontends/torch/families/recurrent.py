@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from relaylang.frontends.common import Builder, Rule
+from relaylang.frontends.common import Builder, Malformed, Rule
 from relaylang.frontends.common.recurrent import recurrence
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
@@ -25,9 +25,18 @@ def _parts(b: Builder, x: Expr, count: int) -> list[Expr]:
     return [b.slice(x, [i * size], [(i + 1) * size], [1]) for i in range(count)]
 
 
+def _complete(states: list[Expr], weights: list[Expr], count: int) -> list[Expr]:
+    """The states of a cell. Raises `Malformed` for another number of them, and where weights or biases are missing."""
+    if len(states) != count:
+        raise Malformed(f"it has {len(states)} states; it must have {count}")
+    if len(weights) not in (2, 4):
+        raise Malformed(f"it has {len(weights)} weights and biases; it must have 2 or 4")
+    return states
+
+
 def lstm_cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
     """Gates in PyTorch's order: input, forget, cell, output."""
-    h, c = states
+    h, c = _complete(states, weights, 2)
     bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
     gates = b.op("add", _gates(b, x, weights[0], bias_x), _gates(b, h, weights[1], bias_h))
     i, f, g, o = _parts(b, gates, 4)
@@ -38,7 +47,7 @@ def lstm_cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> l
 
 def gru_cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
     """Gates in PyTorch's order: reset, update, new. The reset is applied behind the product."""
-    (h,) = states
+    (h,) = _complete(states, weights, 1)
     bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
     (xr, xz, xn), (hr, hz, hn) = (
         _parts(b, _gates(b, v, w, bias), 3) for v, w, bias in ((x, weights[0], bias_x), (h, weights[1], bias_h))
@@ -50,6 +59,7 @@ def gru_cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> li
 
 def _plain(activation: str) -> Cell:
     def cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
+        _complete(states, weights, 1)
         bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
         total = b.op("add", _gates(b, x, weights[0], bias_x), _gates(b, states[0], weights[1], bias_h))
         return [b.op(activation, total)]

@@ -111,7 +111,7 @@ def quantile(n: Node) -> Any:
     if method == "midpoint":
         at = np.floor(at) + 0.5 * (at % 1 != 0)
     elif method != "linear":
-        at = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}[method](at)
+        at = n.choice("interpolation", "linear", {"lower": np.floor, "higher": np.ceil, "nearest": np.rint})(at)
     ordered = b.op("sort", x, axis=axis)
     low, high = (b.op("take", ordered, b.const(f(at).astype(np.int64)), axis=axis) for f in (np.floor, np.ceil))
     weights = b.const((at - np.floor(at)).reshape([-1 if i == axis else 1 for i in range(b.rank(x))]), b.dtype(x))

@@ -148,8 +148,8 @@ def grid_sample(n: Node) -> Any:
     rank = b.rank(x)
     return b.op(
         "image.grid_sample", x, b.transpose(grid, [0, rank - 1, *range(1, rank - 1)]),
-        method=("bilinear", "nearest", "bicubic")[n.int("interpolation_mode")], layout="NCHW" if rank == 4 else "NCDHW",
-        padding_mode=("zeros", "border", "reflection")[n.int("padding_mode")], align_corners=bool(n.get("align_corners")),
+        method=n.choice("interpolation_mode", 0, dict(enumerate(("bilinear", "nearest", "bicubic")))), layout="NCHW" if rank == 4 else "NCDHW",
+        padding_mode=n.choice("padding_mode", 0, dict(enumerate(("zeros", "border", "reflection")))), align_corners=bool(n.get("align_corners")),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, slices
+from relaylang.frontends.common import Malformed, Rule, slices
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
@@ -175,6 +175,8 @@ def pad(n: Node) -> Any:
     """Pairs of widths from the last axis on."""
     b, x = n.b, n.x()
     given = n.ints("pad" if "pad" in n.call.args else "padding")
+    if len(given) % 2 or len(given) > 2 * b.rank(x):
+        raise Malformed(f"it has {len(given)} widths; it must have two for each axis, of at most {b.rank(x)}")
     pairs = [(0, 0)] * b.rank(x)
     for i in range(len(given) // 2):
         pairs[-1 - i] = (given[2 * i], given[2 * i + 1])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from relaylang.frontends.common import Builder, Rule, Unsupported
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
@@ -32,8 +32,13 @@ def number(now: Callable[..., Any], built: Built | None) -> Callable[[Node], Any
 
     def convert(n: Node) -> Any:
         values = [n.scope.resolve(a) for a in n.call.args.values()]
+        if not all(isinstance(v, (Expr, bool, int, float)) for v in values):
+            raise Malformed("an argument is no number")
         if not any(isinstance(v, Expr) for v in values):
-            return now(*values)
+            try:
+                return now(*values)
+            except (ArithmeticError, TypeError, ValueError):
+                raise Malformed(f"its arguments {str(values)[:60]} have no result") from None
         if built is None:
             raise Unsupported("it computes with an unknown extent")
         return built(n.b, *values)

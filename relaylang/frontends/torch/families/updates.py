@@ -36,7 +36,7 @@ def scatter(n: Node) -> Any:
         source = _cut(b, b.cast(source, b.dtype(x)), positions)
     else:
         source = broadcast_to(b, _as(b, source, b.dtype(x)), b.shape_of(positions))
-    mode = "add" if n.call.target.startswith("aten.scatter_add") else _MODES[n.get("reduce")]
+    mode = "add" if n.call.target.startswith("aten.scatter_add") else n.choice("reduce", None, _MODES)
     if not b.rank(x):
         x, positions, source = (b.reshape(t, [1]) for t in (x, positions, source))
         return b.scalar(b.op("scatter_elements", x, positions, source, axis=0, reduction=mode))
@@ -67,7 +67,7 @@ def index_reduce(n: Node) -> Any:
 
 
 def _reduced(n: Node, x: Expr, positions: Expr, source: Expr, dim: int) -> Any:
-    b, kind = n.b, n.get("reduce")
+    b, kind = n.b, n.choice("reduce", None, {"mean": "mean", **{name: name for name in _MODES if name is not None}})
     axis, dtype = dim % b.rank(x), b.dtype(x)
     own = bool(n.get("include_self", True))
     start = x

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,6 +83,57 @@ def _fits(a: Argument, value: Any) -> bool:
     return not isinstance(value, (Tensor, int, float, list))
 
 
+#: What the letters of argument types stand for.
+_TYPES = {
+    "T": "a tensor", "L": "a list of tensors", "i": "a whole number", "D": "an element type", "f": "a number", "s": "a number",
+    "b": "a truth value", "t": "a text", "I": "a list of whole numbers", "F": "a list of numbers", "S": "a list of numbers",
+    "B": "a list of truth values",
+}  # fmt: skip
+
+
+def wrong_arguments(operator: str, overload: str, values: Mapping[str, Any]) -> str:
+    """Which argument of an exported call is missing or of another type; "" for none, or an operator that is not known."""
+    schema = next((s for s in _schemas().get(operator, ()) if s.overload == overload), None)
+    for a in schema.arguments if schema is not None else ():
+        if a.name not in values:
+            if not a.default:
+                return f"the argument {a.name} is missing; it is {_TYPES.get(a.letter, 'a value')}"
+        elif not _fits_exported(a, values[a.name]):
+            return f"the argument {a.name} is {_shown(values[a.name])}; it must be {_TYPES.get(a.letter, 'another value')}"
+    return ""
+
+
+def _fits_exported(a: Argument, value: Any) -> bool:
+    """As `_fits`, for a file that has numbers for tensors, and one number for lists."""
+    if value is None:
+        return a.optional or a.letter not in _TYPES
+    numeric = isinstance(value, (Expr, bool, int, float, complex))
+    match a.letter:
+        case "T" | "s" | "b":
+            return numeric
+        case "f":
+            return isinstance(value, (bool, int, float))
+        case "i":
+            return isinstance(value, (Expr, bool, int)) or (isinstance(value, float) and value.is_integer())
+        case "L":
+            return isinstance(value, list) and all(v is None or isinstance(v, Expr) for v in value)
+        case "I":
+            return _number(value, int) or (isinstance(value, list) and all(_number(v, int, bool) for v in value))
+        case "F" | "S" | "B":
+            return numeric or (isinstance(value, list) and all(_number(v, float, int, bool) for v in value))
+        case "t":
+            return isinstance(value, str)
+        case "D":
+            return isinstance(value, (DType, int))
+    return True
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Expr):
+        return "a tensor"
+    return "missing" if value is None else "a list" if isinstance(value, (list, tuple)) else repr(value)[:40]
+
+
 def _converted(a: Argument, value: Any) -> Any:
     if a.letter == "D" and isinstance(value, int):
         return DType(DTYPES.get(value, ""))
@@ -116,4 +167,4 @@ def overload_of(operator: str, args: Sequence[Any], named: dict[str, Any]) -> tu
     return None
 
 
-__all__ = ["Argument", "Schema", "overload_of"]
+__all__ = ["Argument", "Schema", "overload_of", "wrong_arguments"]

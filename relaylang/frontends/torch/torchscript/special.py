@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.frontends.common import Unsupported
+from relaylang.frontends.common.nn import broadcast_extents
 from relaylang.frontends.torch.torchscript.plain import compute, known, number
 from relaylang.frontends.torch.torchscript.values import DTYPES, NUMBERS, Quant, Raised, Tensor
 from relaylang.ir import Expr
@@ -189,7 +190,7 @@ def _copied(m: Operators, values: Any) -> Any:
 
 def _broadcast(m: Operators, tensors: list[Tensor]) -> Any:
     values = [t.read() for t in tensors]
-    shape = np.broadcast_shapes(*[m.b.static_shape(v) for v in values])
+    shape = broadcast_extents(m.b, values)
     return [Tensor(m.b.op("broadcast_to", v, shape=shape)) for v in values]
 
 

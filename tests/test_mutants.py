@@ -1,0 +1,40 @@
+"""Files with changed bytes, fields and archive members are read or refused: no exception, bounded time and memory."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from tests.mutants import KINDS, apart, failures, mutant, verdict
+
+#: What the seeds of a format are made with.
+NEEDS = {"onnx": ["onnx"], "tflite": ["tflite", "ai_edge_litert"], "pt2": ["torch"], "torchscript": ["torch"]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mutant_is_read_or_refused(kind: str) -> None:
+    for package in NEEDS.get(kind, ()):
+        pytest.importorskip(package)
+    seeds = KINDS[kind].seeds()
+    for number in range(40):
+        data, rng = mutant(kind, number, seeds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found, said = verdict(kind, data, rng)
+        assert found in ("read", "refused"), f"mutant {number}: {found}: {said}"
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("kind", KINDS)
+def test_mutants_in_processes_with_limits(kind: str) -> None:
+    for package in NEEDS.get(kind, ()):
+        pytest.importorskip(package)
+    wrong = [(number, found, said) for number, found, said in failures(kind, range(1000, 1200)) if found not in ("read", "refused")]
+    assert wrong == []
+
+
+def test_a_process_that_takes_too_much_is_a_failure() -> None:
+    assert apart(lambda: 7, limited=True) == 7
+    with pytest.raises(ChildProcessError, match="exit status 1"):
+        apart(lambda: bytes(1 << 31), limited=True)
