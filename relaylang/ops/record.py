@@ -18,7 +18,7 @@ a value of the text is taken:
 | `NestedInts` | tuple of tuples | `[[0, 0], [1, 1]]` |
 | `Floats` | tuple of float | `[1f, 2f]` |
 | `X | None` | None or X | also `None` |
-| `AnyAttr` | anything | anything |
+| `AnyAttr` | anything but a computed expression, which becomes None | anything |
 | `Integer` `FloatImm` `Bool` `String` | as `int` `float` `bool` `str` | the same |
 
 TVM keeps the values of the last row as objects, and those of the first row in place. The text of a call is the same for
@@ -39,7 +39,7 @@ from typing import TypeVar as _T
 
 import numpy as np
 
-from relaylang.ir.expr import Expr
+from relaylang.ir.expr import Constant, Expr
 from relaylang.ir.flat import Flat
 from relaylang.ir.types import ANY, Dim, GlobalTypeVar, TensorType, Type, TypeVar, dtype_name, extent
 from relaylang.ops.takes import Word, words
@@ -167,6 +167,8 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
         if field.optional or field.kind == "AnyAttr":
             return None
         raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not None")
+    if isinstance(value, Expr) and not isinstance(value, Constant) and field.kind == "AnyAttr":
+        return None  # a computed operand is an argument; no text can hold it in an attribute
     if field.optional and field.kind == "str" and isinstance(value, str) and value in ("", "void"):
         return None  # an element type that is not given, as old texts write it
     if field.kind == "str" and field.name.endswith("dtype"):

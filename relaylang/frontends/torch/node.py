@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +48,12 @@ class Node:
         if not isinstance(value, (Expr, bool, int, float, complex, np.generic, np.ndarray)):
             raise Malformed(f"the argument {name} is no tensor")
         return value if isinstance(value, Expr) else self.b.const(value, self.result_dtype())
+
+    def replaced(self, args: Mapping[str, Any]) -> Node:
+        """The same call with other arguments."""
+        node = copy(self)
+        node.call = replace(self.call, args={**self.call.args, **args})
+        return node
 
     def has(self, name: str) -> bool:
         """Whether the argument is stated and is not None."""
@@ -149,4 +157,28 @@ class Node:
         return [m if isinstance(m, Expr) else self.b.const(m) for m in made]
 
 
-__all__ = ["Node"]
+def on_axes(convert: Callable[[Node], Any], default: int | None = None) -> Callable[[Node], Any]:
+    """A conversion that works along an axis, for tensors without axes as well: for PyTorch, these have one of extent 1.
+
+    `default` is the axis where the call states none; with None, such a call is about all axes.
+    """
+
+    def lifted(n: Node) -> Any:
+        name = next((a for a in ("self", "input", "x1") if a in n.call.args), "")
+        dims = n.get("dim", n.get("dims", default))
+        if not name or dims is None or n.b.rank(n.x(name)):
+            return convert(n)
+        tensors = {a: n.get(a) for a in (name, "index", "source", "src", "x2")}
+        ranked = {a: n.b.unsqueeze(t, [0]) for a, t in tensors.items() if isinstance(t, Expr) and not n.b.rank(t)}
+        made = convert(n.replaced(ranked))
+        results = [n.b.squeeze(m, [-1]) if n.b.rank(m) and n.b.shape(m)[-1] == 1 else m for m in _listed(made)]
+        return results if isinstance(made, (list, tuple)) else results[0]
+
+    return lifted
+
+
+def _listed(made: Any) -> list[Any]:
+    return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+__all__ = ["Node", "on_axes"]

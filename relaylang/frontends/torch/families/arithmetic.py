@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from relaylang.frontends.common import Builder, Rule, Unsupported, nn
+from relaylang.frontends.torch.families.indexing import nonzero_columns
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
@@ -55,6 +56,8 @@ def scaled(op: str) -> Callable[[Node], Any]:
     def convert(n: Node) -> Any:
         x, y = promoted(n.b, n.get("self"), n.get("other"))
         alpha = n.get("alpha", 1)
+        if n.b.dtype(x) == "bool":
+            return n.b.op("logical_or", x, y) if alpha else x
         return n.b.op(op, x, y if alpha == 1 else n.b.op("multiply", y, n.b.const(alpha, n.b.dtype(y))))
 
     return convert
@@ -79,16 +82,18 @@ def divide(n: Node) -> Any:
 def power(n: Node) -> Any:
     """Small whole exponents are products."""
     b, exponent = n.b, n.get("exponent")
+    if not isinstance(exponent, Expr) and not isinstance(n.get("self"), Expr):
+        return n.b.const(n.get("self") ** exponent)
     if not isinstance(exponent, Expr) and exponent in (2, 3):
-        x = n.x()
+        x = promoted(b, n.get("self"), exponent)[0]
         square = b.op("multiply", x, x)
         return square if exponent == 2 else b.op("multiply", square, x)
     if exponent == 0.5:
         return b.op("sqrt", _float(n, n.x()))
     x, y = promoted(b, n.get("self"), exponent)
-    if "int" in b.dtype(x):
-        made = b.op("power", b.cast(x, "float64"), b.cast(y, "float64"))
-        return b.cast(made, n.result_dtype())
+    if isinstance(exponent, Expr) and "int" in b.dtype(x):  # a negative power of 0 is 0, as that of any whole number beyond 1
+        zero = b.op("logical_and", b.op("equal", x, b.const(0, b.dtype(x))), b.op("less", y, b.const(0, b.dtype(y))))
+        x = b.op("where", zero, b.const(2, b.dtype(x)), x)
     return b.op("power", x, y)
 
 
@@ -102,6 +107,9 @@ def clamp(n: Node) -> Any:
 
 
 def where(n: Node) -> Any:
+    """One of two tensors by a condition; of the condition alone, the positions of its true elements."""
+    if "other" not in n.call.args:
+        return nonzero_columns(n.replaced({"self": n.x("condition")}))
     x, y = promoted(n.b, n.get("self"), n.get("other"))
     return n.b.op("where", n.x("condition"), x, y)
 
@@ -212,7 +220,7 @@ def lerp(n: Node) -> Any:
 
 def atan2(n: Node) -> Any:
     b = n.b
-    y, x = promoted(b, n.get("self"), n.get("other"))
+    y, x = (_float(n, v) for v in promoted(b, n.get("self"), n.get("other")))
     zero = b.op("equal", x, 0.0)
     base = b.op("atan", b.op("divide", y, b.op("where", zero, b.op("ones_like", x), x)))
     half = b.op("multiply", b.op("sign", y), math.pi / 2)
@@ -308,7 +316,7 @@ RULES = (
     Rule("aten.silu", lambda n: nn.swish(n.b, n.x())),
     Rule("aten.silu_", lambda n: nn.swish(n.b, n.x())),
     Rule("aten.softplus", softplus),
-    Rule("aten.square", lambda n: n.b.op("multiply", n.x(), n.x())),
+    Rule("aten.square", lambda n: power(n.replaced({"exponent": 2}))),
     Rule("aten.sub", scaled("subtract")),
     Rule("aten.to", to),
     Rule("aten.type_as", lambda n: n.b.cast(n.x(), n.b.dtype(n.x("other")))),

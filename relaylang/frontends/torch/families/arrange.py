@@ -213,19 +213,32 @@ def spaced(power: bool) -> Convert:
         start, end = n.get("start"), n.get("end")
         if isinstance(start, Expr) or isinstance(end, Expr):
             return _computed_steps(n, start, end, steps, dtype, power)
-        kind = np.float64 if "float" in dtype else np.int64
+        if "int" in dtype and not power:
+            return b.const(_whole_steps(int(start), int(end), steps), dtype)
         made = np.linspace(start, end, steps, dtype=np.float64)
         made = float(n.get("base", 10.0)) ** made if power else made
-        return b.const(np.trunc(made).astype(kind) if kind is np.int64 else made, dtype)
+        return b.const(np.trunc(made).astype(np.int64) if "int" in dtype else made, dtype)
 
     return convert
 
 
+def _whole_steps(start: int, end: int, steps: int) -> np.ndarray:
+    """Whole numbers: the ends lose their fractions first, and each half counts from its own end."""
+    step, places = (end - start) / max(steps - 1, 1), np.arange(steps)
+    front, back = start + step * places, end - step * places[::-1]
+    return np.trunc(np.where(np.arange(steps) < steps // 2, front, back)) if steps > 1 else np.full(steps, start)
+
+
 def _computed_steps(n: Node, start: Any, end: Any, steps: int, dtype: str, power: bool) -> Expr:
     b, kind = n.b, dtype if "float" in dtype else "float64"
+    whole = "int" in dtype
+    start, end = (b.cast(v, "int64") if whole and isinstance(v, Expr) else int(v) if whole else v for v in (start, end))
     first, last = (b.cast(v, kind) if isinstance(v, Expr) else b.const(v, kind) for v in (start, end))
-    ramp = b.const(np.linspace(0, 1, steps), kind)
-    made = b.op("add", first, b.op("multiply", b.op("subtract", last, first), ramp))
+    places = np.arange(steps)
+    step = b.op("divide", b.op("subtract", last, first), float(max(steps - 1, 1)))
+    front = b.op("add", first, b.op("multiply", step, b.const(places, kind)))
+    back = b.op("subtract", last, b.op("multiply", step, b.const(places[::-1].copy(), kind)))
+    made = b.op("where", b.const(places < max(steps // 2, 1)), front, back)
     made = b.op("power", b.const(n.get("base", 10.0), kind), made) if power else made
     return b.cast(made, dtype)
 

@@ -165,6 +165,8 @@ def nan_to_num(n: Node) -> Any:
 def infinite(sign: int) -> Convert:
     def convert(n: Node) -> Any:
         x = n.x()
+        if "float" not in n.b.dtype(x):
+            return n.b.op("full_like", n.b.cast(x, "bool"), n.b.const(False))
         return n.b.op("equal", x, n.b.const(sign * np.inf, n.b.dtype(x)))
 
     return convert

@@ -11,6 +11,7 @@ from relaylang.frontends.common import Rule, nn
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.torch.families import arithmetic, elementwise, layers, products, reduce, running, shape
 from relaylang.frontends.torch.families.products import lengths
+from relaylang.frontends.torch.families.elementwise import floating
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
@@ -117,7 +118,7 @@ def window(kind: str) -> Convert:
 
 def triplet(n: Node) -> Any:
     b, p, eps, margin = n.b, float(n.get("p", 2.0)), float(n.get("eps", 1e-6)), float(n.get("margin", 1.0))
-    anchor, near, far = (n.x(name) for name in ("anchor", "positive", "negative"))
+    anchor, near, far = (floating(n, name) for name in ("anchor", "positive", "negative"))
     rank = b.rank(anchor)
 
     def apart(x: Expr, y: Expr) -> Expr:

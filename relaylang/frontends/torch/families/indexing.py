@@ -38,7 +38,10 @@ def gather(n: Node) -> Any:
     if not b.rank(x):
         return x if not b.rank(positions) else b.op("broadcast_to", x, shape=b.static_shape(positions))
     axis = n.int("dim") % b.rank(x)
+    positions = b.cast(positions, "int64")
     have, wanted = b.shape(x), b.shape(positions)
+    if 0 in wanted:
+        return b.const(np.zeros(b.static_shape(positions)), b.dtype(x))
     cut = [i for i in range(b.rank(x)) if i != axis and have[i] != wanted[i] and isinstance(wanted[i], int)]
     if cut:
         x = b.slice(x, [0] * len(cut), [b.extent(positions, i) for i in cut], cut)
@@ -230,14 +233,14 @@ def search_sorted(n: Node) -> Any:
         rows, values = n.x("sorted_sequence"), n.x()
         right = bool(n.get("right", False)) or n.get("side") == "right"
         if n.has("sorter"):
-            rows = b.op("gather", rows, n.x("sorter"), axis=b.rank(rows) - 1)
+            rows = gather(n.replaced({"self": rows, "index": n.x("sorter"), "dim": -1}))
     dtype = "int32" if n.get("out_int32") else "int64"
     kinds = [b.dtype(rows), b.dtype(values)]
     kind = max(kinds, key=lambda k: ("float" in k, k))
     rows, values = b.cast(rows, kind), b.cast(values, kind)
     if b.rank(rows) == 1:
         flat = b.op("searchsorted", rows, b.op("reshape", values, newshape=[-1]), right=right, dtype=dtype)
-        return b.reshape_to(flat, b.shape_of(values))
+        return b.reshape_to(flat, b.shape_of(values), allow_zero=True)
     return b.op("searchsorted", rows, values, right=right, dtype=dtype)
 
 
@@ -307,6 +310,8 @@ def eye(n: Node) -> Any:
 def unfold_axis(n: Node) -> Any:
     """Windows along an axis; their elements are on a new axis behind."""
     b, x = n.b, n.x()
+    if not b.rank(x):
+        return b.reshape(x, [n.int("size")])
     axis = n.int("dimension") % b.rank(x)
     size, step = n.int("size"), n.int("step")
     count = (b.extent(x, axis) - size) // step + 1

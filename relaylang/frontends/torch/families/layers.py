@@ -10,7 +10,7 @@ import numpy as np
 from relaylang.frontends.common import Rule, nn
 from relaylang.frontends.common.einsum import einsum as einsum_of
 from relaylang.frontends.common.nn import matmul
-from relaylang.frontends.torch.node import Node
+from relaylang.frontends.torch.node import Node, on_axes
 from relaylang.ir import Expr
 
 
@@ -178,8 +178,8 @@ RULES = (
     *(Rule(f"aten.conv_transpose{d}", conv_transpose) for d in ("1d", "2d", "3d")),
     *(Rule(f"aten.{name}", product) for name in ("matmul", "mm", "bmm")),
     *(Rule(f"aten.{name}", addmm) for name in ("addmm", "baddbmm")),
-    *(Rule(f"aten.{name}", softmax("nn.softmax")) for name in ("softmax", "_softmax")),
-    *(Rule(f"aten.{name}", softmax("nn.log_softmax")) for name in ("log_softmax", "_log_softmax")),
+    *(Rule(f"aten.{name}", on_axes(softmax("nn.softmax"))) for name in ("softmax", "_softmax")),
+    *(Rule(f"aten.{name}", on_axes(softmax("nn.log_softmax"))) for name in ("log_softmax", "_log_softmax")),
     Rule("aten.einsum", einsum),
     Rule("aten.embedding", embedding),
     Rule("aten.glu", glu),

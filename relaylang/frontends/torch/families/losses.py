@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Rule, nn
+from relaylang.frontends.torch.families.arithmetic import promoted
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
@@ -139,8 +140,10 @@ def hinge_embedding(n: Node) -> Any:
 
 def margin_ranking(n: Node) -> Any:
     b = n.b
-    apart = b.op("subtract", n.x("input1"), n.x("input2"))
-    loss = b.op("add", b.op("multiply", b.op("negative", n.x("target")), apart), float(n.get("margin", 0.0)))
+    apart = b.op("subtract", *promoted(b, n.x("input1"), n.x("input2")))
+    target, apart = promoted(b, b.op("negative", n.x("target")), apart)
+    loss = b.op("multiply", target, apart)
+    loss = b.op("add", *promoted(b, loss, float(n.get("margin", 0.0))))
     return reduced(n, b.op("nn.relu", loss))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
+from relaylang.frontends.torch.families.shape import computed_slice
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
@@ -32,25 +33,66 @@ def _window(n: Node, count: int) -> tuple[list[int], ...]:
     return size, strides, of_rank(n.ints("padding", [0]), count), of_rank(n.ints("dilation", [1]), count)
 
 
+def _reach(kernel: int, dilation: int) -> int:
+    """The elements that a window spans, with the gaps of its dilation."""
+    return dilation * (kernel - 1) + 1
+
+
+def _results(extent: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool) -> int:
+    """The windows along an axis. With `ceil`, PyTorch drops a last one that starts in the padding behind the data."""
+    room = extent + 2 * pad - _reach(kernel, dilation)
+    count = (-(-room // stride) if ceil else room // stride) + 1
+    return count - 1 if ceil and (count - 1) * stride >= extent + pad else count
+
+
+def _ends(n: Node, x: Expr, count: int) -> list[int]:
+    """The padding behind each axis with which all windows lie on the data and the padding."""
+    ends = []
+    for extent, k, s, p, d in zip(n.b.shape(x)[2:], *_window(n, count)):
+        if not isinstance(extent, int):
+            ends.append(p + s - 1)
+        else:
+            ends.append(max((_results(int(extent), k, s, p, d, True) - 1) * s - p + _reach(k, d) - int(extent), 0))
+    return ends
+
+
+def _cut(n: Node, made: Expr, x: Expr, count: int) -> Expr:
+    """A pool's result without windows that start in the padding behind the data."""
+    b = n.b
+    for axis, (extent, k, s, p, d) in enumerate(zip(b.shape(x)[2:], *_window(n, count)), 2):
+        if isinstance(extent, int):
+            most = _results(int(extent), k, s, p, d, True)
+            made = made if b.extent(made, axis) <= most else b.slice(made, [0], [most], [axis])
+        elif p > _reach(k, d) - s:
+            given = b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
+            starts = b.op("floor_divide", b.op("add", given, p + s - 1), s)
+            made = computed_slice(n, made, axis, 0, starts, 1)
+    return made
+
+
 def pool(kind: str, count: int) -> Any:
     def convert(n: Node) -> Any:
         b = n.b
         x, single = _single(n, n.x(), count)
         size, strides, padding, dilation = _window(n, count)
+        divisor = n.int("divisor_override") if n.has("divisor_override") else None
+        ceil = bool(n.get("ceil_mode", False))
+        ends = _ends(n, x, count) if ceil and divisor is not None else padding
         attrs: dict[str, Any] = {
-            "pool_size": size, "strides": strides, "padding": padding * 2, "ceil_mode": bool(n.get("ceil_mode", False)),
+            "pool_size": size, "strides": strides, "padding": [*padding, *ends], "ceil_mode": ceil and divisor is None,
         }  # fmt: skip
         if kind == "max":
             attrs["dilation"] = dilation
         else:
-            attrs["count_include_pad"] = bool(n.get("count_include_pad", True))
-            if n.has("divisor_override"):
-                attrs["count_include_pad"] = True
-        made = b.op(f"nn.{kind}_pool{count}d", x, **attrs)
-        if kind == "avg" and n.has("divisor_override"):
-            if attrs["ceil_mode"]:
-                raise Unsupported("its divisor is overridden where windows end behind the data")
-            made = b.op("multiply", made, math.prod(size) / n.int("divisor_override"))
+            attrs["count_include_pad"] = divisor is not None or bool(n.get("count_include_pad", True))
+        dtype = b.dtype(x)
+        whole = divisor is not None and "int" in dtype
+        made = b.op(f"nn.{kind}_pool{count}d", b.cast(x, "float64") if whole else x, **attrs)
+        if divisor is not None:
+            made = b.op("multiply", made, math.prod(size) if whole else math.prod(size) / divisor)
+        if whole:
+            made = b.cast(b.op("trunc", b.op("divide", b.op("round", made), float(divisor or 1))), dtype)
+        made = _cut(n, made, x, count) if ceil else made
         return b.squeeze(made, [0]) if single else made
 
     return convert
@@ -60,10 +102,7 @@ def _places(n: Node, extents: Sequence[int], count: int) -> list[list[list[int]]
     """For each axis, the positions in each window; those in the padding are left out."""
     found = []
     for axis, (extent, k, s, p, d) in enumerate(zip(extents, *_window(n, count))):
-        reach = extent + 2 * p - d * (k - 1) - 1
-        out = (-(-reach // s) if n.get("ceil_mode") else reach // s) + 1
-        if n.get("ceil_mode") and (out - 1) * s >= extent + p:
-            out -= 1
+        out = _results(extent, k, s, p, d, bool(n.get("ceil_mode")))
         starts = [i * s - p for i in range(out)]
         found.append([[q for q in range(first, first + d * k, d) if 0 <= q < extent] for first in starts])
         if not all(found[axis]):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
-from relaylang.frontends.common.nn import matmul
-from relaylang.frontends.torch.node import Node
+from relaylang.frontends.common.nn import broadcast_to, matmul
+from relaylang.frontends.torch.families.elementwise import floating
+from relaylang.frontends.torch.node import Node, on_axes
 from relaylang.ir import Expr
 
 
@@ -63,7 +64,12 @@ def _scaled(n: Node, product: Expr) -> Any:
     """`beta * self + alpha * product`."""
     b, bias = n.b, n.x()
     alpha, beta = n.get("alpha", 1), n.get("beta", 1)
+    if b.dtype(product) == "bool":
+        bias, product = (t if factor else b.op("zeros_like", t) for t, factor in ((bias, beta), (product, alpha)))
+        return b.op("logical_or", bias, product)
     product = product if alpha == 1 else b.op("multiply", product, b.const(alpha, b.dtype(product)))
+    if beta == 0:  # what the other term holds has no effect, even NaN
+        return product
     bias = bias if beta == 1 else b.op("multiply", bias, b.const(beta, b.dtype(bias)))
     return b.op("add", bias, product)
 
@@ -156,7 +162,7 @@ def lengths(b: Builder, apart: Expr, p: float, axis: int, keep: bool = False) ->
 
 def distances(n: Node) -> Any:
     """Between each row of one and each row of the other."""
-    b, x, y = n.b, n.x("x1"), n.x("x2")
+    b, x, y = n.b, floating(n, "x1"), floating(n, "x2")
     apart = b.op("subtract", b.unsqueeze(x, [-2]), b.unsqueeze(y, [-3]))
     return lengths(b, apart, float(n.get("p", 2.0)), b.rank(apart) - 1)
 
@@ -170,7 +176,7 @@ def own_distances(n: Node) -> Any:
 
 
 def pairwise_distance(n: Node) -> Any:
-    b, x, y = n.b, n.x("x1"), n.x("x2")
+    b, x, y = n.b, floating(n, "x1"), floating(n, "x2")
     apart = b.op("add", b.op("subtract", x, y), float(n.get("eps", 1e-6)))
     return lengths(b, apart, float(n.get("p", 2.0)), b.rank(apart) - 1, bool(n.get("keepdim", False)))
 
@@ -181,12 +187,12 @@ def cosine_similarity(n: Node) -> Any:
     axis, eps = n.int("dim", 1), float(n.get("eps", 1e-8))
     rank = max(b.rank(x), b.rank(y))
     product = b.op("multiply", x, y)
-    axis %= rank
+    axis %= max(rank, 1)
+    shape = b.shape_of(product)
     parts = []
-    for t in (x, y):
-        own = axis - rank + b.rank(t)
-        parts.append(b.op("divide", t, b.op("maximum", lengths(b, t, 2, own, True), eps)))
-    return b.op("sum", b.op("multiply", *parts), axis=[axis % b.rank(product)])
+    for t in (broadcast_to(b, x, shape), broadcast_to(b, y, shape)):
+        parts.append(b.op("divide", t, b.op("maximum", lengths(b, t, 2, axis, True), eps)))
+    return b.op("sum", b.op("multiply", *parts), axis=[axis])
 
 
 RULES = (
@@ -198,7 +204,7 @@ RULES = (
     Rule("aten.bilinear", bilinear),
     Rule("aten.cdist", distances),
     Rule("aten.chain_matmul", chain),
-    Rule("aten.cosine_similarity", cosine_similarity),
+    Rule("aten.cosine_similarity", on_axes(cosine_similarity)),
     Rule("aten.cross", cross),
     Rule("aten.dot", dot),
     Rule("aten.ger", outer),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
-from relaylang.frontends.torch.node import Node
+from relaylang.frontends.torch.node import Node, on_axes
 from relaylang.ir import Expr
 
 
@@ -24,9 +24,18 @@ def reduce_(op: str) -> Any:
     def convert(n: Node) -> Any:
         b, x = n.b, n.x()
         x = b.cast(x, "bool" if op in ("all", "any") else n.dtype() or n.result_dtype())
+        if op == "mean":
+            return _mean(b, x, _axes(n), bool(n.get("keepdim", False)))
         return b.op(op, x, axis=_axes(n), keepdims=bool(n.get("keepdim", False)))
 
     return convert
+
+
+def _mean(b: Builder, x: Expr, axes: tuple[int, ...] | None, keep: bool) -> Expr:
+    """The mean, which is NaN of no elements."""
+    made: Expr = b.op("mean", x, axis=axes, keepdims=keep)
+    empty = 0 in (b.shape(x) if axes is None else [b.shape(x)[a] for a in axes])
+    return b.op("full_like", made, b.const(np.nan, b.dtype(x))) if empty else made
 
 
 def variance(n: Node) -> Any:
@@ -41,7 +50,7 @@ def variance(n: Node) -> Any:
     if "std" in n.call.target:
         made = b.op("sqrt", made)
     if "mean" in n.call.target:
-        return [made, mean if keep else b.op("mean", x, axis=axes)]
+        return [made, _mean(b, x, axes, keep)]
     return made
 
 
@@ -85,10 +94,12 @@ def extreme(op: str) -> Any:
 
 
 def top_k(n: Node) -> Any:
-    b = n.b
-    largest = bool(n.get("largest", True))
-    made = b.op("topk", n.x(), k=n.int("k"), axis=n.int("dim", -1), ret_type="both", is_ascend=not largest, dtype="int64")
-    return b.fields(made)
+    """The number of elements may be computed."""
+    b, count = n.b, n.get("k")
+    how = {"axis": n.int("dim", -1), "ret_type": "both", "is_ascend": not n.get("largest", True), "dtype": "int64"}
+    if isinstance(count, Expr) and b.value(count) is None:
+        return b.fields(b.op("dyn.topk", n.x(), b.scalar(b.cast(count, "int64")), **how))
+    return b.fields(b.op("topk", n.x(), k=n.int("k"), **how))
 
 
 def sort(n: Node) -> Any:
@@ -173,20 +184,20 @@ def log_sum_exp(n: Node) -> Any:
 
 
 RULES = (
-    *(Rule(f"aten.{name}", reduce_(name)) for name in ("sum", "mean", "prod", "all", "any")),
-    *(Rule(f"aten.{name}", variance) for name in ("var", "std", "var_mean", "std_mean")),
-    Rule("aten.amax", reduce_("max")),
-    Rule("aten.amin", reduce_("min")),
-    Rule("aten.argmax", arg("argmax")),
-    Rule("aten.argmin", arg("argmin")),
-    Rule("aten.cumprod", running("cumprod")),
-    Rule("aten.cumsum", running("cumsum")),
+    *(Rule(f"aten.{name}", on_axes(reduce_(name))) for name in ("sum", "mean", "prod", "all", "any")),
+    *(Rule(f"aten.{name}", on_axes(variance)) for name in ("var", "std", "var_mean", "std_mean")),
+    Rule("aten.amax", on_axes(reduce_("max"))),
+    Rule("aten.amin", on_axes(reduce_("min"))),
+    Rule("aten.argmax", on_axes(arg("argmax"))),
+    Rule("aten.argmin", on_axes(arg("argmin"))),
+    Rule("aten.cumprod", on_axes(running("cumprod"))),
+    Rule("aten.cumsum", on_axes(running("cumsum"))),
     Rule("aten.dist", distance),
-    *(Rule(f"aten.{name}", norm) for name in ("linalg_vector_norm", "linalg_norm", "linalg_matrix_norm", "frobenius_norm")),
-    Rule("aten.logsumexp", log_sum_exp),
-    Rule("aten.max", extreme("max")),
-    Rule("aten.min", extreme("min")),
-    Rule("aten.norm", norm),
-    Rule("aten.sort", sort),
-    Rule("aten.topk", top_k),
+    *(Rule(f"aten.{name}", on_axes(norm)) for name in ("linalg_vector_norm", "linalg_norm", "linalg_matrix_norm", "frobenius_norm")),
+    Rule("aten.logsumexp", on_axes(log_sum_exp)),
+    Rule("aten.max", on_axes(extreme("max"))),
+    Rule("aten.min", on_axes(extreme("min"))),
+    Rule("aten.norm", on_axes(norm)),
+    Rule("aten.sort", on_axes(sort, -1)),
+    Rule("aten.topk", on_axes(top_k, -1)),
 )

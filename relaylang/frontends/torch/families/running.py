@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.torch.families.elementwise import floating, log_add
-from relaylang.frontends.torch.node import Node
+from relaylang.frontends.torch.node import Node, on_axes
 from relaylang.ir import Expr
 
 
@@ -40,6 +40,9 @@ def running_extreme(sign: int) -> Callable[[Node], Any]:
         b, x = n.b, n.x()
         if not b.rank(x):
             return [x, b.const(0, "int64")]
+        if b.dtype(x) == "bool":
+            most, places = convert(n.replaced({"self": b.cast(x, "int8")}))
+            return [b.cast(most, "bool"), places]
         axis = n.int("dim") % b.rank(x)
         extent = b.extent(x, axis)
         shape = [-1 if i == axis else 1 for i in range(b.rank(x))]
@@ -126,6 +129,8 @@ def quantile(n: Node) -> Any:
 def diff(n: Node) -> Any:
     """Differences of neighbours, `n` times."""
     b, x = n.b, n.x()
+    if n.int("n", 1) == 0:
+        return x
     axis = n.int("dim", -1) % b.rank(x)
     parts = [n.get("prepend"), x, n.get("append")]
     x = b.concat([p for p in parts if p is not None], axis)
@@ -169,12 +174,12 @@ def without_nan(mean: bool) -> Callable[[Node], Any]:
 
 def trapezoid(n: Node) -> Any:
     """The area under a line through points; `x` or `dx` gives their distances."""
-    b, y = n.b, n.x("y")
+    b, y = n.b, floating(n, "y")
     axis = n.int("dim", -1) % b.rank(y)
     extent = b.extent(y, axis)
     both = b.op("add", b.slice(y, [1], [extent], [axis]), b.slice(y, [0], [extent - 1], [axis]))
     if n.has("x"):
-        at = n.x("x")
+        at = floating(n, "x")
         own = axis if b.rank(at) == b.rank(y) else 0
         step = b.op("subtract", b.slice(at, [1], [extent], [own]), b.slice(at, [0], [extent - 1], [own]))
         if b.rank(at) == 1:
@@ -186,18 +191,18 @@ def trapezoid(n: Node) -> Any:
 
 
 RULES = (
-    Rule("aten.aminmax", a_min_max),
-    Rule("aten.argsort", arg_sort),
-    Rule("aten.count_nonzero", count_nonzero),
-    Rule("aten.cummax", running_extreme(1)),
-    Rule("aten.cummin", running_extreme(-1)),
+    Rule("aten.aminmax", on_axes(a_min_max)),
+    Rule("aten.argsort", on_axes(arg_sort, -1)),
+    Rule("aten.count_nonzero", on_axes(count_nonzero)),
+    Rule("aten.cummax", on_axes(running_extreme(1))),
+    Rule("aten.cummin", on_axes(running_extreme(-1))),
     Rule("aten.diff", diff),
-    Rule("aten.kthvalue", kth_value),
-    Rule("aten.logcumsumexp", log_cum_sum_exp),
-    Rule("aten.median", median),
+    Rule("aten.kthvalue", on_axes(kth_value, -1)),
+    Rule("aten.logcumsumexp", on_axes(log_cum_sum_exp)),
+    Rule("aten.median", on_axes(median)),
     Rule("aten.msort", msort),
-    Rule("aten.nanmean", without_nan(True)),
-    Rule("aten.nansum", without_nan(False)),
-    Rule("aten.quantile", quantile),
+    Rule("aten.nanmean", on_axes(without_nan(True))),
+    Rule("aten.nansum", on_axes(without_nan(False))),
+    Rule("aten.quantile", on_axes(quantile)),
     Rule("aten.trapezoid", trapezoid),
 )

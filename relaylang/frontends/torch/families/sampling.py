@@ -66,13 +66,15 @@ def smooth(kind: str, antialias: bool = False) -> Any:
     def convert(n: Node) -> Any:
         b, x = n.b, n.x("self" if "self" in n.call.args else "input")
         corners = bool(n.get("align_corners", False))
-        mode = "align_corners" if corners else "half_pixel"
+        mode = "align_corners" if corners and not antialias else "half_pixel"
         method = Method(kind, mode, a=-0.5 if antialias else -0.75, antialias=antialias, exclude_outside=antialias)
         sizes, scales = _sizes(n, x)
         if sizes is None or not all(isinstance(d, int) for d in b.shape(x)[2:]):
             return _computed(n, x, method, scales)
         wanted = {2 + i: size for i, size in enumerate(sizes)}
         factors = {a: size / b.extent(x, a) for a, size in wanted.items()}
+        if corners and antialias:  # only the distance between the places is that of aligned corners
+            factors = {a: max(size - 1, 1) / max(b.extent(x, a) - 1, 1) for a, size in wanted.items()}
         if not corners:
             factors = {a: s or factors[a] for a, s in zip(wanted, scales)}
         return resample.resample(b, x, {a: resample.stretch(b, x, a, size, factors[a]) for a, size in wanted.items()}, method)

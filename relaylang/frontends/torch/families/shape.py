@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Malformed, Rule, slices
+from relaylang.frontends.common import Builder, Malformed, Rule, slices
 from relaylang.frontends.common.nn import broadcast_to
-from relaylang.frontends.torch.node import Node
+from relaylang.frontends.torch.node import Node, on_axes
 from relaylang.ir import Expr
 
 _END = (1 << 63) - 1
+#: A range with fewer numbers is a constant.
+_RANGE = 1 << 16
 
 
 def view(n: Node) -> Any:
@@ -42,6 +45,11 @@ def unflatten(n: Node) -> Any:
     b, x = n.b, n.x()
     axis = n.int("dim") % b.rank(x)
     sizes = n.ints("sizes")
+    have = b.shape(x)
+    if all(isinstance(d, int) for d in have):
+        if -1 in sizes:
+            sizes[sizes.index(-1)] = int(have[axis]) // max(-math.prod(sizes), 1)
+        return b.reshape_exactly(x, [*have[:axis], *sizes, *have[axis + 1 :]])
     rest = [b.extent(x, i) for i in range(axis + 1, b.rank(x))]
     return b.op("reshape", x, newshape=[0] * axis + sizes + rest)
 
@@ -68,7 +76,7 @@ def unsqueeze(n: Node) -> Any:
 def squeeze(n: Node) -> Any:
     b, x = n.b, n.x()
     rank = b.rank(x)
-    axes = [a % rank for a in n.ints("dim")] if n.has("dim") else list(range(rank))
+    axes = [a % max(rank, 1) for a in n.ints("dim") if rank] if n.has("dim") else list(range(rank))
     return b.squeeze(x, [a for a in axes if b.shape(x)[a] == 1])
 
 
@@ -76,6 +84,8 @@ def expand(n: Node) -> Any:
     """-1 keeps an extent."""
     b, x = n.b, n.x()
     size = n.get("size")
+    if not size:
+        return x
     behind = len(size) - b.rank(x)
     have = b.shape_of(x)
     parts = []
@@ -95,7 +105,7 @@ def expand_as(n: Node) -> Any:
 
 def cat(n: Node) -> Any:
     b = n.b
-    tensors = [t for t in n.get("tensors") if b.shape(t) != (0,)]
+    tensors = [t for t in n.get("tensors") if b.shape(t) != (0,)] or n.get("tensors")[:1]
     return b.concat(tensors, n.int("dim", 0) % b.rank(tensors[0]))
 
 
@@ -186,8 +196,20 @@ def pad(n: Node) -> Any:
         mode = "circular"
     value = n.get("value") or 0
     value = b.cast(value, b.dtype(x)) if isinstance(value, Expr) else b.const(value, b.dtype(x))
+    if mode == "replicate" and min(given) < 0:
+        return _clamped(b, x, pairs)
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
     return slices.pad(b, x, pairs, names[mode], value)
+
+
+def _clamped(b: Builder, x: Expr, pairs: list[tuple[int, int]]) -> Any:
+    """Edges that are repeated at one end and cut at the other; the elements that are repeated are those before the cut."""
+    for axis, (before, after) in enumerate(pairs):
+        if (before, after) != (0, 0):
+            extent = b.extent(x, axis)
+            places = np.clip(np.arange(-before, extent + after), 0, extent - 1)
+            x = b.op("take", x, b.const(places), axis=axis)
+    return x
 
 
 def full(n: Node) -> Any:
@@ -207,6 +229,12 @@ def full(n: Node) -> Any:
 def arange(n: Node) -> Any:
     b, dtype = n.b, n.dtype() or n.result_dtype()
     start, end, step = n.get("start", 0), n.get("end"), n.get("step", 1)
+    if not any(isinstance(v, Expr) for v in (start, end, step)):
+        if "int" in dtype:
+            start, end, step = int(start), int(end), int(step)
+        count = max(math.ceil((end - start) / step), 0)
+        if count < _RANGE:
+            return b.const(start + step * np.arange(count), dtype)
     first, last, by = (b.cast(v, dtype) if isinstance(v, Expr) else b.const(v, dtype) for v in (start, end, step))
     return b.arange(first, last, by, dtype)
 
@@ -234,6 +262,8 @@ def roll(n: Node) -> Any:
     """Elements that leave at one end come in at the other; without axes, of the flat tensor."""
     b, whole = n.b, n.x()
     axes = n.ints("dims", [])
+    if 0 in b.shape(whole):
+        return whole
     x = whole if axes else b.op("reshape", whole, newshape=[-1])
     for shift, axis in zip(n.ints("shifts"), axes or [0]):
         extent = b.extent(x, axis)
@@ -271,9 +301,9 @@ RULES = (
     Rule("aten.expand", expand),
     Rule("aten.expand_as", expand_as),
     Rule("aten.flatten", flatten),
-    Rule("aten.flip", flip),
+    Rule("aten.flip", on_axes(flip)),
     Rule("aten.permute", permute),
-    Rule("aten.roll", roll),
+    Rule("aten.roll", on_axes(roll)),
     Rule("aten.scalar_tensor", scalar_tensor),
     Rule("aten.select", select),
     Rule("aten.slice", slice_),

@@ -9,7 +9,7 @@ import numpy as np
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.torch.families.indexing import Selection, diagonal_places, from_front, strided_places
-from relaylang.frontends.torch.node import Node
+from relaylang.frontends.torch.node import Node, on_axes
 from relaylang.frontends.torch.updates import replace_row, replace_slice
 from relaylang.ir import Expr
 
@@ -28,6 +28,16 @@ def _cut(b: Builder, source: Expr, positions: Expr) -> Expr:
     return b.slice(source, [0] * len(axes), [b.extent(positions, i) for i in axes], axes) if axes else source
 
 
+def _added(b: Builder, x: Expr) -> str:
+    """The reduction that adds: for truth values, the larger one."""
+    return "max" if b.dtype(x) == "bool" else "add"
+
+
+def _sum(b: Builder, x: Expr, y: Expr) -> Expr:
+    made: Expr = b.op("logical_or" if b.dtype(x) == "bool" else "add", x, y)
+    return made
+
+
 def scatter(n: Node) -> Any:
     """The source may be a tensor or one number, and larger than the positions."""
     b, x, positions = n.b, n.x(), n.x("index")
@@ -37,6 +47,7 @@ def scatter(n: Node) -> Any:
     else:
         source = broadcast_to(b, _as(b, source, b.dtype(x)), b.shape_of(positions))
     mode = "add" if n.call.target.startswith("aten.scatter_add") else n.choice("reduce", None, _MODES)
+    mode = _added(b, x) if mode == "add" else mode
     if not b.rank(x):
         x, positions, source = (b.reshape(t, [1]) for t in (x, positions, source))
         return b.scalar(b.op("scatter_elements", x, positions, source, axis=0, reduction=mode))
@@ -97,7 +108,7 @@ def index_add(n: Node) -> Any:
     alpha = n.get("alpha", 1)
     source = source if alpha == 1 else b.op("multiply", source, b.const(alpha, b.dtype(source)))
     positions = _rows(b, n.x("index"), source, n.int("dim"))
-    return b.op("scatter_elements", x, positions, source, axis=n.int("dim") % b.rank(x), reduction="add")
+    return b.op("scatter_elements", x, positions, source, axis=n.int("dim") % b.rank(x), reduction=_added(b, x))
 
 
 def index_copy(n: Node) -> Any:
@@ -125,12 +136,12 @@ def index_put(n: Node) -> Any:
     masks = [t for t in given if t is not None and b.dtype(t) in ("bool", "uint8")]
     add = bool(n.get("accumulate", False))
     if all(t is None for t in given):
-        return b.op("add", x, values) if add else broadcast_to(b, values, b.shape_of(x))
+        return _sum(b, x, values) if add else broadcast_to(b, values, b.shape_of(x))
     if len(masks) == 1 and len([t for t in given if t is not None]) == 1 and b.rank(values) == 0:
         before = next(i for i, t in enumerate(given) if t is not None)
         behind = b.rank(x) - before - b.rank(masks[0])
         mask = b.unsqueeze(b.cast(masks[0], "bool"), range(b.rank(masks[0]), b.rank(masks[0]) + behind))
-        return b.op("where", mask, b.op("add", x, values) if add else values, x)
+        return b.op("where", mask, _sum(b, x, values) if add else values, x)
     chosen = Selection(b, x, given)
     rows, turned = chosen.stacked(b), b.transpose(x, chosen.order)
     inner = b.slice(b.shape_of(rows), [1], [b.rank(rows)], [0])
@@ -139,7 +150,7 @@ def index_put(n: Node) -> Any:
     shape = b.concat([*outer[: chosen.first], inner, *outer[chosen.first :]], 0)
     back = chosen.back()
     updates = b.transpose(broadcast_to(b, values, shape), np.argsort(back).tolist())
-    made = b.op("scatter_nd", turned, rows, updates, mode="add" if add else "update")
+    made = b.op("scatter_nd", turned, rows, updates, mode=_added(b, x) if add else "update")
     return b.transpose(made, np.argsort(chosen.order).tolist())
 
 
@@ -155,14 +166,15 @@ def put(n: Node) -> Any:
     flat = b.op("reshape", x, newshape=[-1])
     positions = b.op("reshape", from_front(b, n.x("index"), flat, 0), newshape=[-1])
     source = b.op("reshape", n.x("source"), newshape=[-1])
-    made = b.op("scatter_elements", flat, positions, source, axis=0, reduction="add" if n.get("accumulate") else "update")
+    made = b.op("scatter_elements", flat, positions, source, axis=0, reduction=_added(b, x) if n.get("accumulate") else "update")
     return b.reshape_to(made, b.shape_of(x))
 
 
 def masked_scatter(n: Node) -> Any:
     """The first elements of the source, in order, where the mask is true."""
     b, x, mask = n.b, n.x(), n.x("mask")
-    mask = broadcast_to(b, mask, b.shape_of(x))
+    shape = b.shape_of(b.op("where", mask, x, x))
+    x, mask = broadcast_to(b, x, shape), broadcast_to(b, mask, shape)
     order = b.op("cumsum", b.cast(b.op("reshape", mask, newshape=[-1]), "int64"), axis=0, dtype="int64")
     flat = b.op("take", b.op("reshape", n.x("source"), newshape=[-1]), b.op("subtract", order, 1), axis=0, mode="clip")
     return b.op("where", mask, b.reshape_to(flat, b.shape_of(x)), x)
@@ -229,16 +241,16 @@ RULES = (
     Rule("aten.diagonal_scatter", diagonal_scatter),
     Rule("aten.fill", fill),
     Rule("aten.fill_diagonal", fill_diagonal),
-    Rule("aten.index_add", index_add),
-    Rule("aten.index_copy", index_copy),
-    Rule("aten.index_fill", index_fill),
+    Rule("aten.index_add", on_axes(index_add)),
+    Rule("aten.index_copy", on_axes(index_copy)),
+    Rule("aten.index_fill", on_axes(index_fill)),
     Rule("aten.index_put", index_put),
-    Rule("aten.index_reduce", index_reduce),
+    Rule("aten.index_reduce", on_axes(index_reduce)),
     Rule("aten.masked_scatter", masked_scatter),
     Rule("aten.put", put),
     Rule("aten.scatter", scatter),
     Rule("aten.scatter_add", scatter),
-    Rule("aten.scatter_reduce", scatter_reduce),
+    Rule("aten.scatter_reduce", on_axes(scatter_reduce)),
     Rule("aten.select_scatter", select_scatter),
     Rule("aten.slice_scatter", slice_scatter),
     Rule("aten.zero", zero),
