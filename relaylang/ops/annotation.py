@@ -34,12 +34,8 @@ class SimulatedQuantizeAttrs:
 
 
 def simulated_quantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data of at least one dimension; the scale and both bounds are scalars of float32. The result has the
-    data's type.
-    """
+    """Takes data of any rank; the scale and both bounds are scalars of float32. The result has the data's type."""
     data = tensor(types, 0, ctx)
-    if not data.shape:
-        ctx.fail("must have at least one dimension", 0)
     for i in range(1, 4):
         ctx.unify(i, TensorType((), "float32"))
     return data

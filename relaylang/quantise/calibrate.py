@@ -32,6 +32,8 @@ from relaylang.quantise.divergence import threshold
 from relaylang.rules.quantisation.common import SIMULATED, QAnnotateKind, QConfig, current_qconfig
 from relaylang.typing import check
 
+#: The least scale: float32 has its reciprocal.
+_LEAST = float(np.finfo(np.float32).tiny)
 #: A batch of inputs by name.
 Dataset = Iterable[Mapping[str, Any]]
 
@@ -56,6 +58,8 @@ def collect_stats(mod: IRModule, dataset: Dataset, chunk_by: int = -1) -> Iterat
     rewrite(func, drop)
     wanted = [plain[id(c)] for c in _rounded(func) if c.attrs.kind != QAnnotateKind.WEIGHT]
     batches = list(dataset)
+    if not batches:
+        raise RelayError(error("R0530", "the data set has no batches", notes=["a data set gives mappings from inputs' names to arrays"]))
     step = chunk_by if chunk_by > 0 else max(len(wanted), 1)
     for first in range(0, len(wanted), step):
         yield _values(mod, wanted[first : first + step], batches)
@@ -83,12 +87,18 @@ def _as_input(param: Var, value: Any) -> np.ndarray:
 
 def _quantile(values: np.ndarray, part: float = 0.99999) -> float:
     magnitudes = np.abs(values)
+    if not magnitudes.size:
+        return 0.0
     at = int(magnitudes.size * part)
     return float(np.partition(magnitudes, at)[at])
 
 
 #: `calibrate_mode` -> the scale of the values that flow into one rounding.
 FROM_DATA: Mapping[str, Callable[[np.ndarray], float]] = {"kl_divergence": threshold, "percentile": _quantile}
+
+
+def _largest(values: np.ndarray) -> float:
+    return float(np.abs(values).max(initial=0.0))
 
 
 def _power2(most: float) -> float:
@@ -99,8 +109,11 @@ def _power2(most: float) -> float:
 OF_WEIGHTS: Mapping[str, Callable[[float], float]] = {"power2": _power2, "max": float}
 
 
-def _value_scales(mod: IRModule, config: QConfig, dataset: Dataset | None) -> Iterator[float]:
-    """The scales of all rounded values, weights apart, in the order of `collect_stats`; without end, where all are one."""
+def _value_scales(mod: IRModule, config: QConfig, dataset: Dataset | None, rounded: Iterable[Call]) -> Iterator[float]:
+    """The scales of the rounded values, weights apart; without end, where all are one.
+
+    Sums have bits for their largest magnitude, so no mode clips them.
+    """
     mode = config.calibrate_mode
     if mode == "global_scale":
         while True:
@@ -110,9 +123,18 @@ def _value_scales(mod: IRModule, config: QConfig, dataset: Dataset | None) -> It
         raise RelayError(error("R0530", f"there is no way to calibrate {mode}", notes=notes))
     if dataset is None:
         raise RelayError(error("R0530", f"the mode {mode} needs a data set", notes=["quantize(mod, params, dataset)"]))
+    calls = iter(rounded)
     for chunk in collect_stats(mod, dataset, config.calibrate_chunk_by):
         for values in chunk:
-            yield FROM_DATA[mode](values)
+            call = next(calls)
+            _finite(values, "a value of the network is not finite for the data set", call)
+            yield (_largest if call.attrs.kind == QAnnotateKind.ACTIVATION else FROM_DATA[mode])(values)
+
+
+def _finite(values: np.ndarray, title: str, call: Call) -> None:
+    if not np.isfinite(values).all():
+        notes = ["NaN and infinities have no form in whole numbers"]
+        raise RelayError(error("R0530", title, call.span or call.args[0].span, notes=notes))
 
 
 def _weight_scale(call: Call, config: QConfig) -> float:
@@ -123,21 +145,24 @@ def _weight_scale(call: Call, config: QConfig) -> float:
     if config.weight_scale not in OF_WEIGHTS:
         notes = [f"there are {', '.join(OF_WEIGHTS)}"]
         raise RelayError(error("R0530", f"there is no weight scale {config.weight_scale}", notes=notes))
-    return OF_WEIGHTS[config.weight_scale](float(np.abs(weight.data).max(initial=0.0)))
+    _finite(weight.data, "the weight of a quantised operator is not finite", call)
+    return OF_WEIGHTS[config.weight_scale](_largest(weight.data))
 
 
 def calibrated(mod: IRModule, dataset: Dataset | None, config: QConfig) -> IRModule:
     """An annotated module with constants for the scales and bounds of its rounded values.
 
-    Raises `RelayError` (R0530) for weights that are not constant, and for modes that there are not.
+    Zeros have the scale 1. Raises `RelayError` (R0530) for weights that are not constant, for values that are not finite,
+    and for modes that there are not.
     """
-    scales = _value_scales(mod, config, dataset)
+    rounded = _rounded(mod["main"])
+    scales = _value_scales(mod, config, dataset, [c for c in rounded if c.attrs.kind != QAnnotateKind.WEIGHT])
     values: dict[Var, Constant] = {}
-    for call in _rounded(mod["main"]):
+    for call in rounded:
         kind = call.attrs.kind
-        scale = _weight_scale(call, config) if kind == QAnnotateKind.WEIGHT else next(scales)
+        scale = (_weight_scale(call, config) if kind == QAnnotateKind.WEIGHT else next(scales)) or 1.0
         most = 2.0 ** (config.get_nbit_by_kind(kind) - call.attrs.sign)
-        for var, value in zip(call.args[1:], (scale / most, -(most - 1), most - 1), strict=True):
+        for var, value in zip(call.args[1:], (max(scale / most, _LEAST), -(most - 1), most - 1), strict=True):
             if isinstance(var, Var):
                 values[var] = typed_constant(np.asarray(value, "float32"))
     made = mod.with_functions({**mod.functions, mod.get_global_var("main"): bind(mod["main"], values)})  # type: ignore[dict-item]
