@@ -9,7 +9,7 @@ import sys
 if __name__ == "__main__" and sys.path[:1] == [os.getcwd()] and not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 
-from relaylang.cli import main  # noqa: E402
+from relaylang.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,6 +17,7 @@ from relaylang.ir import IRModule
 from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.repl.debugger import Debugger, check_places
 
+
 def add_debugging_options(parser: argparse.ArgumentParser) -> None:
     """The options that look into the interpreter's work."""
     group = parser.add_argument_group("debugging (interpreter)")

@@ -21,6 +21,7 @@ from typing import Any as AnyValue
 
 from relaylang.grammar import patterns
 from relaylang.grammar import text as grammar_text
+from relaylang.runtime.files import atomic_write
 
 #: Raised where the layout of the cached file changes.
 LAYOUT = 4

@@ -33,7 +33,20 @@ from relaylang.runtime import artifact as programs
 from relaylang.runtime.artifact import TensorSpec, bind_arguments, not_an_artifact, read_sealed, write_sealed
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.manifest import count, tensor_spec
-from relaylang.runtime.schema import Parser, document, maybe, one_of, record, row, several, shown, table, text, whole, wrong
+from relaylang.runtime.schema import (
+    Parser,
+    document,
+    maybe,
+    one_of,
+    record,
+    row,
+    several,
+    shown,
+    table,
+    text,
+    whole,
+    wrong,
+)
 from relaylang.runtime.text import reason
 
 FORMAT = "relaylang-ethos-u"

@@ -39,7 +39,6 @@ from relaylang.ir import (
     type_text,
 )
 from relaylang.ir.typed import retype, typed, typed_constant, typed_field, typed_tuple, typed_var
-from relaylang.ir.types import Dim
 from relaylang.ops.record import make_attrs
 from relaylang.runtime.budget import Budget
 from relaylang.typing.incremental import CallTyper

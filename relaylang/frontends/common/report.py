@@ -14,6 +14,7 @@ from relaylang.frontends.common.listing import Layer
 from relaylang.ir import Expr, type_text
 from relaylang.runtime.budget import Exhausted
 
+
 class Unsupported(Exception):
     """Relay cannot express this layer, or the importer does not convert it. `reason` is one sentence without a full stop."""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.common.resize import Method, Stretch, nearest, places, taps
 from relaylang.ir import Expr
 

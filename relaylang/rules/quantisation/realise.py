@@ -31,7 +31,6 @@ from relaylang.rules.quantisation.common import (
     with_args,
 )
 
-
 #: Bits of a mean's fraction.
 _FRACTION = 8
 

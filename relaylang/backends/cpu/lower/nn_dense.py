@@ -8,7 +8,7 @@ from typing import Any
 from relaylang.backends.cpu.arith import BFLOATS
 from relaylang.backends.cpu.dtypes import is_float
 from relaylang.backends.cpu.index import ZERO, strides_of, variable
-from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
+from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
 from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of

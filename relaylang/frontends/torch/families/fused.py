@@ -10,8 +10,8 @@ import numpy as np
 from relaylang.frontends.common import Rule, nn
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.torch.families import arithmetic, elementwise, layers, products, reduce, running, shape
-from relaylang.frontends.torch.families.products import lengths
 from relaylang.frontends.torch.families.elementwise import floating
+from relaylang.frontends.torch.families.products import lengths
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
