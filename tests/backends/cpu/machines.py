@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +20,7 @@ from relaylang.backends.registry import parse_target
 from relaylang.diagnostics import RelayError
 from relaylang.runtime.features import this_machine
 from relaylang.runtime.manifest import read
+from tests.shared import PATIENCE
 
 DRIVER = Path(__file__).parent / "driver.c"
 
@@ -93,14 +95,16 @@ def needed(name: str) -> Machine:
     return machine
 
 
-def driver(machine: Machine, folder: Path) -> Path:
+@cache
+def driver(machine: Machine) -> bytes:
     """The program that runs libraries of a machine."""
     tools = find_toolchain(machine.options)
-    program = folder / "driver"
-    command = [*tools.command, *tools.flags, "-O1", "-o", str(program), str(DRIVER), "-ldl"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return program
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "driver"
+        command = [*tools.command, *tools.flags, "-O1", "-o", str(program), str(DRIVER), "-ldl"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return program.read_bytes()
 
 
 def run(machine: Machine, artifact: Any, folder: Path, threads: int = 2, **inputs: Any) -> Any:
@@ -118,9 +122,11 @@ def run(machine: Machine, artifact: Any, folder: Path, threads: int = 2, **input
     head += [array.nbytes for array in (*params, *given, *outputs)]
     (folder / "input").write_bytes(b"".join([struct.pack(f"<{len(head)}q", *head), *(a.tobytes() for a in (*params, *given))]))
     (folder / "net.so").write_bytes(artifact.library)
-    command = [*machine.emulator, "-L", str(machine.folder()), str(driver(machine, folder)), *("net.so", "input", "output")]
+    (folder / "driver").write_bytes(driver(machine))
+    (folder / "driver").chmod(0o755)
+    command = [*machine.emulator, "-L", str(machine.folder()), str(folder / "driver"), *("net.so", "input", "output")]
     command[-3] = str(folder / "net.so")
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=1200)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=2 * PATIENCE)
     assert done.returncode == 0, f"status {done.returncode}: {done.stderr}"
     content, at = (folder / "output").read_bytes(), 0
     for array in outputs:

@@ -45,7 +45,7 @@ def values(dtype: str, shape: tuple, rng: np.random.Generator) -> np.ndarray:
 
 @pytest.mark.parametrize("march", few(["native", "x86-64-v3", "x86-64-v4", "generic"], "native"))
 @pytest.mark.parametrize("dtype", few(["uint8", "int8"], "int8"))
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", few(SHAPES, *SHAPES[::2]))
 def test_convolutions(shape: tuple, dtype: str, march: str) -> None:
     height, width, inputs, outputs, k, stride, pad = shape
     mod = module(f"""

@@ -34,7 +34,7 @@ def same(text: str, march: str, *inputs: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("march", HERE)
-@pytest.mark.parametrize("scale", [1e-9, 1e-3, 0.24, 0.3, 0.5, 0.99, 1.0, 1.7, 300.0, 1e7])
+@pytest.mark.parametrize("scale", few([1e-9, 1e-3, 0.24, 0.3, 0.5, 0.99, 1.0, 1.7, 300.0, 1e7], 0.3, 300.0))
 @pytest.mark.parametrize(("dtype", "out"), [("int32", "uint8"), ("uint8", "int8"), ("int8", "int32"), ("uint8", "int32")])
 def test_one_scale(dtype: str, out: str, scale: float, march: str) -> None:
     x = values(dtype, SHAPE, np.random.default_rng(0))

@@ -51,7 +51,7 @@ def @main(%x: Tensor[({batch}, {height}, {width}, {inputs}), float32], %w: Tenso
 
 @pytest.mark.parametrize("m", [0, 2, 4])
 @pytest.mark.parametrize("march", few(["native", "x86-64-v3", "generic"], "native"))
-@pytest.mark.parametrize("shape", few(SHAPES, *SHAPES[1:6:2]))
+@pytest.mark.parametrize("shape", few(SHAPES, *SHAPES[1:5:3]))
 def test_results_are_the_sums(shape: tuple, march: str, m: int) -> None:
     mod = parse(text(shape)).module
     assert mod is not None
@@ -72,7 +72,7 @@ def test_results_are_the_sums(shape: tuple, march: str, m: int) -> None:
 
 
 @pytest.mark.parametrize("dtypes", [("uint8", "int8", 7, 0), ("int8", "int8", -9, 0), ("uint8", "uint8", 255, 130)])
-@pytest.mark.parametrize("shape", few([s for s in SHAPES if s[3] % 2 == 0], SHAPES[1], SHAPES[4]))
+@pytest.mark.parametrize("shape", few([s for s in SHAPES if s[3] % 2 == 0], SHAPES[4]))
 def test_integers_are_exact(shape: tuple, dtypes: tuple) -> None:
     batch, height, width, inputs, outputs, padding = shape
     data, weight, zero, weight_zero = dtypes

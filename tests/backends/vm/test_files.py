@@ -189,7 +189,7 @@ def test_an_interrupt_ends_a_program_without_an_end(name: str) -> None:
     script = (
         "import numpy as np\nimport relaylang as relay\nfrom relaylang.backends.vm import compile_vm\n"
         f"mod = relay.parse({text!r})\n"
-        f"made = compile_vm(mod)\nmade.loaded\nx = {argument}\nprint('ready', flush=True)\nmade.run(x)\n"
+        f"made = compile_vm(mod, 'c -cflags=-O0')\nmade.loaded\nx = {argument}\nprint('ready', flush=True)\nmade.run(x)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
