@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -28,16 +29,18 @@ needs_shared = pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"no shared data a
 PATIENCE = 600
 
 
+def processor_time(process: int) -> float:
+    """The processor time of a process in seconds, as Linux tells it; infinite once it has ended."""
+    state, *numbers = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return math.inf if state in "ZX" else (int(numbers[10]) + int(numbers[11])) / os.sysconf("SC_CLK_TCK")
+
+
 def wait_for_work(process: int, seconds: float = 1) -> None:
-    """Wait until a process has used so much processor time: it then does what it was started for, on a busy machine, too."""
-    stat = Path(f"/proc/{process}/stat")
-    if not stat.exists():
+    """Wait until a process has used so much processor time. Then it is at work, on a busy machine, too."""
+    if not Path("/proc/self/stat").exists():
         time.sleep(2 * seconds)
         return
-    while True:
-        state, *numbers = stat.read_text().rpartition(")")[2].split()
-        if state in "ZX" or int(numbers[10]) + int(numbers[11]) >= seconds * os.sysconf("SC_CLK_TCK"):
-            return
+    while processor_time(process) < seconds:
         time.sleep(0.02)
 
 
@@ -58,7 +61,7 @@ def few(cases: Iterable[Any], *kept: Any) -> list[Any]:
 
 
 def check_each(check: Callable[[Any], object], cases: Iterable[Any], names: Iterable[Any] | None = None) -> None:
-    """Check every case in one test, which costs less than a test each, and fail with all that are wrong, by name."""
+    """Check every case in one test, which costs less than a test each. Fail with the names of all that are wrong."""
     cases = list(cases)
     wrong: list[str] = []
     for case, name in zip(cases, cases if names is None else names, strict=True):
@@ -71,7 +74,7 @@ def check_each(check: Callable[[Any], object], cases: Iterable[Any], names: Iter
 
 
 def each_once(cases: Iterable[Any], others: Sequence[Any]) -> list[Any]:
-    """The pairs of cases with others for `parametrize`: `make test` runs each case with one of the others, `make sweeps` the rest."""
+    """Pairs for `parametrize`. `make test` runs each case with one of the others, `make sweeps` runs the rest."""
     return [
         pytest.param(case, other, marks=() if number % len(others) == place else pytest.mark.sweep)
         for number, case in enumerate(cases)

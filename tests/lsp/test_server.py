@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.lsp.client import URI, Client, Failed
+from tests.shared import processor_time
 
 pytest.importorskip("pygls", reason="relay lsp needs pygls: pip install 'relaylang[lsp]'")
 
@@ -216,15 +216,14 @@ def test_five_thousand_lines(server: Client) -> None:
         text = "\n".join(["def @main(%x: Tensor[(2, 3), float32]) {", *body, f"  %{lines - 4}", "}", ""])
         assert len(text.splitlines()) == lines
         server.open(text)
-        took = []
+        began = processor_time(server.process.pid)
         for _ in range(3):
-            began = time.perf_counter()
             server.change((lines // 2, 2), (lines // 2, 2), " ")
             assert server.diagnostics() == []
-            took.append(time.perf_counter() - began)
-        return min(took)
+        return processor_time(server.process.pid) - began
 
-    assert keystroke(5000) < 10 * 4 * keystroke(500)
+    # the system counts in hundredths of a second
+    assert keystroke(5000) < 10 * 4 * max(keystroke(500), 0.03)
 
 
 def test_names_of_imported_models(server: Client) -> None:
