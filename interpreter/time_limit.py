@@ -24,7 +24,7 @@ class OutOfTime(Trap):
 
 
 def interrupt(thread: int, kind: type[BaseException] | None) -> None:
-    """Raise an exception in a thread, at its next step in Python; None takes back one that is not raised yet."""
+    """Raise an exception in a thread, at its next step in Python. None takes back an exception that is not raised yet."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind) if kind is not None else None)
 
 

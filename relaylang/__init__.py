@@ -13,10 +13,9 @@ next to nothing and loads no backend.
 
 from __future__ import annotations
 
-from relaylang._interrupts import end_at_once, is_command
+from relaylang._start import begin
 
-if is_command():
-    end_at_once()  # before the imports: they take most of the time of a short call
+begin()  # before the imports: they take most of the time of a short call
 
 import importlib
 import os

@@ -6,13 +6,13 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from relaylang._interrupts import end, end_at_once
+from relaylang._start import end, end_at_once
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status. Never raises but for what argparse's `--help` does (SystemExit).
 
-    Without `argv` the process is a call of `relay`: Ctrl-C ends it with 130 also before and after the verb's work.
+    Without `argv` the process is a call of `relay`. Ctrl-C ends it with 130, also before and after the verb's work.
     """
     if argv is None:
         end_at_once()

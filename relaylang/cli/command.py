@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from relaylang._interrupts import raise_again
+from relaylang._start import raise_again
 from relaylang.cli.reporting import add_common_options, begin, end, report
 from relaylang.cli.streams import close_stdout, prepare
 from relaylang.cli.usage import UsageError, in_words

@@ -61,7 +61,7 @@ class Limits:
 
     @contextmanager
     def running(self, compiled: bool = False) -> Iterator[None]:
-        """Around a program's run. What does not stop by itself half a second later ends with the process.
+        """Around a program's run. If it still runs half a second after the limit, the process ends.
 
         The interpreter and the VM keep to limits themselves; `compiled` says that nobody else does. Raises `RelayError`
         (R0408, R0413).

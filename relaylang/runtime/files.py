@@ -25,7 +25,7 @@ except ImportError:  # Windows
 
 #: The names of temporary files.
 _TEMPORARY = re.compile(r"\..{1,100}\.[0-9a-f]{12}\.part", re.S)
-#: Seconds for which a file's own process may be about to lock it, and after which nobody writes where there are no locks.
+#: Seconds for which a process may be about to lock its file. Without locks, seconds after which nobody writes.
 _NEW, _OLD = 60.0, 7 * 86400.0
 #: The folders that this process has looked through.
 _looked_through: set[str] = set()
@@ -49,7 +49,7 @@ _waiting: ContextVar[list[_Written] | None] = ContextVar("waiting", default=None
 
 @contextlib.contextmanager
 def together() -> Iterator[None]:
-    """Put the files that the block writes in their places at its end: all of them, or none after a failure.
+    """Put the files that the block writes in their places at its end. After a failure, put none there.
 
     Raises `OSError` as writing does.
     """
@@ -73,8 +73,8 @@ def together() -> Iterator[None]:
 def atomic_path(path: str | os.PathLike[str], durable: bool = True) -> Iterator[Path]:
     """A temporary file next to `path`. At the end of the block it becomes `path`; after a failure it goes.
 
-    The block writes directly to a special file (`/dev/stdout`, a pipe). `durable` False leaves it to the system when the
-    content gets to the disk: for caches, which check what they read. Raises `OSError` as writing does.
+    The block writes directly to a special file (`/dev/stdout`, a pipe). With `durable` False, nothing is flushed:
+    for caches, which check what they read. Raises `OSError` as writing does.
     """
     target = Path(path)
     try:
@@ -129,7 +129,7 @@ def _put(files: list[_Written]) -> None:
 
 
 def _second_name(path: Path) -> Path | None:
-    """Another name for a file that is there; None where there is none, or the file system has no such names."""
+    """Another name for a file. None where it is missing, or the file system has no such names."""
     name = _temporary_name(path)
     try:
         os.link(path, name)

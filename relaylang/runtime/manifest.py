@@ -326,6 +326,6 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
 }
 
 __all__ = [
-    "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "count", "differences", "external_records",
-    "features", "read", "read_externals", "read_tensors", "read_text", "tensor_spec",
+    "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "count", "differences",
+    "external_records", "features", "read", "read_externals", "read_tensors", "read_text", "tensor_spec",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """The one way to start a program. Nothing of the working directory, or of a text's folder, is run or imported.
 
 Programs are found in absolute folders of `PATH` alone. They start in the root folder unless the caller names another one. A
-`relay` of its own imports from the folders that its Python searches by itself, and from the one that has this package.
+`relay` of its own imports from the folders of its Python, and from the folder of this package.
 No other module starts processes.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 #: Variables with folders in which programs look for code. An empty or relative one is the working directory, or below it.
 _SEARCHED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
              "CPATH", "C_INCLUDE_PATH")  # fmt: skip
-#: Variables with a folder, which is the one that it is for this process.
+#: Variables with a folder, which may be relative to this process's working directory.
 _PLACES = ("RELAYLANG_CACHE", "TMPDIR")
 #: Where programs start that need no folder: nothing of a stranger's lies there.
 _ROOT = os.path.abspath(os.sep)
@@ -58,7 +58,7 @@ def environment() -> dict[str, str]:
 
 
 def program(name: str) -> str | None:
-    """The absolute path of a program: one that is named by its path, or one in an absolute folder of `PATH`. None where it is missing."""
+    """The absolute path of a program, which is named by its path or lies in an absolute folder of `PATH`. None where it is missing."""
     if os.path.dirname(name):
         found = shutil.which(name)
         return os.path.abspath(found) if found else None
@@ -189,7 +189,7 @@ class Processes:
             variables: Mapping[str, str] | None = None, together: bool = False) -> Ended:  # fmt: skip
         """Run a command with an input, and gather what it writes; `together` puts its errors into its output.
 
-        Raises `OSError` where it does not start, `TimeoutError` where it takes more than `timeout` seconds, and
+        Raises `OSError` where it does not start, and `TimeoutError` where it takes more than `timeout` seconds. Raises
         `InterruptedError` where `end` was called before it has ended. The process and its children then end.
         """
         with self._lock:

@@ -51,7 +51,7 @@ inp, out = os.pipe()
 status, said = call(Names())
 assert status == 0, said
 os.close(out)
-names = [n for n in open(inp).read().split() if n not in ("relaylang", "__future__", "relaylang._interrupts")]
+names = [n for n in open(inp).read().split() if n not in ("relaylang", "__future__", "relaylang._start")]
 found = {}
 for name in names[::step]:
     hook = Interrupt()

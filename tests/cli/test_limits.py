@@ -19,7 +19,8 @@ from tests.cli.command import one_diagnostic, relay, relay_process
 #: Programs without an end, by what they do all the time.
 ENDLESS = {
     "scalars": "def @main(%n: int32) -> int32 {\n  @main(add(%n, 1))\n}\n",
-    "tensors": "def @main(%n: Tensor[(200, 200), float32]) -> Tensor[(200, 200), float32] {\n  @main(nn.dense(%n, %n, units=None))\n}\n",
+    "tensors": "def @main(%n: Tensor[(200, 200), float32]) -> Tensor[(200, 200), float32] {\n"
+               "  @main(nn.dense(%n, %n, units=None))\n}\n",
     "closures": "def @go(%f: fn (int32) -> int32, %n: int32) -> int32 {\n  @go(%f, %f(%n))\n}\n"
                 "def @main(%n: int32) -> int32 { @go(fn (%y: int32) -> int32 { add(%y, 1) }, %n) }\n",
     "branches": "def @main(%n: int32) -> int32 {\n  if (less(%n, 0)) { @main(1) } else { @main(subtract(0, %n)) }\n}\n",
@@ -73,7 +74,8 @@ def test_a_limit_that_is_not_reached(capsys: pytest.CaptureFixture[str], tmp_pat
     path = tmp_path / "p.relay"
     path.write_text("def @main(%x: Tensor[(2), float32]) { add(%x, %x) }\n")
     for executor in ("interpreter", "vm", "cpu"):
-        ran = relay(capsys, "run", path, "--random-params", "0", "--executor", executor, "--time-limit", "1h", "--memory-limit", "8GiB")
+        limits = ["--time-limit", "1h", "--memory-limit", "8GiB"]
+        ran = relay(capsys, "run", path, "--random-params", "0", "--executor", executor, *limits)
         assert ran.status == 0 and "float32" in ran.out, ran
     ran = relay(capsys, "run", path, "-e", "add(1, 2)", "--time-limit", "1h")
     assert ran.status == 0 and ran.out == "3 : int32\n"

@@ -9,7 +9,7 @@ import pytest
 from tests.docs.prose import faults, sentences, texts, words
 from tests.shared import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")), *sorted((ROOT / "docs").glob("*.md")),
          *sorted((ROOT / "benchmarks/results").glob("*.md"))]  # fmt: skip
 
 #: Folders and modules whose docstrings and comments meet the standard, subfolders included.

@@ -96,7 +96,7 @@ class LanguageClient {
 const load = Module._load;
 Module._load = (name, ...rest) =>
   name === "vscode" ? vscode : name.startsWith("vscode-languageclient") ? { LanguageClient } : load(name, ...rest);
-require(process.argv[1]).activate({ subscriptions: [] }).then(() => {
+require(process.argv[1]).activate({ subscriptions: [], extensionPath: "/extension" }).then(() => {
   told.result = told.options.middleware.executeCommand("relay.run", [1], (name, given) => [name, given]);
   console.log(JSON.stringify(told));
 });
@@ -107,7 +107,9 @@ require(process.argv[1]).activate({ subscriptions: [] }).then(() => {
 def test_the_extension_starts_the_server_and_runs_lenses() -> None:
     ran = subprocess.run(["node", "-e", ACTIVATE, str(FOLDER / "extension.js")], capture_output=True, text=True, check=True)
     told = json.loads(ran.stdout)
-    assert told["server"] == {"command": "relay", "args": ["lsp"]} and told["command"] == "relay.restart"
+    server = told["server"]
+    assert (server["command"], server["args"], told["command"]) == ("relay", ["lsp"], "relay.restart")
+    assert server["options"]["cwd"] == "/extension" and server["options"]["env"]["PYTHONSAFEPATH"] == "1"
     assert told["options"]["initializationOptions"] == {"lenses": True}
     assert told["result"] == ["relay.run", [1]] and told["shown"] == ["the log"]
 

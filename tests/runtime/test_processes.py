@@ -47,8 +47,8 @@ def starts(tree: ast.AST) -> list[str]:
 def test_one_module_starts_processes() -> None:
     found = {name: starts(syntax_tree(file)) for name, file in modules()}
     assert [name for name, places in found.items() if places] == ["runtime.processes"]
-    wrong = "import subprocess as s\nfrom os import execv\nimport os\nos.posix_spawnp('x')\nasyncio.create_subprocess_exec('x')\nshutil.which('x')"
-    assert len(starts(ast.parse(wrong))) == 5
+    wrong = "import subprocess as s\nfrom os import execv\nos.posix_spawnp('x')\nasyncio.create_subprocess_exec('x')"
+    assert len(starts(ast.parse(wrong))) == 4 and starts(ast.parse("shutil.which(1)"))
 
 
 def test_the_one_module_has_one_call() -> None:
@@ -60,7 +60,7 @@ def test_the_one_module_has_one_call() -> None:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder with modules and programs that say so where they are run."""
+    """A folder with modules and programs that leave a trace."""
     code = f"open({str(tmp_path / 'ran')!r}, 'a').write(__name__ + chr(10))\nraise SystemExit('hostile')\n"
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -150,8 +150,7 @@ def test_python_m_relaylang_imports_nothing_else_from_here(hostile: Path) -> Non
         for file in (hostile / name).iterdir():
             file.unlink()
         (hostile / name).rmdir()
-    for name in ("typing", "re", "runpy"):  # Python imports them before relaylang's code
-        (hostile / f"{name}.py").unlink()
+    (hostile / "runpy.py").unlink()  # Python itself imports it
     ran = subprocess.run([sys.executable, "-m", "relaylang", "check", "net.relay"], cwd=hostile, capture_output=True)
     assert ran.returncode == 0 and b"Traceback" not in ran.stderr
     assert unharmed(hostile)
@@ -162,7 +161,8 @@ def test_paths_in_a_compilers_words_are_those_of_the_caller(tmp_path: Path, monk
     for name in ("include", "O2"):
         (tmp_path / name).mkdir()
     (tmp_path / "a.h").write_text("")
-    words = ["-O2", "O2", "-Iinclude", "-I", "include", "-include", "a.h", "./include", "-Iabsent", "-DX=include", "a.h", "--sysroot=include"]
+    words = ["-O2", "O2", "-Iinclude", "-I", "include", "-include", "a.h", "./include", "-Iabsent", "-DX=include", "a.h",
+             "--sysroot=include"]  # fmt: skip
     here = str(tmp_path)
     assert toolchain.anchored(words) == [
         "-O2", "O2", f"-I{here}/include", "-I", f"{here}/include", "-include", f"{here}/a.h", f"{here}/include", "-Iabsent",

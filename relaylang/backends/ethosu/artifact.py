@@ -108,11 +108,12 @@ _ESTIMATE = record({
 })  # fmt: skip
 _REGION = record({
     "command_stream": text, "weights": text, "tosa": text, "inputs": several(_tensor), "outputs": several(_tensor),
-    "driver": record({"weights_region": whole(0, 255), "scratch": _MEMORY, "scratch_fast": _MEMORY, "inputs": _LOCATION, "outputs": _LOCATION}),
+    "driver": record({"weights_region": whole(0, 255), "scratch": _MEMORY, "scratch_fast": _MEMORY, "inputs": _LOCATION,
+                      "outputs": _LOCATION}),
 }, {"estimate": _ESTIMATE, "places": several(row(count, text, count))})  # fmt: skip
-#: What the records of regions must be, in a manifest of an archive for the Ethos-U and in one for microcontrollers.
+#: The schema of regions, for archives for the Ethos-U and for microcontrollers.
 REGIONS: Parser = table(_REGION)
-#: What the manifest must be.
+#: The schema of the manifest.
 _MANIFEST = record({
     "format": one_of(FORMAT), "version": whole(VERSION, VERSION), "inputs": several(_tensor), "result": _nested,
     "steps": several(record({"name": text, "kind": one_of("region", "host"), "inputs": several(text), "outputs": several(text)})),
@@ -319,7 +320,7 @@ def read_regions(records: Mapping[str, Any], files: dict[str, bytes]) -> dict[st
 
 def _region(data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
     stream, weights, tosa = (files[data[name]] for name in ("command_stream", "weights", "tosa"))
-    details = {name: data[name] for name in ("driver", "estimate", "places") if name in data}
+    details: dict[str, Any] = {name: data[name] for name in ("driver", "estimate", "places") if name in data}
     return RegionCode(tosa, stream, weights, tuple(data["inputs"]), tuple(data["outputs"]), details)
 
 

@@ -1,4 +1,4 @@
-"""The vector helpers with every compiler at hand: each compiles for each instruction set, to the instruction that it is for.
+"""The vector helpers with every compiler at hand. Each compiles for each instruction set, to its own instruction.
 
 Compilers differ in their names of instructions, and later clangs drop names that earlier ones have.
 """
@@ -92,5 +92,6 @@ def test_each_helper_is_its_instruction(name: str, processor: str, tmp_path: Pat
     starts = [(m.start(), int(m[1])) for m in re.finditer(r"^use_(\d+):", text, flags=re.M)]
     ends = [*(at for at, _ in starts[1:]), len(text)]
     bodies = {number: text[at:end] for (at, number), end in zip(starts, ends)}
-    missing = [use for n, (use, wanted) in enumerate(USES.items()) if wanted and not re.search(rf"\b(?:{wanted})\b.*%[xyz]mm", bodies[n])]
+    patterns = {use: rf"\b(?:{wanted})\b.*%[xyz]mm" for use, wanted in USES.items()}
+    missing = [use for n, use in enumerate(USES) if USES[use] and not re.search(patterns[use], bodies[n])]
     assert missing == []

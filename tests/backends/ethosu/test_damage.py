@@ -27,7 +27,7 @@ def runs() -> list[Callable[[Rng], None]]:
 @pytest.mark.parametrize(("change", "says"), [
     (lambda region: region.update(places=[[0, "layer"]]), r"R0641.*places\[0\]` must be a list of 3"),
     (lambda region: region.update(places=None), "R0641.*places` must be a list"),
-    (lambda region: region["driver"]["outputs"][0].update(address=1e308), r"R0641.*driver.outputs\[0\].address` must be a whole number"),
+    (lambda region: region["driver"]["outputs"][0].update(address=1e308), r"R0641.*outputs\[0\].address` must be a whole number"),
     (lambda region: region["driver"]["scratch"].update(bytes=True), "R0641.*driver.scratch.bytes` must be a whole number"),
     (lambda region: region["driver"]["scratch"].update(bytes=1 << 40), "R0616.*has 1099511627776 bytes"),
     (lambda region: region["outputs"][0].update(shape=[1 << 40, 3]), r"R0616.*the shape \(1099511627776, 3\) has 3 bytes"),

@@ -1,4 +1,4 @@
-"""Ctrl-C while the `relay` command starts and ends: the process says so and ends, wherever it is.
+"""The start of the `relay` command. Ctrl-C ends the process at once while it starts and ends.
 
 An exception would come out of an import, of which Python prints a traceback, or be lost in one. Nothing is written yet that
 would have to be cleaned up. This module imports what Python has loaded at its start: `_signal` instead of `signal`.
@@ -33,15 +33,19 @@ def end_at_once() -> None:
 
 
 def raise_again() -> None:
-    """Raise `KeyboardInterrupt` at Ctrl-C again, so that what is under way can clean up."""
+    """Raise `KeyboardInterrupt` at Ctrl-C again, so that unfinished work can clean up."""
     if getsignal(SIGINT) is end:
         signal(SIGINT, default_int_handler)
 
 
-def is_command() -> bool:
-    """Whether this process is a call of `relay`, and not of a program that imports this package."""
+def begin() -> None:
+    """Prepare this process where it is a call of `relay`, and not of a program that imports this package."""
     name = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
-    return name in ("relay", "relay.exe", "relay-script.py") or (name == "-m" and "relaylang" in sys.orig_argv)
+    module = name == "-m" and "relaylang" in sys.orig_argv
+    if module and not getattr(sys.flags, "safe_path", False) and sys.path[:1] == [os.getcwd()]:
+        del sys.path[0]  # `-m` puts the working directory first: nothing else is imported from it
+    if module or name in ("relay", "relay.exe", "relay-script.py"):
+        end_at_once()
 
 
-__all__ = ["end", "end_at_once", "is_command", "raise_again"]
+__all__ = ["begin", "end", "end_at_once", "raise_again"]
