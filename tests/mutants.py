@@ -7,6 +7,7 @@ relaylang (R0900), a crash and a process without end are failures; the file then
 from __future__ import annotations
 
 import argparse
+import copy
 import io
 import json
 import os
@@ -115,7 +116,8 @@ def changed_fields(data: bytes, rng: Random) -> bytes:
             shape = [max(d.dim_value, 0) for d in value.shape.dim]
             if np.prod(shape, dtype=object) < 1000:  # an operand becomes a constant
                 dtype = onnx.helper.tensor_dtype_to_np_dtype(value.elem_type)
-                graph.initializer.append(onnx.numpy_helper.from_array(np.full(shape, rng.choice(NUMBERS[:8])).astype(dtype), given.name))
+                array = np.full(shape, rng.choice(NUMBERS[:8])).astype(dtype)
+                graph.initializer.append(onnx.numpy_helper.from_array(array, given.name))
     return bytes(model.SerializeToString())
 
 
@@ -138,7 +140,8 @@ def changed_text(data: bytes, rng: Random) -> bytes:
         if rng.random() < 0.3:
             del holder[key]
         else:
-            holder[key] = rng.choice(VALUES if rng.random() < 0.6 else [h[k] for h, k in places if (k in h if isinstance(h, dict) else k < len(h))])
+            others = [h[k] for h, k in places if (k in h if isinstance(h, dict) else k < len(h))]
+            holder[key] = copy.deepcopy(rng.choice(VALUES if rng.random() < 0.6 else others))
     return json.dumps(tree).encode()
 
 
@@ -164,7 +167,8 @@ def changed_program(data: bytes, rng: Random) -> bytes:
 
     parts = read_sealed(data, "the seed")
     picked = rng.choice([name for name in parts if not name.endswith((".so", ".c"))])
-    change = changed_text if picked.endswith(".json") else changed_archive if picked.endswith(".npz") and rng.random() < 0.7 else changed_bytes
+    arrays = picked.endswith(".npz") and rng.random() < 0.7
+    change = changed_text if picked.endswith(".json") else changed_archive if arrays else changed_bytes
     return write_sealed({**parts, picked: change(parts[picked], rng)})
 
 

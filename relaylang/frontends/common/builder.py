@@ -43,8 +43,13 @@ from relaylang.ops.record import make_attrs
 from relaylang.runtime.budget import Budget
 from relaylang.typing.incremental import CallTyper
 
+#: A tensor has at most so many axes, as numpy's arrays.
+_MAX_RANK = 64
 #: A folded result may have this many elements, or as many as its operands.
 _FOLDED = 1 << 16
+
+_NO_OPERAND, _NO_TENSOR = "an operand is missing", "an operand is a sequence or an optional, not a tensor"
+
 
 class Extents(tuple[Any, ...]):
     """A tensor's extents, `ANY` for unknown ones. A conversion that asks for an axis beyond them shows a wrong operand."""
@@ -120,7 +125,7 @@ class Builder:
     def operands(self, values: Sequence[Operand]) -> list[Expr]:
         """Expressions for operands. Numbers become constants of the first tensor's element type."""
         if any(v is None or isinstance(v, (list, str)) for v in values):
-            raise Malformed("an operand is missing" if any(v is None for v in values) else "an operand is a sequence or an optional, not a tensor")
+            raise Malformed(_NO_OPERAND if any(v is None for v in values) else _NO_TENSOR)
         types = [v.checked_type for v in values if isinstance(v, Expr)]
         dtype = next((t.dtype for t in types if isinstance(t, TensorType)), None)
         return [v if isinstance(v, Expr) else self.const(v, dtype if isinstance(v, (int, float)) else None) for v in values]
@@ -221,7 +226,7 @@ class Builder:
     def type_of(self, x: Expr) -> TensorType:
         """A tensor's type. Raises `Unsupported` for another value, `Malformed` for none."""
         if not isinstance(x, Expr):
-            raise Malformed("an operand is missing" if x is None else "an operand is a sequence or an optional, not a tensor")
+            raise Malformed(_NO_OPERAND if x is None else _NO_TENSOR)
         if not isinstance(x.checked_type, TensorType):
             raise Unsupported(f"an operand has the type `{type_text(x.checked_type)}`" if x.checked_type else "")
         return x.checked_type
@@ -361,6 +366,8 @@ class Builder:
         `shape` is a vector of integers with ONNX's meaning: -1 takes what is left, 0 keeps an extent unless `allow_zero`.
         """
         count = self.extent(shape, 0, "the rank of the result")
+        if count > _MAX_RANK:
+            raise Malformed(f"its result would have {count} axes, more than {_MAX_RANK}")
         known = self.known(shape) or [None] * count
         unknown = [i for i, n in enumerate(known) if n is None]
         if not unknown:

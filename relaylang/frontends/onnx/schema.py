@@ -82,7 +82,8 @@ def wrong_form(proto: Any, domain: str, version: int, attributes: Mapping[str, A
             if required:
                 return f"the attribute {name} is missing; it is {_KINDS.get(kind, 'a value')}"
         elif attribute.type not in (0, kind) and kind:  # models of ONNX's first version state no kinds
-            return f"the attribute {name} is {_KINDS.get(attribute.type, 'of an unknown kind')}; it must be {_KINDS.get(kind, 'another')}"
+            stated = _KINDS.get(attribute.type, "of an unknown kind")
+            return f"the attribute {name} is {stated}; it must be {_KINDS.get(kind, 'another')}"
     return ""
 
 
@@ -105,7 +106,8 @@ def _wrong_types(schema: Any, form: _Form, operands: Sequence[Any]) -> str:
             dtypes = [_dtype(t) for t in texts if t.startswith("tensor(")]
             if x.checked_type.dtype not in dtypes:
                 takes = ", ".join(dict.fromkeys(d for d in dtypes if d in _NUMBERS))
-                return f"the operand {index} ({form.operand(index)}) has elements of {x.checked_type.dtype}; it takes {takes or 'none that Relay has'}"
+                said = f"the operand {index} ({form.operand(index)}) has elements of {x.checked_type.dtype}"
+                return f"{said}; it takes {takes or 'none that Relay has'}"
     return ""
 
 

@@ -141,7 +141,9 @@ def _external(proto: Any, file: str, folder: str, size: int, name: str, budget: 
         length = int(entries.get("length", str(size)))
     except ValueError:
         raise damaged(file, f"{name} has an offset or a length that is not a number") from None
-    if offset < 0 or length != size:
+    if offset < 0:
+        raise damaged(file, f"{name} has an offset below 0")
+    if length != size:
         raise damaged(file, f"{name} has {length} bytes in {location}, but its shape needs {size}")
     try:
         state = path.stat()
