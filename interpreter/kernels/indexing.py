@@ -17,23 +17,31 @@ def check_range(indices: Any, extent: int) -> None:
         raise KernelError(f"the index {first} is outside an axis of extent {extent}")
 
 
+def inside(indices: Any, extent: int, mode: str) -> Any:
+    """Indices of any size moved to the ends of an axis ("clip") or counted round it ("wrap"), as intp.
+
+    numpy counts round step by step, which has no end for large indices.
+    """
+    wide = indices.astype(np.uint64 if indices.dtype == np.uint64 else np.int64, copy=False)
+    moved = np.mod(wide, wide.dtype.type(extent)) if mode == "wrap" else np.clip(wide, 0, max(extent - 1, 0))
+    return moved.astype(np.intp, copy=False)
+
+
 def take(attrs: Any, x: Any, indices: Any) -> Any:
     """Indices beyond the ends are moved to the end ("clip"), counted round ("wrap") or an error ("fast")."""
-    mode = attrs.mode
     extent = x.size if attrs.axis is None else x.shape[attrs.axis]
-    if mode == "fast":
+    if attrs.mode == "fast":
         check_range(indices, extent)
-        mode = "clip"
     if extent == 0 and indices.size:
         raise KernelError("nothing can be taken from an axis of extent 0")
+    at = inside(indices, extent, attrs.mode) if indices.size else indices.astype(np.intp)
     batch = attrs.batch_dims + (indices.ndim if attrs.batch_dims < 0 else 0)
     if attrs.axis is None or not batch:
-        return np.take(x, indices, axis=attrs.axis, mode=mode)
+        return np.take(x, at, axis=attrs.axis, mode="clip")
     axis = norm_axis(attrs.axis, x.ndim)
-    at = np.mod(indices, extent) if mode == "wrap" else np.clip(indices, 0, extent - 1)
     lead, inner = x.shape[:batch], at.shape[batch:]
     flat = at.reshape((*lead, *[1] * (axis - batch), -1, *[1] * (x.ndim - axis - 1)))
-    found = np.take_along_axis(x, flat.astype(np.intp), axis)
+    found = np.take_along_axis(x, flat, axis)
     return found.reshape((*x.shape[:axis], *inner, *x.shape[axis + 1 :]))
 
 

@@ -62,7 +62,7 @@ class Calls:
             if find(wanted) is not find(have) and not unify(wanted, have):
                 self._refuse(node, i, wanted, have, callee)
                 fine = False
-        return self._solver.resolve(opened.ret_type) if fine else POISON
+        return self._solver.head(opened.ret_type) if fine else POISON
 
     def _instantiate(self, node: Call, callee: FuncType) -> FuncType:
         """The callee's type with the call's type arguments, and unknowns where it gives none."""

@@ -38,7 +38,8 @@ class Functions:
         self._program = program
         self._signatures: dict[int, FuncType] = {}
         self._started: set[int] = set()  # functions of the module whose bodies are being looked at, or were
-        self._named: set[int] = set()  # functions whose type others can see while their bodies are looked at
+        self._named: set[int] = set()  # functions of the module: others can see their types while their bodies are looked at
+        self._variables: dict[int, Var] = {}  # of functions that lets bind, by the function
 
     def has_started(self, function: Function) -> bool:
         """Whether the walk has come to a function of the module."""
@@ -69,9 +70,9 @@ class Functions:
         self._found.put(name, self.signature(function))
 
     def declare(self, function: Function, variable: Var) -> None:
-        """Begin a function that a let binds: the variable has its signature from here on."""
+        """Begin a function that a let binds: the variable has its signature inside the function."""
         self._scopes.declare(variable, self.signature(function))
-        self._named.add(id(function))
+        self._variables[id(function)] = variable
 
     def leave(self, function: Function) -> None:
         """Give a function its type, once its body has one."""
@@ -104,7 +105,9 @@ class Functions:
         """The signature with the type of the body as its result."""
         body = self._found.types[id(function.body)]
         result = find(signature.ret_type)
-        if type(result) is Unknown and id(function) not in self._named:
+        variable = self._variables.get(id(function))
+        seen = id(function) in self._named or (variable is not None and self._scopes.is_met(variable))
+        if type(result) is Unknown and not seen:
             # Nobody has seen this unknown yet: it need not be bound, nor looked for inside the body's type.
             signature = FuncType(signature.arg_types, body, signature.type_params)
             result = body

@@ -36,7 +36,7 @@ class Scopes:
         self._annotations = annotations
         self._earlier = earlier
         self._assume = dict(assume or {})
-        self._declared: set[int] = set()  # variables that stand for a function inside its own body
+        self._declared: dict[int, FuncType] = {}  # of variables that stand for a function inside its own body
         self._late: set[int] = set()  # variables of lets whose values use them
         self._loose: list[Var] = []  # variables met where nothing had bound them
 
@@ -55,20 +55,29 @@ class Scopes:
         return ty
 
     def meet(self, var: Var) -> None:
-        """Type a variable that occurs where nothing has bound it."""
+        """Type a variable that occurs before anything has bound it: one that is declared, or a loose one."""
+        declared = self._declared.get(id(var))
+        if declared is not None:
+            self._found.put(var, declared)
+            return
         self.bind(var, None)
         self._loose.append(var)
 
     def declare(self, variable: Var, signature: FuncType) -> None:
-        """Type a let's variable before its value is seen: a function, which may call itself."""
-        self._declared.add(id(variable))
-        self._found.put(variable, signature)
+        """Say what a let's variable is inside its value: a function, which may call itself."""
+        self._declared[id(variable)] = signature
+
+    def is_met(self, variable: Var) -> bool:
+        """Whether a variable has occurred already."""
+        return id(variable) in self._types
 
     def bind_let(self, let: Let, variable: Var, value: Expr) -> None:
         """Bind a let's variable to its value, whose type is known as far as it will be."""
         types = self._types
         ty = types[id(value)]
         if id(variable) in self._declared:
+            if id(variable) not in types:
+                self._found.put(variable, ty)
             if variable.type_annotation is not None:
                 wanted = self._annotations.open(variable.type_annotation, variable)
                 if not self._solver.unify(wanted, ty):

@@ -41,6 +41,7 @@ class Solver:
         self.ready: list[object] = []  # what waited for a type that is known now
         self.loosened = False  # whether the last unification met `?` against a number
         self.known: dict[int, Type] = {}  # composite types without unknowns, by identity
+        self._whole: dict[int, tuple[Type, Type]] = {}  # composite types that are known through their unknowns, and what as
         self.interned: dict[tuple[object, ...], TensorType] = {}
         self.conflict: tuple[Type, Type] | None = None  # where the last unification failed
         self.infinite = False  # whether it failed since a type would contain itself
@@ -59,6 +60,14 @@ class Solver:
             return True
         return id(ty) in self.known
 
+    def head(self, ty: Type) -> Type:
+        """The type with all that is known put in; of a function's type, only that it is one.
+
+        Functions nest deep, and each call takes off one layer of a type whose parameters may be unknown.
+        """
+        ty = find(ty)
+        return ty if isinstance(ty, FuncType) else self.resolve(ty)
+
     def resolve(self, ty: Type) -> Type:
         """The type with all that is known put in. Types without unknowns are noted as known."""
         ty = find(ty)
@@ -74,6 +83,11 @@ class Solver:
                 continue
             if type(node) is OpenTensor:
                 done[id(node)] = self._resolve_tensor(node)
+                stack.pop()
+                continue
+            whole = self._whole.get(id(node))
+            if whole is not None:
+                done[id(node)] = whole[1]
                 stack.pop()
                 continue
             new: list[Type] = []
@@ -96,6 +110,8 @@ class Solver:
             keep.append(made)
             if all(self.is_known(part) for part in new):
                 self.known[id(made)] = made
+                if made is not node:
+                    self._whole[id(node)] = node, made
         return done[id(ty)]
 
     def _resolve_tensor(self, ty: OpenTensor) -> TensorType:

@@ -13,6 +13,7 @@ from relaylang.interpreter.kernels import NO_VALUE
 from relaylang.interpreter.kernels.common import KernelError
 from relaylang.ir import Call, Function, TensorType, Tuple, TupleType, Type, Var
 from relaylang.ops import FAMILIES, OPS, get, make_attrs
+from relaylang.syntax import parse_expr
 from tests.interpreter.every_case import EVERY, KEYS
 from tests.interpreter.values import Case
 from tests.shared import check_each
@@ -209,3 +210,23 @@ def test_dynamic_operators_go_on_as_static_ones() -> None:
     assert kernel("dyn.squeeze", x[:, :1], ints(1)).shape == (2, 4)
     padded = kernel("dyn.nn.pad", x, np.asarray([[0, 0], [1, 0], [0, 2]]), np.float32(7), pad_width=None)
     assert padded.shape == (2, 4, 6) and padded[0, 0, 0] == 7
+
+
+@pytest.mark.parametrize("index", [-(2**63), -(2**40), -(2**31), -5, 3, 300, 2**31, 2**40, 2**63 - 1, 2**64 - 1])
+@pytest.mark.parametrize("batch_dims", [0, 1])
+def test_take_counts_any_index_round_at_once(index: int, batch_dims: int) -> None:
+    extent = 200  # more than an int8 holds
+    data = np.arange(2 * extent, dtype="float32").reshape(2, extent)
+    for dtype in ("int8", "int32", "int64", "uint8", "uint64"):
+        if not np.iinfo(dtype).min <= index <= np.iinfo(dtype).max:
+            continue
+        indices = np.full((2, 1), index, dtype)
+        for mode, place in (("wrap", index % extent), ("clip", min(max(index, 0), extent - 1))):
+            attrs = make_attrs(get("take").attrs, {"axis": 1, "batch_dims": batch_dims, "mode": mode})
+            found = KERNELS["take"](attrs, data, indices)
+            assert (found.reshape(2, -1)[:, 0] == data[:, place]).all()
+
+
+def test_take_of_a_huge_index_ends_in_a_program() -> None:
+    program = parse_expr('take(arange(0f, 8f, 1f, start=0f, stop=8f, step=1f, dtype="float32"), 4611686018427387907i64, axis=0, mode="wrap")')
+    assert evaluate(program) == 3

@@ -84,6 +84,8 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -
     """The strides that give an array of `shape` and `strides` the shape `new`; None where there are none."""
     if 0 in shape:
         return strides_of(new)
+    if is_contiguous(shape, strides):  # no division, which extents that are computed need not have
+        return [1 if extent == 1 else stride for extent, stride in zip(new, strides_of(new))]
     # Stretches of the array that are run through with one stride: extent and stride of each.
     stretches: list[tuple[int, int]] = []
     for extent, stride in zip(shape, strides):

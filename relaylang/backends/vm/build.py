@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from relaylang.ir import (
     rewrite,
     substitute,
 )
+from relaylang.ir.structural import structural_hash
 from relaylang.ir.typed import typed_constant, typed_var
 from relaylang.ops.record import Op
 from relaylang.runtime.vm.executable import VMExecutable
@@ -77,28 +78,44 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     options = target.options
     check(mod)
     compiler, calls = Compiler(options), Calls()
-    pool = Pool(mod, lambda region, ways: lower_region(region, ways, compiler.isa, calls) if native else None)
+    known: dict[tuple[Any, ...], RegionCode | None] = {}
+
+    def lower(region: IRModule, ways: Collection[str]) -> RegionCode | None:
+        """The kernels of a region; regions that are the same program share them."""
+        if not native or len(region.functions) > 1:
+            return lower_region(region, ways, compiler.isa, calls) if native else None
+        main = region["main"]
+        key = structural_hash(main), repr(main.body.checked_type), frozenset(ways)
+        if key not in known:
+            known[key] = lower_region(region, ways, compiler.isa, calls)
+        return known[key]
+
+    pool = Pool(mod, lower)
     numbers = translated(pool, [mod.get_global_var(name) for name in entries])
     # Values of constructors that the code does not use may pass through it.
     for definition in mod.type_definitions.values():
         for constructor in definition.constructors:
             pool.constructor(constructor)
     regions: list[RegionCode] = []
+    interfaces = []
+    region_numbers: dict[int, int] = {}
     weights = _Weights()
     for packed, made in zip(pool.packed, pool.regions):
         if made is not None:
             code, shapes = made.program, made.shapes
-            packed.region = len(regions)
+            packed.region = region_numbers.setdefault(id(made), len(regions))
             packed.arena = code.arena_bytes if shapes is None else code.prepare_bytes
             packed.fixed, packed.status = code.fixed_bytes, code.status
             packed.weights = tuple([weights.number(code.constants[name]) for name, _ in code.params])
-            regions.append(made)
             assert packed.module is not None
             packed.takes = specs_of(packed.module["main"].params)
+            packed.sizes = 0 if shapes is None else len(shapes.sizes)
+            if packed.region == len(regions):
+                regions.append(made)
+                interfaces.append(packed.interface)
             if shapes is None:
                 packed.module = None
                 continue
-            packed.sizes = len(shapes.sizes)
         packed.module, packed.constants = weights.without(packed.module)
     scalars = [(row.name, len(row.operands)) for row in rows()]
     opcodes = {**NUMBERS, **{row.name: row.number for row in rows()}}
@@ -123,7 +140,6 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             )
         )
     threads = options.get("num-threads") != 1
-    interfaces = [packed.interface for packed in pool.packed if packed.region >= 0]
     emitter = ProgramEmitter(compiler.isa, threads and bool(regions), regions, interfaces)
     units = [emitter.loop(), *emitter.units(None)]  # type: ignore[arg-type]
     text = emitter.everything("made by relaylang")

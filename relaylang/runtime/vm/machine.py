@@ -96,7 +96,7 @@ class VMLibrary:
                 kind = ctypes.CFUNCTYPE(result, *arguments)
                 setattr(self, name, function_in(opened, f"relay_vm_{name}", kind))
             count = ctypes.c_int32.in_dll(opened, "relay_region_count").value
-            if count != sum(p.region >= 0 for p in program.packed):
+            if count != len({p.region for p in program.packed if p.region >= 0}):
                 raise ValueError("it has not the kernels of its program")
             self.regions = (_Region * count).in_dll(opened, "relay_regions")
             if any(self.regions[p.region].interface.decode() != p.interface for p in program.packed if p.region >= 0):

@@ -43,8 +43,8 @@ def _tables(program: VMProgram) -> None:
     for packed in program.packed:
         for dtype, shape in (*packed.takes, *packed.outputs):
             _spec((dtype, tuple(0 if d == UNKNOWN and packed.module is not None else d for d in shape)))
-    regions = [p.region for p in program.packed if p.region >= 0]
-    if sorted(regions) != list(range(len(regions))):
+    regions = {p.region for p in program.packed if p.region >= 0}
+    if regions != set(range(len(regions))):
         raise ValueError("the kernels have other numbers than the library's")
     for packed in program.packed:
         if packed.region < 0 and packed.module is None:

@@ -70,6 +70,8 @@ class ExpressionActions:
         self.callees = callees
         self.operators = operators
         self.meta = meta
+        #: Whether the signs in front of a number negate it, by the number's token.
+        self.negated: dict[int, bool] = {}
 
     # -- leaves
 
@@ -106,11 +108,11 @@ class ExpressionActions:
     def on_neg(self, v: list[AnyValue], first: int, last: int) -> Expr:
         value = v[1]
         if value.__class__ is Constant and value.span is not None and value.span.last == last:
-            tokens = self.reports.tokens
-            text = tokens[last]
-            front = [sign for sign in tokens[first:last] if sign[:2] not in ("/*", "//") and sign[:1] != "#"]
-            if (text[0].isdigit() or text[:3] in ("inf", "nan")) and front == ["-"] * len(front):
-                key = "-" * (len(front) % 2) + text  # TVM counts the signs, and makes one number
+            text = self.reports.tokens[last]
+            if text[0].isdigit() or text[:3] in ("inf", "nan"):
+                negated = self.negated.get(last, False)
+                key = text if negated else "-" + text  # TVM counts the signs, and makes one number
+                self.negated[last] = not negated
                 self.reports.deferred.pop(last, None)
                 known = _NUMBERS.get(key) or self._number(key, first, last)
                 return Constant(known[0], Span(self.source, first, last), known[1])
