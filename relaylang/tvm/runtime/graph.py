@@ -12,7 +12,7 @@ import numpy as np
 from relaylang.backends.cpu.graph import input_name
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.runtime.aot import AotProgram
-from relaylang.runtime.artifact import Artifact
+from relaylang.runtime.artifact import Artifact, TensorSpec
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.tvm.runtime.module import Module
@@ -21,15 +21,45 @@ from relaylang.tvm.runtime.params import load_param_dict
 
 
 class _Input:
-    """A tensor that the program takes: its parameter, its place in a tuple, and its value."""
+    """A tensor that the program takes: its parameter, its place in a tuple, its value, and whether a run may read that.
 
-    __slots__ = ("name", "parameter", "path", "value")
+    Inputs begin with zeros. A constant whose value the program's text lacked has none until it is set.
+    """
+
+    __slots__ = ("is_set", "name", "parameter", "path", "value")
 
     def __init__(self, parameter: str, path: Sequence[int], value: NDArray | None) -> None:
         self.parameter = parameter
         self.path = tuple(path)
         self.name = input_name(parameter, path)
         self.value = value
+        self.is_set = not self.name.startswith("meta[")
+
+    def fill(self, value: Any) -> None:
+        """Copy a value, converted to the input's element type. Raises `RelayError` (R0640)."""
+        self.value = array(value) if self.value is None else filled(f"the input {self.name}", self.value, value)
+        self.is_set = True
+
+
+#: The most inputs that a message lists.
+_SHOWN = 8
+
+
+def _type_of(tensor: NDArray) -> TensorSpec:
+    return TensorSpec(tuple(tensor.shape), str(tensor.dtype))
+
+
+def filled(what: str, tensor: NDArray, value: Any) -> NDArray:
+    """The tensor with the elements of a value. Raises `RelayError` (R0640), which names `what` and both types."""
+    try:
+        return tensor.copyfrom(value)
+    except RelayError as wrong:
+        shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+        if shape is None or dtype is None:
+            said = wrong.diagnostics[0].title
+            raise RelayError(error("R0640", f"{what} is {_type_of(tensor)}: {said}")) from None
+        given = TensorSpec(tuple(shape), str(dtype))
+        raise RelayError(error("R0640", f"{what} is {_type_of(tensor)}, not {given}")) from None
 
 
 def inputs_of(artifact: Artifact) -> list[_Input]:
@@ -94,8 +124,13 @@ class GraphExecutor(Module):
             return names.index(key)
         if not isinstance(key, str) and 0 <= int(key) < len(names):
             return int(key)
-        near = did_you_mean(str(key), names)
-        notes = [f"did you mean {near}?"] if near else [f"its inputs: {', '.join(i.name for i in self.inputs) or 'none'}"]
+        near = did_you_mean(str(key), names) if isinstance(key, str) else None
+        shown = [i.name if i.value is None else f"{i.name}: {_type_of(i.value)}" for i in self.inputs[:_SHOWN]]
+        more = f" and {len(self.inputs) - _SHOWN} more" if len(self.inputs) > _SHOWN else ""
+        notes = [f"did you mean {near}?"] if near else []
+        notes.append(f"its inputs: {', '.join(shown) or 'none'}{more}")
+        if not isinstance(key, str):
+            notes.append(f"their numbers, and those of weights, are 0 to {len(names) - 1}" if names else "it takes no inputs")
         raise RelayError(error("R0640", f"the program has no input {key}", notes=notes))
 
     def set_input(self, key: str | int, value: Any) -> None:
@@ -109,11 +144,10 @@ class GraphExecutor(Module):
         for key, value in values.items():
             number = self._index(key)
             if number < len(self.inputs):
-                slot = self.inputs[number]
-                slot.value = array(value) if slot.value is None else slot.value.copyfrom(value)
+                self.inputs[number].fill(value)
             else:
                 name = list(params)[number - len(self.inputs)]
-                made = NDArray(np.empty_like(params[name])).copyfrom(value)
+                made = filled(f"the weight {name}", NDArray(np.empty_like(params[name])), value)
                 if not np.array_equal(_bytes(made), _bytes(params[name])):
                     weights[name] = np.asarray(made)
         if weights:
@@ -134,7 +168,7 @@ class GraphExecutor(Module):
         if slot.value is not None and (new.shape, new.dtype) != (slot.value.shape, slot.value.dtype):
             wanted = f"a tensor of shape {slot.value.shape} and {slot.value.dtype}"
             raise RelayError(error("R0640", f"the input {slot.name} is {wanted}, not {new.shape} and {new.dtype}"))
-        slot.value = new
+        slot.value, slot.is_set = new, True
 
     def set_output_zero_copy(self, key: str | int, value: NDArray) -> None:
         """Let runs write an output into a tensor in place. Raises `RelayError` (R0640) where there is no such output."""
@@ -160,6 +194,9 @@ class GraphExecutor(Module):
         values: dict[str, Any] = {}
         fields: dict[str, dict[tuple[int, ...], np.ndarray]] = {}
         for slot in self.inputs:
+            if not slot.is_set:
+                notes = [f"set it as an input: set_input({slot.name!r}, array)"]
+                raise RelayError(error("R0640", f"the constant {slot.name} has no value", notes=notes))
             value = np.asarray(self.get_input(slot.name))
             if slot.path:
                 fields.setdefault(slot.parameter, {})[slot.path] = value
@@ -215,7 +252,7 @@ class GraphExecutor(Module):
         """Take the tensors that another executor of the same program has for the names in such bytes, without copies."""
         wanted = set(load_param_dict(params_bytes))
         for slot, others in ((s, o) for s in self.inputs for o in other.inputs if s.name == o.name and s.name in wanted):
-            slot.value = others.value
+            slot.value, slot.is_set = others.value, others.is_set
         weights = {name: value for name, value in other._params.items() if name in wanted and name in self._params}
         if weights and set(weights) == set(self._params):
             self.artifact, self._own = other.artifact, False

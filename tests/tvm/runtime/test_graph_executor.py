@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError
 from relaylang.tvm import nd, rpc, runtime
 from relaylang.tvm.contrib import cc, graph_executor, graph_runtime, utils
 from relaylang.tvm.contrib.debugger import debug_executor
+from relaylang.tvm.runtime.graph import GraphExecutor
 
 NET = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 4), float32], %p: (Tensor[(2), float32], Tensor[(2), float32]), %w: Tensor[(3, 4), float32],
@@ -336,3 +338,78 @@ def test_programs_for_other_machines(tmp_path: Path) -> None:
     lib.export_library(tmp_path / "net.o")
     assert (tmp_path / "net.o").read_bytes()[:4] == b"\x7fELF"
     assert code(lambda: runtime.load_module(tmp_path / "net.o")) == "R0641"
+
+
+def _dense() -> Any:
+    module = relay.parse("def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) { nn.dense(%x, %w) }")
+    return graph_executor.GraphModule(relay.build(module, TARGET, params={"w": np.ones((4, 3), "f4")})["default"](runtime.cpu()))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "title"),
+    [
+        ("x", np.ones((3, 2), "f4"), "the input x is Tensor[(2, 3), float32], not Tensor[(3, 2), float32]"),
+        ("x", np.ones((2, 3, 1), "i8"), "the input x is Tensor[(2, 3), float32], not Tensor[(2, 3, 1), int64]"),
+        ("x", [[1, 2], [3, 4]], "the input x is Tensor[(2, 3), float32]: an array of shape (2, 2) does not fit the shape (2, 3)"),
+        ("x", "text", "the input x is Tensor[(2, 3), float32]: a value of type str is no tensor"),
+        (0, np.ones(6, "f4"), "the input x is Tensor[(2, 3), float32], not Tensor[(6), float32]"),
+        ("w", np.ones((5, 3), "f4"), "the weight w is Tensor[(4, 3), float32], not Tensor[(5, 3), float32]"),
+        ("data", np.ones((2, 3), "f4"), "the program has no input data"),
+        (7, np.ones((2, 3), "f4"), "the program has no input 7"),
+        (-1, np.ones((2, 3), "f4"), "the program has no input -1"),
+    ],
+)
+def test_messages_about_inputs_name_the_input_and_both_types(key: Any, value: Any, title: str) -> None:
+    with pytest.raises(RelayError) as caught:
+        _dense().set_input(key, value)
+    (said,) = caught.value.diagnostics
+    assert (said.code, said.title) == ("R0640", title)
+    if title.startswith("the program"):
+        assert "its inputs: x: Tensor[(2, 3), float32]" in said.notes
+
+
+def test_lists_and_whole_numbers_are_converted() -> None:
+    module = _dense()
+    for value in ([[1, 2, 3], [4, 5, 6]], np.arange(1, 7, dtype="i8").reshape(2, 3), np.arange(1.0, 7.0).reshape(3, 2).reshape(2, 3)):
+        module.set_input("x", value)
+        module.run()
+        assert module.get_output(0).numpy().tolist() == [[6.0] * 4, [15.0] * 4]
+
+
+_WITHOUT_VALUE = (
+    "def @main(%p: Tensor[(2, 2), float32]) { add(%p, meta[relay.Constant][0] /* ty=Tensor[(2, 2), float32] */) }"
+)
+
+
+def test_a_constant_without_a_value_is_named_and_never_runs_as_zeros() -> None:
+    module = relay.parse('#[version = "0.0.5"]\n' + _WITHOUT_VALUE)
+    with pytest.raises(RelayError) as caught:
+        relay.build(module, TARGET)
+    (said,) = caught.value.diagnostics
+    assert said.title == "the constant meta[relay.Constant][0] has no value" and said.span is not None
+    assert any("init_meta_table" in note for note in said.notes) and any("params=" in note for note in said.notes)
+    for executor in ("debug", "graph", "vm"):
+        with pytest.raises(RelayError, match=r"meta\[relay\.Constant\]\[0\]"):
+            relay.create_executor(executor, module, runtime.cpu(), TARGET).evaluate()(np.ones((2, 2), "f4"))
+
+
+def test_a_constant_without_a_value_takes_one() -> None:
+    value = np.full((2, 2), 3, "f4")
+    module = relay.parse(_WITHOUT_VALUE)
+    built = relay.build(module, TARGET, params={"meta[relay.Constant][0]": value})
+    told = relay.build(relay.parse(_WITHOUT_VALUE, init_meta_table={"relay.Constant": [relay.const(value)]}), TARGET)
+    for library in (built, told):
+        runner = graph_executor.GraphModule(library["default"](runtime.cpu()))
+        runner.set_input("p", np.ones((2, 2), "f4"))
+        runner.run()
+        assert runner.get_output(0).numpy().tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+def test_a_library_that_lacks_a_constant_asks_for_it() -> None:
+    runner = graph_executor.GraphModule(GraphExecutor(compile_module(relay.parse(_WITHOUT_VALUE), "c")))
+    runner.set_input("p", np.ones((2, 2), "f4"))
+    with pytest.raises(RelayError, match="has no value"):
+        runner.run()
+    runner.set_input("meta[relay.Constant][0]", np.ones((2, 2), "f4"))
+    runner.run()
+    assert runner.get_output(0).numpy().tolist() == [[2.0, 2.0], [2.0, 2.0]]
