@@ -47,6 +47,7 @@ from relaylang.syntax import astext, fromtext, is_complete, parse, parse_expr, p
 from relaylang.syntax.format import format_text
 from relaylang.syntax.tokeniser import tokenise
 from relaylang.typing import infer
+from tests.growth import assert_linear
 
 LIST = "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
 
@@ -687,3 +688,14 @@ def test_parentheses_in_a_type_group_in_texts_of_tvm_0_6() -> None:
     result = parse(text)
     assert result.module is not None and result.module["f"].ret_type == scalar_type("int32") and not result.notes
     assert format_text(text).endswith("def @f(%x: int32) -> int32 { %x }\n")
+
+
+@pytest.mark.parametrize(("count", "value"), [(0, 7), (1, -7), (2, 7), (5, -7), (4000, 7)])
+def test_signs_in_front_of_a_number_are_counted(count: int, value: int) -> None:
+    assert parse_expr("-" * count + "7").data == value
+    assert parse_expr("- /* a */ " * count + "7").data == value
+
+
+@pytest.mark.parametrize("operand", ["7", "%x", "(7)", "inff"])
+def test_chains_of_signs_are_read_in_linear_time(operand: str) -> None:
+    assert_linear(lambda n: lambda: parse("-" * n + operand), small=500)

@@ -8,6 +8,7 @@ import pytest
 
 from relaylang.ir import Call, Expr, Function, If, IRModule, Let, Tuple, Var, var
 from relaylang.ops import get
+from relaylang.syntax import parse
 from relaylang.typing import infer
 from tests.growth import assert_linear
 from tests.shared import few
@@ -116,3 +117,36 @@ def test_unknown_all_the_way_down() -> None:
     said = infer(body, fragment=True)
     assert len(said) == 20_000
     assert body.checked_type is not None
+
+
+def _curried(n: int) -> str:
+    return f"def @main(%x: Tensor[(2), float32]) {{ {'fn (%a) { ' * n}%x{' }' * n}{'(%x)' * n} }}"
+
+
+def _of_functions(n: int) -> str:
+    lets = "".join(f"let %f{i + 1} = fn (%a) {{ %f{i} }}; " for i in range(n))
+    return f"def @main(%x: float32) {{ let %f0 = fn (%a: float32) {{ %a }}; {lets}%f{n}{'(%x)' * (n + 1)} }}"
+
+
+def _thunks(n: int) -> str:
+    lets = "".join(f"let %t{i + 1} = fn () {{ %t{i} }}; " for i in range(n))
+    return f"def @main(%t0: float32) {{ {lets}%t{n}{'()' * n} }}"
+
+
+def _recursive(n: int) -> str:
+    lets = "".join(f"let %f{i} = fn (%a: float32) {{ if (True) {{ %f{i}(%a) }} else {{ %a }} }}; " for i in range(n))
+    return f"def @main(%x: float32) {{ {lets}%f0(%x) }}"
+
+
+@pytest.mark.parametrize("text", [_curried, _of_functions, _thunks, _recursive])
+def test_types_of_functions_that_nest_are_found_in_linear_time(text: Callable[[int], str]) -> None:
+    def prepare(n: int) -> Callable[[], object]:
+        module = parse(text(n)).module
+
+        def run() -> None:
+            assert module is not None
+            assert not [d for d in infer(module, fresh=True) if d.severity == "error"]
+
+        return run
+
+    assert_linear(prepare, small=100)

@@ -1,0 +1,110 @@
+"""Operators behind operators whose result has an open extent that is computed: the VM beside the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylang.backends.vm import compile_vm
+from relaylang.interpreter import evaluate
+from relaylang.syntax import parse
+from relaylang.typing import check
+from tests.backends.vm.agree import assert_same
+
+_PAD = "nn.pad(%x, 0f, pad_width=[[1, 0], [0, 0]])"
+_IMAGE = "reshape(%x, newshape=[1, 1, -1, 4])"
+#: Matrices with computed extents, of `%x: Tensor[(?, 4), float32]`.
+PRODUCERS = {
+    "pad": _PAD,
+    "pad of both axes": "nn.pad(%x, 1f, pad_width=[[2, 1], [1, 3]])",
+    "pad of a pad": f"nn.pad({_PAD}, 1f, pad_width=[[0, 2], [0, 0]])",
+    "mirror": "nn.mirror_pad(%x, pad_width=[[1, 1], [0, 0]])",
+    "concatenate": "concatenate((%x, %x), axis=0)",
+    "concatenate with a constant": 'concatenate((%x, ones(shape=[2, 4], dtype="float32")), axis=0)',
+    "slice": "strided_slice(%x, begin=[1], end=[100], strides=[2], axes=[0])",
+    "slice from the end": "strided_slice(%x, begin=[-1], end=[-100], strides=[-1], axes=[0])",
+    "slice without ends": "strided_slice(%x, begin=[0], end=[-1], strides=[1], axes=[0])",
+    "repeat": "repeat(%x, repeats=2, axis=0)",
+    "tile": "tile(%x, reps=[3, 2])",
+    "transposed": f"transpose({_PAD}, axes=[1, 0])",
+    "reshaped": f"reshape({_PAD}, newshape=[-1, 2])",
+    "flat": f"reshape({_PAD}, newshape=[1, -1])",
+    "element-wise": f"nn.relu({_PAD})",
+    "softmax": f"nn.softmax({_PAD})",
+    "dense": f'nn.dense({_PAD}, ones(shape=[4, 4], dtype="float32"), units=4)',
+    "pool": f"reshape(nn.max_pool2d({_IMAGE}, pool_size=[2, 1], strides=[1, 1], padding=[1, 0, 0, 0]), newshape=[-1, 4])",
+    "strided pool": f"reshape(nn.avg_pool2d({_IMAGE}, pool_size=[2, 1], strides=[2, 1], ceil_mode=True), newshape=[-1, 4])",
+    "upsampling": f"reshape(nn.upsampling({_IMAGE}, scale_h=2f, scale_w=1f), newshape=[-1, 4])",
+}
+#: Functions of a matrix `%p`.
+CONSUMERS = [
+    "nn.dense(%p, %p, units=None)",
+    "nn.matmul(%p, transpose(%p, axes=[1, 0]), units=None)",
+    "nn.matmul(%p, %p, units=None, transpose_a=True)",
+    "nn.batch_matmul(expand_dims(%p, axis=0), expand_dims(%p, axis=0), transpose_b=True)",
+    "nn.batch_matmul(expand_dims(%p, axis=1), expand_dims(%p, axis=1), transpose_b=True)",
+    "nn.batch_matmul(expand_dims(%p, axis=2), expand_dims(%p, axis=1), transpose_b=False)",
+    'nn.dense(cast(%p, dtype="int8"), cast(%p, dtype="int8"), units=None, out_dtype="int32")',
+    'nn.dense(cast(%p, dtype="float64"), cast(%p, dtype="float64"), units=None)',
+    *[f"{op}(%p, axis={axis})" for op in ("sum", "mean", "max", "argmax", "prod") for axis in ("None", "[0]", "[1]", "[0, 1]")],
+    "sum(expand_dims(%p, axis=1), axis=[0, 1])",
+    "sum(stack((%p, %p), axis=1), axis=[1, 2])",
+    "variance(%p, mean(%p, axis=[0, 1], keepdims=True), axis=[0, 1])",
+    "nn.softmax(%p)",
+    "nn.softmax(%p, axis=0)",
+    "nn.layer_norm(%p, sum(%p, axis=[0]), sum(%p, axis=[0]))",
+    "nn.l2_normalize(%p, eps=0.1f, axis=[0, 1])",
+    "nn.batch_flatten(expand_dims(%p, axis=0))",
+    "reshape(%p, newshape=[-1])",
+    "reshape(transpose(%p), newshape=[-1])",
+    "concatenate((%p, %p), axis=0)",
+    "nn.pad(%p, 2f, pad_width=[[1, 1], [0, 1]])",
+    "strided_slice(%p, begin=[0], end=[1000], strides=[2], axes=[0])",
+    "cumsum(%p)",
+    "take(%p, 0, axis=0)",
+    'nn.conv2d(reshape(%p, newshape=[1, 1, -1, 2]), ones(shape=[2, 1, 1, 2], dtype="float32"), channels=2, kernel_size=[1, 2])',
+    "nn.max_pool2d(reshape(%p, newshape=[1, 1, -1, 2]), pool_size=[2, 1], strides=[2, 1], padding=[1, 0])",
+    "nn.global_avg_pool2d(reshape(%p, newshape=[1, 2, -1, 1]))",
+    'einsum((%p, %p), equation="ij,kj->ik")',
+]  # fmt: skip
+
+
+def assert_compiled(producer: str, consumers: list[str]) -> None:
+    """Every consumer of a producer's result is compiled, and gives what the interpreter gives."""
+    head = "(%x: Tensor[(?, 4), float32])"
+    texts = [f"def @f{n}{head} {{ %0 = {producer}; {text.replace('%p', '%0')} }}" for n, text in enumerate(consumers)]
+    module = parse("\n".join(texts)).module
+    assert module is not None
+    check(module)
+    made = compile_vm(module, entries=[f"f{n}" for n in range(len(consumers))])
+    for rows in (3, 6):
+        x = (np.arange(rows * 4, dtype="float32").reshape(rows, 4) % 7 - 2) / 4
+        for n in range(len(consumers)):
+            assert_same(made.call(f"f{n}", (x,), {}), evaluate(module, x, entry=f"f{n}"), rtol=1e-4, atol=1e-4)
+    assert made.loaded.hosts == {}
+
+
+def test_products_and_sums_of_padded_rows_are_compiled() -> None:
+    first = ("nn.dense(%p", "nn.batch_matmul(expand_dims(%p, axis=0", "sum(%p, axis=None", "mean(%p, axis=None")
+    assert_compiled(_PAD, [text for text in CONSUMERS if text.startswith(first)])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", PRODUCERS)
+def test_every_operator_behind_a_computed_extent(name: str) -> None:
+    assert_compiled(PRODUCERS[name], CONSUMERS)
+
+
+def test_regions_that_are_the_same_program_share_their_kernels() -> None:
+    steps = 30
+    body = "".join(
+        f'let %s{n + 1} = shape_of(dyn.ones(%s{n}, shape=None, dtype="float32"), dtype="int32"); ' for n in range(steps)
+    )
+    text = f'def @main(%x: Tensor[(?, 5, 2), float32]) {{ let %s0 = shape_of(%x, dtype="int32"); {body}%s{steps} }}'
+    module = parse(text).module
+    assert module is not None
+    check(module)
+    made = compile_vm(module)
+    regions = [packed.region for packed in made.program.packed if packed.region >= 0]
+    assert len(regions) >= steps and len(set(regions)) < 5
+    assert made.run(np.zeros((3, 5, 2), "float32")).tolist() == [3, 5, 2]
