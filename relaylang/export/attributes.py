@@ -10,6 +10,7 @@ import numpy as np
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType
+from relaylang.ops.reduce import taken_axes
 
 
 def name_of(call: Call) -> str:
@@ -76,8 +77,7 @@ def windows(call: Call, x: Value) -> dict[str, list[int]]:
 def axes_of(call: Call, rank: int) -> list[int]:
     """The axes that a reduction takes."""
     a: Any = call.attrs
-    axes = list(range(rank)) if a.axis is None else [int(i) % rank for i in ((a.axis,) if isinstance(a.axis, int) else a.axis)]
-    return [i for i in range(rank) if i not in axes] if a.exclude else axes
+    return taken_axes(rank, (a.axis,) if isinstance(a.axis, int) else a.axis, a.exclude)
 
 
 def permutation(call: Call, rank: int) -> list[int]:

@@ -58,11 +58,13 @@ _NO_LOOP = "it is recursive, and no loop: only one call of itself, as the last o
 
 @dataclass(eq=False)
 class Value:
-    """A tensor of the export: its name there, its type, and its elements where it is a constant."""
+    """A tensor of the export: its name there, its type, its elements where it is a constant, and the integers of 8 bits
+    that it was cast from."""
 
     name: str
     type: TensorType
     data: np.ndarray | None = None
+    narrow: Value | None = None
 
     @property
     def dtype(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.export.onnx.kernels import carrier
 from relaylang.export.walk import Loop, Value, Walk, grouped, leaves, tensor_types
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.report import Unsupported
@@ -36,11 +37,27 @@ class Emitter(Walk):
         self.numbers: dict[tuple[Any, ...], Value] = {}
         self.fresh: dict[str, Any] = {}
         self.turned: dict[str, tuple[Value, list[int]]] = {}
+        self.padded: dict[str, tuple[Value, Value]] = {}
 
     # ---- for rules
 
     def op(self, kind: str, *inputs: Value | None, ty: TensorType | None = None, outputs: int = 1, **attrs: Any) -> Any:
-        """A layer; gives its result, or a list of them."""
+        """A layer; gives its result, or a list of them. Element types that onnxruntime has no kernel for are cast around it."""
+        types, results, _ = _signature(self.onnx, kind)
+        letters = [types[min(i, len(types) - 1)] for i in range(len(inputs))]
+        carried: dict[str, str] = {}
+        for letter, value in zip(letters, inputs):
+            if value is not None and (wide := carrier(kind, value.dtype)) != value.dtype and letter.startswith("T"):
+                carried[letter] = value.dtype
+        if carried:
+            held = [v if v is None or t not in carried else self.cast(v, carrier(kind, v.dtype)) for t, v in zip(letters, inputs)]
+            made = self.op(kind, *held, outputs=outputs, **attrs)
+            values = made if isinstance(made, list) else [made]
+            back = [self.cast(v, carried.get(t, v.dtype), carrier(kind, carried[t]) if t in carried else v.dtype)
+                    for t, v in zip([*results, *results[-1:] * outputs], values)]  # fmt: skip
+            for value in back:
+                value.type = ty or value.type
+            return back if isinstance(made, list) else back[0]
         dtype = self._dtype(kind, inputs)
         names = [self.unique(f"{self.wish}.{kind}") for _ in range(outputs)]
         kept = {name: value for name, value in attrs.items() if value is not None}
@@ -59,7 +76,7 @@ class Emitter(Walk):
 
     def _dtype(self, kind: str, inputs: Sequence[Value | None]) -> str:
         """The element type of a layer's first result. Raises `Unsupported` for operands that the operator does not take."""
-        types, result, allowed = _signature(self.onnx, kind)
+        types, (result, *_), allowed = _signature(self.onnx, kind)
         bound: dict[str, str] = {}
         for number, value in enumerate(inputs):
             letter = types[min(number, len(types) - 1)]
@@ -133,6 +150,14 @@ class Emitter(Walk):
         if x.data is not None:
             return self.array(x.data.astype(np.dtype(dtype)), x.name, dtype)
         return self.op("Cast", x, to=self.kind(dtype), ty=TensorType(x.type.shape, dtype))
+
+    def origin(self, name: str, through: Sequence[str]) -> Any:
+        """The layer that makes a value, beyond layers of these operators; None for an input or a constant."""
+        while True:
+            layer = next((n for block in self.blocks for n in reversed(block) if name in n.output), None)
+            if layer is None or layer.op_type not in through:
+                return layer
+            name = layer.input[0]
 
     def kind(self, dtype: str) -> int:
         """ONNX's number of an element type."""
@@ -208,11 +233,11 @@ class Emitter(Walk):
 
 
 @cache
-def _signature(onnx: Any, kind: str) -> tuple[list[str], str, dict[str, set[str]]]:
-    """The types of an operator's inputs and of its first output, and the element types that each letter stands for."""
+def _signature(onnx: Any, kind: str) -> tuple[list[str], list[str], dict[str, set[str]]]:
+    """The types of an operator's inputs and of its outputs, and the element types that each letter stands for."""
     schema = onnx.defs.get_schema(kind, OPSET)
     allowed = {c.type_param_str: {_relay_name(t) for t in c.allowed_type_strs} for c in schema.type_constraints}
-    return [i.type_str for i in schema.inputs] or ["T"], schema.outputs[0].type_str, allowed
+    return [i.type_str for i in schema.inputs] or ["T"], [o.type_str for o in schema.outputs], allowed
 
 
 def _relay_name(text: str) -> str:

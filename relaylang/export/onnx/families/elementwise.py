@@ -139,7 +139,10 @@ def clip(e: Emitter, call: Call, x: Value) -> Value:
 
 def cast(e: Emitter, call: Call, x: Value) -> Value:
     attrs: Any = call.attrs
-    return e.op("Cast", x, to=e.kind(attrs.dtype))
+    made = e.op("Cast", x, to=e.kind(attrs.dtype))
+    if x.dtype in ("int8", "uint8") and "int" in attrs.dtype:
+        made.narrow = x
+    return made
 
 
 def cast_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:

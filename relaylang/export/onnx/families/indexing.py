@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from relaylang.export.attributes import axes_of, result
+from relaylang.export.attributes import axes_of, result, shape_of
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
-from relaylang.ir import Call
+from relaylang.ir import Call, TensorType
+
+
+_LEAST = np.iinfo(np.int64).min
 
 
 def _index(e: Emitter, x: Value) -> Value:
@@ -123,41 +127,96 @@ def einsum(e: Emitter, call: Call, parts: list[Value]) -> Value:
 # ---- reductions
 
 
-def _reduce(kind: str) -> Any:
+def _reduce(kind: str, empty: Any) -> Any:
+    """A reduction; `empty` gives the value of no elements in an element type."""
+
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         attrs: Any = call.attrs
         axes = axes_of(call, x.rank)
+        if 0 in [x.shape[a] for a in axes]:
+            return e.op("Expand", e.scalar(empty(x.dtype), x.dtype), e.ints(shape_of(call)))
         if not axes:
             return e.op("Identity", x)
-        keep = int(bool(attrs.keepdims))
+        keep, places = int(bool(attrs.keepdims)), e.ints(axes, "axes")
         if x.dtype == "bool":
             kinds = {"ReduceSum": "ReduceMax", "ReduceProd": "ReduceMin"}
-            made = e.op(kinds.get(kind, kind), e.cast(x, "int32"), e.ints(axes, "axes"), keepdims=keep)
-            return e.op("Cast", made, to=e.kind("bool"))
-        return narrow(e, x, lambda wide: e.op(kind, wide, e.ints(axes, "axes"), keepdims=keep), kind != "ReduceMean")
+            return e.op("Cast", e.op(kinds.get(kind, kind), e.cast(x, "int32"), places, keepdims=keep), to=e.kind("bool"))
+        if x.dtype == "uint64" and kind in ("ReduceMax", "ReduceMin"):
+            made = e.op("Add", e.op(kind, _ordered(e, x), places, keepdims=keep), e.scalar(_LEAST, "int64"))
+            return e.op("Cast", made, to=e.kind("uint64"))
+        return narrow(e, x, lambda wide: e.op(kind, wide, places, keepdims=keep))
 
     return rule
 
 
-def narrow(e: Emitter, x: Value, compute: Any, exact: bool = True) -> Value:
+def _ordered(e: Emitter, x: Value) -> Value:
+    """Numbers of uint64 as those of int64 that have their order: from the least one."""
+    return e.op("Add", e.cast(x, "int64"), e.scalar(_LEAST, "int64"), ty=TensorType(x.type.shape, "int64"))
+
+
+def mean(e: Emitter, call: Call, x: Value) -> Value:
+    """Integers are summed, and the sum is divided towards zero."""
+    if x.dtype == "bool":
+        raise Unsupported("ONNX has no mean of truth values")
+    axes = axes_of(call, x.rank)
+    if not axes or 0 in [x.shape[a] for a in axes] or "int" not in x.dtype:
+        return _reduce("ReduceMean", lambda _: 0)(e, call, x)
+    total = e.op("ReduceSum", e.cast(x, "int64"), e.ints(axes, "axes"), keepdims=int(bool(call.attrs.keepdims)))  # type: ignore[union-attr]
+    count = e.op("ReduceProd", e.op("Gather", e.op("Shape", x), e.ints(axes, "axes"), axis=0), keepdims=0)
+    return e.op("Cast", e.op("Div", total, count), to=e.kind(x.dtype))
+
+
+def truth(kind: str, empty: int) -> Any:
+    """Whether all or any elements are not zero, in the data's element type."""
+
+    def rule(e: Emitter, call: Call, x: Value) -> Value:
+        made = _reduce(kind, lambda _: empty)(e, call, e.cast(x, "bool"))
+        return e.cast(made, x.dtype, "bool")
+
+    return rule
+
+
+def _end(which: int) -> Any:
+    """The least or the greatest finite number of an element type."""
+
+    def value(dtype: str) -> Any:
+        kind = np.dtype(dtype)
+        limits = (False, True) if dtype == "bool" else (ml_dtypes.finfo if "float" in dtype else np.iinfo)(kind)
+        return limits[which] if isinstance(limits, tuple) else (limits.min, limits.max)[which]
+
+    return value
+
+
+def narrow(e: Emitter, x: Value, compute: Any) -> Value:
     """A function of integers of 8 and 16 bits, which ONNX has for 32 bits; what is beyond their range wraps in both."""
-    if exact and x.dtype in ("int8", "int16", "uint8", "uint16"):
+    if x.dtype in ("int8", "int16", "uint8", "uint16"):
         return e.op("Cast", compute(e.cast(x, "int32")), to=e.kind(x.dtype))
-    if exact and x.dtype in ("uint32", "uint64"):
+    if x.dtype in ("uint32", "uint64"):
         return e.op("Cast", compute(e.cast(x, "int64")), to=e.kind(x.dtype))
+    if x.dtype == "bfloat16":
+        return e.op("Cast", compute(e.cast(x, "float32")), to=e.kind(x.dtype))
     return compute(x)
 
 
 def _arg(kind: str) -> Any:
+    """The place of the extreme; along several axes, that in these axes as one."""
+
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         attrs: Any = call.attrs
-        axes = axes_of(call, x.rank)
-        if len(axes) != 1:
-            if len(axes) != x.rank or attrs.keepdims:
-                raise Unsupported("it reduces several axes")
-            x, axes = e.reshape(x, [-1]), [0]
-        made = e.op(kind, x, axis=axes[0], keepdims=int(bool(attrs.keepdims)), select_last_index=int(bool(attrs.select_last_index)))
-        return e.cast(made, result(call).dtype, "int64")
+        axes, dtype = axes_of(call, x.rank), result(call).dtype
+        if not axes or 0 in x.shape:
+            return e.op("Expand", e.scalar(0, dtype), e.ints(shape_of(call)))
+        last = int(bool(attrs.select_last_index))
+        wide = {"int8": "int32", "int16": "int32", "uint8": "int32", "uint16": "int32", "uint32": "int64", "bfloat16": "float32",
+                "bool": "int32"}.get(x.dtype, x.dtype)  # fmt: skip
+        x = _ordered(e, x) if x.dtype == "uint64" else e.cast(x, wide)
+        if len(axes) == 1:
+            made = e.op(kind, x, axis=axes[0], keepdims=int(bool(attrs.keepdims)), select_last_index=last)
+            return e.cast(made, dtype, "int64")
+        kept = [i for i in range(x.rank) if i not in axes]
+        flat = e.reshape(e.transpose(x, [*kept, *axes]), [x.extent(i) for i in kept] + [-1])
+        made = e.op(kind, flat, axis=len(kept), keepdims=0, select_last_index=last)
+        return e.cast(e.reshape(made, shape_of(call)) if attrs.keepdims else made, dtype, "int64")
 
     return rule
 
@@ -188,13 +247,13 @@ RULES = {
     "cumsum": cumsum,
     "trilu": trilu,
     "einsum": einsum,
-    "sum": _reduce("ReduceSum"),
-    "mean": _reduce("ReduceMean"),
-    "max": _reduce("ReduceMax"),
-    "min": _reduce("ReduceMin"),
-    "prod": _reduce("ReduceProd"),
-    "all": _reduce("ReduceMin"),
-    "any": _reduce("ReduceMax"),
+    "sum": _reduce("ReduceSum", lambda _: 0),
+    "mean": mean,
+    "max": _reduce("ReduceMax", _end(0)),
+    "min": _reduce("ReduceMin", _end(1)),
+    "prod": _reduce("ReduceProd", lambda _: 1),
+    "all": truth("ReduceMin", 1),
+    "any": truth("ReduceMax", 0),
     "argmax": _arg("ArgMax"),
     "argmin": _arg("ArgMin"),
     "variance": variance,

@@ -11,7 +11,7 @@ from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.onnx.families.shape import channels_first
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
-from relaylang.ir import Call
+from relaylang.ir import Call, TensorType
 
 
 def geometry(attrs: Any, count: int) -> dict[str, Any]:
@@ -37,15 +37,62 @@ def _small(*operands: Value) -> bool:
 def _conv(count: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value, w: Value) -> Value:
         a: Any = call.attrs
+        if "int" in x.dtype and "int" in w.dtype:
+            x, w = x.narrow or x, w.narrow or w
         data, back = channels_first(e, x, a.data_layout, a.out_layout)
-        kind = "ConvInteger" if _small(x, w) and result(call).dtype == "int32" else "Conv"
         kernel = kernel_first(e, w, a.kernel_layout, "OI")
         if a.groups > 1 and kernel.rank == w.rank and (shape := depthwise(kernel, call)) is not None:
             kernel = e.reshape(kernel, shape)
-        made = e.op(kind, data, kernel, group=a.groups, **geometry(a, count))
-        return e.cast(back(made), result(call).dtype, made.dtype)
+        attrs = {"group": a.groups, **geometry(a, count)}
+        dtype = result(call).dtype
+        if "int" in x.dtype:
+            return back(_whole_conv(e, data, kernel, dtype, attrs))
+        made = e.op("Conv", data, kernel, **attrs)
+        return e.cast(back(made), dtype, made.dtype)
 
     return rule
+
+
+def _whole_conv(e: Emitter, x: Value, w: Value, dtype: str, attrs: dict[str, Any]) -> Value:
+    """A convolution of integers. ONNX has that of 8 bits; wider numbers are sums of bytes, and the sums wrap alike."""
+    wide = "int64" if "64" in dtype else "int32"
+    made: Value | None = None
+    for i, low in enumerate(_bytes(e, x)):
+        for j, other in enumerate(_bytes(e, w)):
+            if 8 * (i + j) >= int(wide[3:]):
+                continue
+            (data, at), (kernel, zero) = _unsigned(e, low), _unsigned(e, other)
+            part = e.cast(e.op("ConvInteger", data, kernel, at, zero, **attrs), wide)
+            if i + j:
+                part = e.op("Mul", part, e.scalar(np.asarray(1 << 8 * (i + j)).astype(wide), wide))
+            made = part if made is None else e.op("Add", made, part)
+    assert made is not None
+    return e.cast(made, dtype, wide)
+
+
+def _unsigned(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """Bytes as unsigned ones and their zero point. Products with signed ones saturate in onnxruntime where the processor
+    lacks VNNI."""
+    zero = e.scalar(128 if x.dtype == "int8" else 0, "uint8", "zero")
+    if x.dtype == "uint8":
+        return x, zero
+    if x.data is not None:
+        return e.array((x.data.astype(np.int16) + 128).astype(np.uint8), x.name), zero
+    return e.op("Add", e.cast(x, "uint8"), zero, ty=TensorType(x.type.shape, "uint8")), zero
+
+
+def _bytes(e: Emitter, x: Value) -> list[Value]:
+    """Integers as bytes, the lowest first; the highest of signed ones has the sign."""
+    if x.dtype in ("int8", "uint8"):
+        return [x]
+    if x.data is not None and x.data.size and -128 <= x.data.min() <= x.data.max() <= 127:
+        return [e.array(x.data.astype(np.int8), x.name)]
+    rest, found, base = e.cast(x, "int64"), [], e.scalar(256, "int64")
+    for _ in range(np.dtype(x.dtype).itemsize - 1):
+        low = e.op("Mod", rest, base)
+        found.append(e.cast(low, "uint8"))
+        rest = e.op("Div", e.op("Sub", rest, low), base)
+    return [*found, e.cast(e.op("Mod", rest, base), "uint8") if x.dtype.startswith("u") else e.cast(rest, "int8")]
 
 
 def _conv_transpose(count: int) -> Any:
@@ -107,7 +154,8 @@ def dense(e: Emitter, call: Call, x: Value, w: Value) -> Value:
 def _product(e: Emitter, call: Call, x: Value, y: Value) -> Value:
     dtype = result(call).dtype
     if _small(x, y) and dtype == "int32":
-        return e.op("MatMulInteger", x, y)
+        (left, at), (right, zero) = _unsigned(e, x), _unsigned(e, y)
+        return e.op("MatMulInteger", left, right, at, zero)
     return e.cast(e.op("MatMul", e.cast(x, dtype), e.cast(y, dtype)), dtype)
 
 
@@ -288,6 +336,29 @@ def roi_align(e: Emitter, call: Call, x: Value, rois: Value) -> Value:
                 sampling_ratio=max(int(a.sample_ratio), 0), spatial_scale=float(a.spatial_scale))  # fmt: skip
 
 
+def non_max_suppression(e: Emitter, call: Call, boxes: Value, scores: Value, most: Value, overlap: Value, least: Value) -> list[Value]:
+    """ONNX gives the rows that there are, Relay behind them zeros; `padded` notes both. Relay's count 0 means all, and
+    its boxes are dropped that reach the threshold of overlap, ONNX's those beyond."""
+    a: Any = call.attrs
+    if a.output_format != "onnx":
+        raise Unsupported(f"its output_format is {a.output_format}")
+    if overlap.data is None or overlap.data <= 0:
+        raise Unsupported("its threshold of overlap is computed, or not above 0")
+    overlap = e.array(np.nextafter(overlap.data.astype(np.float32), np.float32(-np.inf)).reshape(()), "overlap")
+    count = e.cast(most, "int64")
+    if count.data is None or count.data <= 0:
+        count = e.op("Where", e.op("Greater", count, e.scalar(0, "int64")), count, e.scalar(2**31 - 1, "int64"))
+    operands = [e.cast(boxes, "float32"), e.cast(scores, "float32")]
+    limits = [count, overlap, e.cast(least, "float32")]
+    rows = e.op("NonMaxSuppression", *operands, *[e.reshape(v, [1]) for v in limits], ty=TensorType((-1, 3), "int64"))
+    found = e.op("Shape", rows, end=1)
+    every = e.op("Mul", e.op("Shape", boxes, start=1, end=2), e.op("ReduceProd", e.op("Shape", scores, end=2), e.ints([0]), keepdims=1))
+    widths = e.op("Concat", e.ints([0, 0]), e.op("Sub", every, found), e.ints([0]), axis=0)
+    made = e.op("Pad", rows, widths)
+    e.padded[made.name] = rows, found
+    return [made, found]
+
+
 RULES = {
     **{f"nn.conv{n}d": _conv(n) for n in (1, 2, 3)},
     **{f"nn.conv{n}d_transpose": _conv_transpose(n) for n in (1, 2, 3)},
@@ -321,6 +392,7 @@ RULES = {
     "image.grid_sample": grid_sample,
     "dyn.image.resize2d": dyn_resize,
     "vision.roi_align": roi_align,
+    "vision.all_class_non_max_suppression": non_max_suppression,
 }
 
 __all__ = ["RULES", "geometry", "kernel_first"]

@@ -8,7 +8,7 @@ from relaylang.export.attributes import cuts, mirrored, permutation, result, sha
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
-from relaylang.ir import Call, TensorType
+from relaylang.ir import Call
 
 _END = 2**63 - 1
 
@@ -78,7 +78,7 @@ def reshape_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:
 
 
 def transpose(e: Emitter, call: Call, x: Value) -> Value:
-    return e.op("Transpose", x, perm=permutation(call, x.rank))
+    return e.op("Transpose", x, perm=permutation(call, x.rank)) if x.rank else e.op("Identity", x)
 
 
 def expand_dims(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
@@ -195,18 +195,19 @@ def one_hot(e: Emitter, call: Call, indices: Value, on: Value, off: Value) -> Va
 
 
 def _hot(e: Emitter, call: Call, indices: Value, on: Value, off: Value, depth: Value) -> Value:
-    """OneHot counts negative indices from the end; Relay has no hot element for them."""
+    """OneHot counts negative indices from the end; Relay has no hot element for them, which places say that are no
+    numbers from 0. onnxruntime has OneHot of int64; what it gives chooses between the values.
+    """
     attrs: Any = call.attrs
     dtype = result(call).dtype
     axis = attrs.axis % (indices.rank + 1)
-    at = indices if indices.rank else Value(e.unsqueeze(indices, [0]).name, TensorType((1,), indices.dtype))
-    on, off = e.cast(on, dtype), e.cast(off, dtype)
-    values = e.op("Concat", e.unsqueeze(off, [0]), e.unsqueeze(on, [0]), axis=0)
-    hot = e.op("OneHot", at, depth, values, axis=axis + at.rank - indices.rank)
-    if not at.dtype.startswith("u"):
-        beyond = e.op("Less", at, e.scalar(0, at.dtype))
-        hot = e.op("Where", e.unsqueeze(beyond, [axis + at.rank - indices.rank]), off, hot)
-    return hot if indices.rank else e.op("Squeeze", hot, e.ints([0], "axes"))
+    wide = e.cast(indices, "int64")
+    if not indices.rank:
+        wide, axis = e.unsqueeze(wide, [0]), 1
+    within = e.op("Where", e.op("Less", wide, e.scalar(0, "int64")), depth, wide)  # `depth` itself is beyond
+    hot = e.op("OneHot", within, depth, e.ints([0, 1], "values"), axis=axis)
+    made = e.op("Where", e.cast(hot, "bool", "int64"), e.cast(on, dtype), e.cast(off, dtype))
+    return made if indices.rank else e.op("Squeeze", made, e.ints([0], "axes"))
 
 
 def extents_of(e: Emitter, call: Call, x: Value) -> Value:
@@ -251,8 +252,23 @@ def dyn_strided_slice(e: Emitter, call: Call, x: Value, begin: Value, end: Value
     if attrs.slice_mode != "end":
         raise Unsupported("the slice mode is not end")
     axes = [a % x.rank for a in attrs.axes] if attrs.axes else list(range(begin.extent(0)))
+    if x.name in e.padded and axes == [0, 1] and _to_count(e, begin, end, strides, e.padded[x.name][1]):
+        return e.padded[x.name][0]
     first, last, by = [e.cast(v, "int64") for v in (begin, end, strides)]
     return e.op("Slice", x, first, last, e.ints(axes, "axes"), by)
+
+
+def _to_count(e: Emitter, begin: Value, end: Value, strides: Value, count: Value) -> bool:
+    """Whether a slice takes the first `count` rows of three columns."""
+    layer = e.origin(end.name, ())
+    if begin.data is None or begin.data.any() or strides.data is None or (strides.data != 1).any():
+        return False
+    if layer is None or layer.op_type != "Concat" or len(layer.input) != 2:
+        return False
+    columns = next((v.data for v in e.numbers.values() if v.name == layer.input[1]), None)
+    rows = layer.input[0]
+    maker = e.origin(rows, ("Reshape", "Cast", "Identity"))
+    return maker is not None and count.name in maker.output and columns is not None and columns.tolist() == [3]
 
 
 def slice_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:

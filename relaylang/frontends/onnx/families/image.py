@@ -124,10 +124,34 @@ def max_roi_pool(n: Node, x: Expr, rois: Expr) -> Any:
     return n.b.op("vision.roi_pool", x, rois, pooled_size=n.ints("pooled_shape"), spatial_scale=n.float("spatial_scale", 1.0))
 
 
+def _next(b: Builder, overlap: Expr | None) -> Expr:
+    """The next number of float32 after a threshold, by default 0."""
+    known = np.float32(0) if overlap is None else b.value(overlap)
+    if known is not None:
+        return b.const(np.nextafter(np.float32(known).reshape(()), np.float32(np.inf)))
+    larger = b.op("multiply", b.scalar(overlap), float(1 + np.finfo(np.float32).eps))  # type: ignore[arg-type]
+    return b.op("maximum", larger, float(np.finfo(np.float32).tiny))
+
+
+def _positive(b: Builder, scores: Expr, least: Expr | None) -> tuple[Expr, Expr]:
+    """Scores and their threshold. Relay leaves boxes whose score is not above 0; where such can be chosen, all are moved up."""
+    known = None if least is None else b.value(least)
+    if least is not None and known is not None and known >= 0:
+        return scores, b.scalar(least)
+    lowest, zero = b.op("min", scores), b.const(0.0, b.dtype(scores))
+    shift = b.op("where", b.op("greater", lowest, zero), zero, b.op("subtract", b.const(1.0, b.dtype(scores)), lowest))
+    moved = b.op("add", scores, shift)
+    chosen = moved if least is None else b.op("where", b.op("greater", scores, b.scalar(least)), moved, zero)
+    return chosen, zero
+
+
 def non_max_suppression(
     n: Node, boxes: Expr, scores: Expr, most: Expr | None = None, overlap: Expr | None = None, least: Expr | None = None
 ) -> Any:
-    """Rows of image, class and box; Relay pads them, so the first `count` are kept."""
+    """Rows of image, class and box; Relay pads them, so the first `count` are kept.
+
+    ONNX drops boxes that overlap by more than the threshold, Relay those that reach it, which has to be above 0.
+    """
     b = n.b
     if n.int("center_point_box", 0):
         x, y, w, h = (b.slice(boxes, [i], [i + 1], [2]) for i in range(4))
@@ -136,11 +160,10 @@ def non_max_suppression(
         boxes = b.concat([b.op(op, p, q) for op, p, q in corners], 2)
     if most is None or (b.value(most) is not None and not b.need_ints(most, "the number of boxes")[0]):
         return b.const(np.zeros((0, 3), np.int64))
-    floor = float(np.finfo(np.float32).min)
+    scores, floor = _positive(b, scores, least)
     made = b.op(
-        "vision.all_class_non_max_suppression", boxes, scores, b.cast(b.scalar(most), "int64"),
-        b.const(0.0, "float32") if overlap is None else b.scalar(overlap),
-        b.const(floor, "float32") if least is None else b.scalar(least), output_format="onnx",
+        "vision.all_class_non_max_suppression", boxes, scores, b.cast(b.scalar(most), "int64"), _next(b, overlap), floor,
+        output_format="onnx",
     )  # fmt: skip
     rows, count = b.fields(made)[:2]
     ones = b.const(np.ones(1, np.int64))
