@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.common import Imported
 from relaylang.frontends.onnx import import_onnx
 from relaylang.frontends.options import Options
@@ -89,8 +90,8 @@ def from_pytorch(
     """An exported program or a script module of PyTorch as a module and its parameters.
 
     `script_module` is an ExportedProgram, a ScriptModule, the bytes of a .pt2 file or TorchScript archive, or its path.
-    `input_infos` has a pair of name and shape for each input, or name, (shape, dtype). A tuple has a list of
-    them. A script module needs them, and gets the names. An exported program has its own names and gets the shapes, by position.
+    `input_infos` has a pair of name and shape for each input, or name, (shape, dtype), or name and tensor; a mapping
+    has them by name. A tuple has a list of them. A script module needs them, and gets the names. An exported program has its own names and gets the shapes, by position.
     Weights are parameters, as in TVM. Quantised weights are real ones that the program quantises, or whole numbers with
     `keep_quantized_weight`. `custom_convert_map` has conversions by the operator's name, such as "mylib::blur" or
     "aten::gelu". Each is called with the operator's arguments and their types, and gives an expression, or a list of them.
@@ -102,7 +103,7 @@ def from_pytorch(
     else:
         file, data = "", contents(script_module)
     options, own = Options(freeze=False, keep_quantized=keep_quantized_weight), dict(custom_convert_map or {})
-    infos = [(info[0], *_shape_and_dtype(info[1])) for info in input_infos or ()]
+    infos = _infos(input_infos or ())
     if is_torchscript(data):
         parts = [part for info in infos for part in _parts(*info)]
         options = replace(options, shapes=_shapes({n: s for n, s, _ in parts}), dtypes={n: d for n, _, d in parts if d is not None})
@@ -116,10 +117,36 @@ def from_pytorch(
     return _result(imported)
 
 
+def _infos(given: Any) -> list[tuple[str, Any, str | None]]:
+    """Names, shapes and element types of `input_infos`: pairs, or a mapping. Raises `RelayError` for another form."""
+    if isinstance(given, (str, bytes)):
+        raise _no_info(given)
+    found = []
+    for info in given.items() if isinstance(given, Mapping) else given:
+        if not isinstance(info, (list, tuple)) or len(info) != 2 or not isinstance(info[0], str):
+            raise _no_info(info)
+        try:
+            found.append((info[0], *_shape_and_dtype(info[1])))
+        except TypeError:
+            raise _no_info(info) from None
+    return found
+
+
+def _no_info(info: Any) -> RelayError:
+    notes = ['a pair is ("input0", (1, 3, 224, 224)), or ("input0", ((1, 3, 224, 224), "float16"))']
+    return RelayError(error("R0804", f"input_infos has {str(info)[:60]!r}, which is no pair of a name and a shape", notes=notes))
+
+
 def _shape_and_dtype(info: Any) -> tuple[Any, str | None]:
     """A shape, and the element type where it is stated: `(1, 3)`, or `((1, 3), "float16")`."""
-    pair = len(info) == 2 and isinstance(info[1], str)
-    return (info[0], info[1]) if pair else (info, None)
+    if hasattr(info, "shape") and hasattr(info, "dtype"):  # a tensor in the place of its shape
+        return tuple(info.shape), str(info.dtype).rsplit(".", 1)[-1]
+    pair = len(info) == 2 and isinstance(info[1], (str, type, np.dtype))
+    if pair:
+        return info[0], info[1] if isinstance(info[1], str) else np.dtype(info[1]).name
+    if any(isinstance(d, (str, float)) for d in info):
+        raise TypeError("no shape")
+    return info, None
 
 
 def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str | None]]:

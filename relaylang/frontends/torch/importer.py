@@ -278,11 +278,21 @@ def contents(model: Any) -> bytes:
     """The bytes of a file: given as they are, or written by torch for an ExportedProgram or a ScriptModule."""
     if not isinstance(model, (bytes, bytearray, memoryview)):
         torch = need_package("torch", "torch", "an object of torch")
+        script = isinstance(model, torch.jit.ScriptModule)
+        if not script and not isinstance(model, torch.export.ExportedProgram):
+            raise RelayError(_not_a_program(torch, model))
         buffer = io.BytesIO()
-        save = torch.jit.save if isinstance(model, torch.jit.ScriptModule) else torch.export.save
-        save(model, buffer)
+        (torch.jit.save if script else torch.export.save)(model, buffer)
         model = buffer.getvalue()
     return bytes(model)
+
+
+def _not_a_program(torch: Any, model: Any) -> Diagnostic:
+    """The error for an object that holds no graph, with the calls that make one of a module."""
+    notes = ["torch.export.export(module, inputs) makes a program", "torch.jit.trace(module, inputs) makes a script module"]
+    module = isinstance(model, torch.nn.Module)
+    kind = f"{type(model).__name__} is a plain module of torch, whose code is Python" if module else f"{type(model).__name__} is no model"
+    return error("R0804", f"{kind}; the importer takes exported programs and script modules", notes=notes if module else [])
 
 
 __all__ = ["Importer", "Scope", "contents", "import_pytorch"]

@@ -103,6 +103,7 @@ def test_dynamic_quantisation() -> None:
 
 
 Q = torch.ops.quantized
+tools = torch.ao.quantization
 #: Functions of two quantised tensors, and the share of results that may be one step off: qnn operators round twice.
 FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
     "add": (lambda a, b: Q.add(a, b, 0.05, 120), 0.5),
@@ -217,3 +218,138 @@ class Both(nn.Module):  # type: ignore[misc]
 
     def cat(self, parts: Any, axis: int) -> Any:
         return torch.cat(parts, axis)
+
+
+#: Layers and the shapes of their data. Their quantised forms compute exactly what torch computes.
+MODULES: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
+    **{
+        f"batch_norm{d}": (lambda d=d: getattr(nn, f"BatchNorm{d}d")(4), (2, 4, *(5, 6, 3)[:d]))  # type: ignore[misc]
+        for d in (2, 3)
+    },
+    **{
+        f"instance_norm{d}": (
+            lambda d=d: getattr(nn, f"InstanceNorm{d}d")(4, affine=True),  # type: ignore[misc]
+            (2, 4, *(5, 6, 3)[:d]),
+        )
+        for d in (1, 2, 3)
+    },
+    "group_norm": (lambda: nn.GroupNorm(2, 4), (2, 4, 5, 6)),
+    "channel_shuffle": (lambda: nn.ChannelShuffle(2), (2, 4, 5, 6)),
+    "threshold": (lambda: nn.Threshold(0.1, 0.2), (2, 4, 5, 6)),
+    "upsample3": (lambda: nn.Upsample(scale_factor=2, mode="nearest"), (1, 2, 3, 4, 5)),
+}
+
+
+class Stubs(nn.Module):  # type: ignore[misc]
+    """A layer between the ends of quantisation."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__()
+        self.into, self.body, self.back = tools.QuantStub(), body, tools.DeQuantStub()
+
+    def forward(self, x: Any) -> Any:
+        return self.back(self.body(self.into(x)))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_quantised_layer_computes_what_torch_computes(name: str) -> None:
+    torch.manual_seed(4)
+    choose("fbgemm")
+    make, shape = MODULES[name]
+    model, x = Stubs(make()).eval(), torch.randn(*shape)
+    model.qconfig = tools.get_default_qconfig("fbgemm")
+    model = tools.prepare(model)
+    model(x)
+    model = tools.convert(model)
+    found, wanted = values(imported(traced(model, (x,)), (x,)).module, (x,))[0], model(x)
+    np.testing.assert_allclose(found, wanted.numpy(), rtol=0, atol=1e-5 * float(wanted.abs().max()))
+
+
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "batch_norm_relu": lambda q: Q.batch_norm3d_relu(
+        q[:, :, None], None, None, torch.zeros(3), torch.ones(3), 1e-5, 0.05, 3
+    ).squeeze(2),
+    "add": lambda q: Q.add(q, 0.5),
+    "add_relu": lambda q: Q.add_scalar_relu(q, 0.5),
+    "mul": lambda q: Q.mul(q, 0.5),
+    "mul_negative": lambda q: Q.mul(q, -0.5),
+    "mul_zero": lambda q: Q.mul(q, 0.0),
+    "celu": lambda q: Q.celu(q, 0.05, 3, 0.7),
+    "matmul": lambda q: Q.matmul(q, q.transpose(2, 3), 0.13, 3),
+    "tanh": torch.tanh,
+    "hardsigmoid": F.hardsigmoid,
+    "max": lambda q: q.max(1)[0],
+    "sort": lambda q: q.sort(1)[0],
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.quint8, torch.qint8])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_function_of_one_quantised_tensor(name: str, dtype: Any) -> None:
+    torch.manual_seed(4)
+    choose("fbgemm")
+    x = torch.randn(2, 3, 4, 5)
+
+    class Ends(nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            zero = 120 if dtype == torch.quint8 else 3
+            return NUMBERS[name](torch.quantize_per_tensor(x, 0.05, zero, dtype)).dequantize()
+
+    try:
+        wanted = Ends()(x)
+    except RuntimeError:
+        pytest.skip("torch has it for the other element type only")
+    found = values(imported(traced(Ends(), (x,)), (x,)).module, (x,))[0]
+    np.testing.assert_allclose(found, wanted.numpy(), rtol=0, atol=1e-5 * max(float(wanted.abs().max()), 1e-3))
+
+
+class One(nn.Module):  # type: ignore[misc]
+    """A cell without states that are given."""
+
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x: Any) -> Any:
+        return self.cell(x)
+
+
+DYNAMIC: dict[str, tuple[Callable[[], Any], Any, tuple[int, ...]]] = {
+    "lstm": (lambda: nn.Sequential(nn.LSTM(5, 4, 2, bidirectional=True)), nn.LSTM, (3, 2, 5)),
+    "lstm_batch_first": (lambda: nn.Sequential(nn.LSTM(5, 4, batch_first=True)), nn.LSTM, (3, 2, 5)),
+    "gru": (lambda: nn.Sequential(nn.GRU(5, 4, 2, bidirectional=True)), nn.GRU, (3, 2, 5)),
+    **{
+        f"cell_{cell.__name__}": (lambda cell=cell: One(cell(5, 4)), cell, (3, 5))  # type: ignore[misc]
+        for cell in (nn.LSTMCell, nn.GRUCell, nn.RNNCell)
+    },
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float16])
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_a_dynamic_recurrent_layer(name: str, dtype: Any) -> None:
+    torch.manual_seed(4)
+    choose("fbgemm")
+    make, kind, shape = DYNAMIC[name]
+    model, x = tools.quantize_dynamic(make().eval(), {kind}, dtype), torch.randn(*shape)
+    wanted = []
+    for made in model(x) if isinstance(model(x), tuple) else (model(x),):
+        wanted += list(made) if isinstance(made, tuple) else [made]
+    found = values(imported(traced(model, (x,)), (x,)).module, (x,))
+    for value, w in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(value, w.detach().numpy(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("turned", ["", "Transpose"])
+def test_a_dynamic_convolution(axes: int, turned: str) -> None:
+    torch.manual_seed(4)
+    choose("fbgemm")
+    layer = getattr(nn, f"Conv{turned}{axes}d")(4, 6, 3, padding=1).eval()
+    layer.qconfig = tools.default_dynamic_qconfig
+    model = One(getattr(torch.ao.nn.quantized.dynamic, f"Conv{turned}{axes}d").from_float(layer)).eval()
+    x = torch.randn(2, 4, *(5, 6, 4)[:axes])
+    found = values(imported(traced(model, (x,)), (x,)).module, (x,))[0]
+    wanted = model(x).numpy()
+    step = (float(x.max()) - float(x.min())) / 255  # a sum next to a half may be rounded the other way
+    assert np.abs(found - wanted).max() < 1.001 * step and (np.abs(found - wanted) > 1e-5).mean() < 0.01

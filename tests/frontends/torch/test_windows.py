@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
+from relaylang.frontends.options import Options  # noqa: E402
 from relaylang.frontends.torch import import_pytorch  # noqa: E402
-from tests.frontends.torch.cases import Call, Case, check, pt2, real  # noqa: E402
+from relaylang.ir import ANY  # noqa: E402
+from tests.frontends.torch.cases import Call, Case, check, pt2, real, whole  # noqa: E402
 from tests.frontends.torch.test_networks import same, values  # noqa: E402
 from tests.shared import few  # noqa: E402
 
@@ -38,6 +41,21 @@ POOLS: dict[str, Case] = {
         for p in (True, False)
         for c in (True, False)
     },
+    **{
+        f"{kind}{d}_dropped_{k}{s}{p}": (lambda x, f=functions[d], w=(k, s, p): f(x, *w, ceil_mode=True), (IMAGES[d],))
+        for kind, functions in (("max", MAX), ("avg", AVG))
+        for d in (1, 2, 3)
+        for k, s, p in ((3, 3, 1), (2, 2, 1), (3, 5, 1), (2, 5, 0))
+    },
+    **{
+        f"avg_divisor_{c}": (lambda x, c=c: F.avg_pool2d(x, 3, 2, 1, ceil_mode=c, divisor_override=5), (I2,))
+        for c in (True, False)
+    },
+    "avg3_divisor": (lambda x: F.avg_pool3d(x, 2, 5, 1, True, False, -3), (I3,)),
+    "avg_divisor_of_ints": (lambda x: F.avg_pool2d(x, 2, divisor_override=-2), (whole(1, 2, 4, 4),)),
+    "max_dropped_places": (lambda x: F.max_pool2d(x, 2, 2, 1, ceil_mode=True, return_indices=True), (I2,)),
+    "max_dropped_empty": (lambda x: F.max_pool2d(x[:0], 2, 2, 1, ceil_mode=True), (I2,)),
+    "avg_dropped_single": (lambda x: F.avg_pool2d(x[0], 3, 3, 1, ceil_mode=True), (I2,)),
     "avg_divisor": (lambda x: F.avg_pool2d(x, (3, 2), divisor_override=5), (I2,)),
     **{f"adaptive_avg{d}": (getattr(torch.nn, f"AdaptiveAvgPool{d}d")(4), (IMAGES[d],)) for d in (1, 2, 3)},
     **{
@@ -77,6 +95,7 @@ RESIZED: dict[str, Case] = {
     },
     "bilinear_recomputed": (resized("bilinear", scale_factor=1.3, recompute_scale_factor=True), (I2,)),
     "bilinear_antialias": (resized("bilinear", size=(4, 3), antialias=True), (I2,)),
+    "bilinear_antialias_corners": (resized("bilinear", size=(4, 3), antialias=True, align_corners=True), (I2,)),
     "bicubic_antialias": (resized("bicubic", size=(4, 13), antialias=True), (I2,)),
 }
 SAMPLED: dict[str, Case] = {
@@ -152,4 +171,21 @@ def test_unknown_extents_are_resized(mode: str) -> None:
         function = resized(mode, scale_factor=scale)
         mod = import_pytorch(pt2(Call(function), (I2,), dynamic_shapes=((axes,),))).module
         for x in (I2, real(2, 3, 6, 12)):
+            same(values(mod, (x,)), function(x))
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_unknown_extents_are_pooled_without_windows_in_the_padding(kind: str) -> None:
+    pool = (MAX if kind == "max" else AVG)[2]
+    for how in ({"ceil_mode": True}, {"ceil_mode": True, "divisor_override": 3})[: 1 if kind == "max" else 2]:
+
+        def function(x: Any, how: dict[str, Any] = how) -> Any:
+            return pool(x, 3, 3, 1, **how)
+
+        module = torch.jit.trace(Call(function), (I2,), check_trace=False)
+        buffer = io.BytesIO()
+        torch.jit.save(module, buffer)
+        options = Options({"x": (2, 3, ANY, ANY)}, {"x": "float32"})
+        mod = import_pytorch(buffer.getvalue(), options, "net.pt", ["x"]).module
+        for x in (I2, real(2, 3, 7, 8), real(2, 3, 6, 12)):
             same(values(mod, (x,)), function(x))

@@ -13,6 +13,8 @@ from relaylang.ir import Expr
 
 #: One step of a cell: input, states, the weights of a direction.
 Cell = Callable[[Builder, Expr, list[Expr], list[Expr]], list[Expr]]
+#: The same from the products of the input and of the first state with their weights.
+Step = Callable[[Builder, Expr, Expr, list[Expr]], list[Expr]]
 
 
 def _gates(b: Builder, x: Expr, weight: Expr, bias: Expr | None) -> Expr:
@@ -25,46 +27,51 @@ def _parts(b: Builder, x: Expr, count: int) -> list[Expr]:
     return [b.slice(x, [i * size], [(i + 1) * size], [1]) for i in range(count)]
 
 
-def _complete(states: list[Expr], weights: list[Expr], count: int) -> list[Expr]:
-    """The states of a cell. Raises `Malformed` for another number of them, and where weights or biases are missing."""
+def _complete(states: list[Expr], weights: list[Expr], count: int) -> None:
+    """Raises `Malformed` for another number of states, and where weights or biases are missing."""
     if len(states) != count:
         raise Malformed(f"it has {len(states)} states; it must have {count}")
     if len(weights) not in (2, 4):
         raise Malformed(f"it has {len(weights)} weights and biases; it must have 2 or 4")
-    return states
 
 
-def lstm_cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
-    """Gates in PyTorch's order: input, forget, cell, output."""
-    h, c = _complete(states, weights, 2)
-    bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
-    gates = b.op("add", _gates(b, x, weights[0], bias_x), _gates(b, h, weights[1], bias_h))
-    i, f, g, o = _parts(b, gates, 4)
+def lstm_step(b: Builder, from_x: Expr, from_h: Expr, states: list[Expr]) -> list[Expr]:
+    """The states after a step, from the two products with the weights. Gates: input, forget, cell, output."""
+    i, f, g, o = _parts(b, b.op("add", from_x, from_h), 4)
     fresh = b.op("multiply", b.op("sigmoid", i), b.op("tanh", g))
-    c = b.op("add", b.op("multiply", b.op("sigmoid", f), c), fresh)
+    c = b.op("add", b.op("multiply", b.op("sigmoid", f), states[1]), fresh)
     return [b.op("multiply", b.op("sigmoid", o), b.op("tanh", c)), c]
 
 
-def gru_cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
-    """Gates in PyTorch's order: reset, update, new. The reset is applied behind the product."""
-    (h,) = _complete(states, weights, 1)
-    bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
-    (xr, xz, xn), (hr, hz, hn) = (
-        _parts(b, _gates(b, v, w, bias), 3) for v, w, bias in ((x, weights[0], bias_x), (h, weights[1], bias_h))
-    )
+def gru_step(b: Builder, from_x: Expr, from_h: Expr, states: list[Expr]) -> list[Expr]:
+    """The state after a step. Gates: reset, update, new. The reset is applied behind the product."""
+    (xr, xz, xn), (hr, hz, hn) = _parts(b, from_x, 3), _parts(b, from_h, 3)
     reset, update = (b.op("sigmoid", b.op("add", p, q)) for p, q in ((xr, hr), (xz, hz)))
     new = b.op("tanh", b.op("add", xn, b.op("multiply", reset, hn)))
-    return [b.op("add", new, b.op("multiply", update, b.op("subtract", h, new)))]
+    return [b.op("add", new, b.op("multiply", update, b.op("subtract", states[0], new)))]
+
+
+def plain_step(activation: str) -> Step:
+    """The state after a step of a plain layer."""
+    return lambda b, from_x, from_h, states: [b.op(activation, b.op("add", from_x, from_h))]
+
+
+def _cell(step: Step, count: int) -> Cell:
+    """A cell of `count` states with real weights and biases."""
+
+    def cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
+        _complete(states, weights, count)
+        bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
+        return step(b, _gates(b, x, weights[0], bias_x), _gates(b, states[0], weights[1], bias_h), states)
+
+    return cell
+
+
+lstm_cell, gru_cell = _cell(lstm_step, 2), _cell(gru_step, 1)
 
 
 def _plain(activation: str) -> Cell:
-    def cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
-        _complete(states, weights, 1)
-        bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
-        total = b.op("add", _gates(b, x, weights[0], bias_x), _gates(b, states[0], weights[1], bias_h))
-        return [b.op(activation, total)]
-
-    return cell
+    return _cell(plain_step(activation), 1)
 
 
 def _step(b: Builder, cell: Cell, weights: list[Expr], x: Expr, states: list[Expr]) -> list[Expr]:

@@ -14,6 +14,7 @@ from relaylang.frontends.torch.torchscript.branches import Journal
 from relaylang.frontends.torch.torchscript.calls import convert, plain, wrapped
 from relaylang.frontends.torch.torchscript.packed import quantised_call
 from relaylang.frontends.torch.torchscript.plain import PLAIN, compute, number
+from relaylang.frontends.torch.torchscript.recurrent import CELLS
 from relaylang.frontends.torch.torchscript.schemas import overload_of
 from relaylang.frontends.torch.torchscript.special import SPECIAL
 from relaylang.frontends.torch.torchscript.values import MISSING, Skipped, Stored, Tensor, Undefined
@@ -48,12 +49,13 @@ class Operators:
         except Skipped:
             return MISSING
         except Unsupported as why:
-            self.report.unsupported(name, layer.label, self._place(layer), why.reason)
+            self.report.unsupported(name, layer.label, self.place(layer), why.reason)
         except Exception as wrong:
-            self.errors += failure(wrong, layer, self._place(layer), map(plain, (*args, *named.values())))
+            self.errors += failure(wrong, layer, self.place(layer), map(plain, (*args, *named.values())))
         return MISSING
 
-    def _place(self, layer: Layer) -> Any:
+    def place(self, layer: Layer) -> Any:
+        """The place of a layer in the listing, which is the present one from now on."""
         span = self.b.span
         if span is None or self.b.listing.layer_at(span) is not layer:
             self.b.span = span = self.b.listing.add(layer)
@@ -79,8 +81,10 @@ class Operators:
                 return made
         if space != "quantized" and short in PLAIN and not any(_has_tensor(a) for a in (*args, *named.values())):
             return compute(self.b, short, [*args, *named.values()])
-        self._place(self.layer)
+        self.place(self.layer)
         if space == "quantized":
+            if short in CELLS:
+                return CELLS[short](self.b, *args, **named)
             return quantised_call(self.b, short, args, named)
         if space == "prim":
             raise Unsupported
@@ -96,7 +100,7 @@ class Operators:
         short = name.rsplit(".", 1)[-1]
         found = overload_of(short, given[: len(args)], dict(zip(named, given[len(args) :]))) if name.startswith("aten.") else None
         values = list(found[1].values()) if found is not None else given
-        self._place(self.layer)
+        self.place(self.layer)
         made = wrapped(custom.convert(self.b, own, [plain(v) for v in values]))
         target = given[0] if given else None
         if short.endswith("_") and isinstance(target, Tensor) and isinstance(made, Tensor):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Unsupported, nn
+from relaylang.frontends.common import quantised as common
 from relaylang.frontends.torch.torchscript.quantised import at_scale, operands, real, relu, whole
 from relaylang.frontends.torch.torchscript.values import Packed, Quant, Record, Stored, Tensor
 from relaylang.ir import Expr
@@ -156,8 +157,17 @@ def _real_weight(b: Builder, given: Packed) -> Expr:
 
 
 def _real_convolution(b: Builder, x: Tensor, given: Packed, scale: Any, zero: Any, with_relu: bool) -> Any:
+    made = _convolved(b, real(b, x), given)
+    return whole(b, b.op("nn.relu", made) if with_relu else made, scale, zero)
+
+
+def _convolved(b: Builder, x: Expr, given: Packed) -> Expr:
+    """A convolution of real numbers. Weights of one axis are packed with a second axis of extent 1."""
     weight, window = _real_weight(b, given), given.window
-    count = b.rank(weight) - 2
+    count = b.rank(x) - 2
+    if b.rank(weight) > count + 2:
+        weight = b.squeeze(weight, [2])
+        window = {key: v[-count:] if isinstance(v, (list, tuple)) else v for key, v in window.items()}
     kernel = b.static_shape(weight)
     groups = int(window["groups"])
     attrs = {
@@ -168,10 +178,10 @@ def _real_convolution(b: Builder, x: Tensor, given: Packed, scale: Any, zero: An
         attrs |= {"output_padding": list(window["output_padding"]), "channels": kernel[1] * groups}
     else:
         attrs["channels"] = kernel[0]
-    made = b.op(f"nn.conv{count}d{'_transpose' if window['transposed'] else ''}", real(b, x), weight, **attrs)
+    made = b.op(f"nn.conv{count}d{'_transpose' if window['transposed'] else ''}", x, weight, **attrs)
     if given.bias is not None:
         made = b.op("nn.bias_add", made, b.const(_stored(given.bias).array), axis=1)
-    return whole(b, b.op("nn.relu", made) if with_relu else made, scale, zero)
+    return made
 
 
 def linear(name: str) -> Callable[..., Any]:
@@ -198,26 +208,54 @@ def dynamic_linear(name: str) -> Callable[..., Any]:
     """Data is quantised by its own range; then both are real numbers again."""
 
     def convert(b: Builder, x: Tensor, given: Packed, reduce_range: bool = False) -> Any:
-        value, weight = x.read(), _real_weight(b, given)
-        if _stored(given.weight).quant is not None:
-            value = _rounded(b, value, 127.0 if reduce_range else 255.0)
-        rank = b.rank(value)
-        flat = nn.flatten_front(b, value, rank - 1) if rank > 2 else value
-        made = b.op("nn.dense", flat, weight, units=b.extent(weight, 0))
-        made = nn.unflatten_front(b, made, value, rank - 1) if rank > 2 else made
-        made = made if given.bias is None else b.op("add", made, b.const(_stored(given.bias).array))
+        made = dynamic_product(b, x.read(), given, reduce_range)
         return Tensor(b.op("nn.relu", made) if "_relu" in name else made)
+
+    return convert
+
+
+def dynamic_product(b: Builder, value: Expr, given: Packed, reduce_range: bool = False) -> Expr:
+    """Data times packed weights and the bias. Where the weights are whole numbers, data is quantised by its own range."""
+    weight = _real_weight(b, given)
+    if _stored(given.weight).quant is not None:
+        value = _rounded(b, value, 127.0 if reduce_range else 255.0)
+    rank = b.rank(value)
+    flat = nn.flatten_front(b, value, rank - 1) if rank > 2 else value
+    made = b.op("nn.dense", flat, weight, units=b.extent(weight, 0))
+    made = nn.unflatten_front(b, made, value, rank - 1) if rank > 2 else made
+    return made if given.bias is None else b.op("add", made, b.const(_stored(given.bias).array.astype(np.float32)))
+
+
+def dynamic_convolution(name: str) -> Callable[..., Any]:
+    """A convolution of data that is quantised by its own range; the result is rounded to the same numbers."""
+
+    def convert(b: Builder, x: Tensor, given: Packed, reduce_range: bool = False) -> Any:
+        value = x.read()
+        scale, zero = _range(b, value, 127.0 if reduce_range else 255.0)
+        made = _convolved(b, _at_steps(b, value, scale, zero, 255.0), given)
+        return Tensor(_at_steps(b, made, scale, zero, 255.0))
 
     return convert
 
 
 def _rounded(b: Builder, value: Expr, most: float) -> Expr:
     """Numbers as a quantisation by their range, which has 0 inside, leaves them."""
+    return _at_steps(b, value, *_range(b, value, most), most)
+
+
+def _range(b: Builder, value: Expr, most: float) -> tuple[Expr, Expr]:
+    """The scale and the zero point of a tensor by its range, which has 0 inside."""
     low, high = b.op("minimum", b.op("min", value), 0.0), b.op("maximum", b.op("max", value), 0.0)
     scale = b.op("divide", b.op("subtract", high, low), most)
     scale = b.op("where", b.op("equal", scale, 0.0), b.op("ones_like", scale), scale)
     zero = b.op("clip", b.op("round", b.op("negative", b.op("divide", low, scale))), a_min=0.0, a_max=most)
-    steps = b.op("clip", b.op("add", b.op("round", b.op("divide", value, scale)), zero), a_min=0.0, a_max=most)
+    return scale, zero
+
+
+def _at_steps(b: Builder, value: Expr, scale: Expr, zero: Expr, most: float) -> Expr:
+    """Numbers rounded to those that whole numbers up to `most` stand for."""
+    whole_steps = b.op("add", common.round_even(b, b.op("divide", value, scale)), zero)
+    steps = b.op("clip", whole_steps, a_min=0.0, a_max=most)
     made: Expr = b.op("multiply", b.op("subtract", steps, zero), scale)
     return made
 
@@ -234,21 +272,47 @@ def binary(op: str, with_relu: bool = False) -> Callable[..., Any]:
     return convert
 
 
+def _known_number(b: Builder, value: Any) -> float:
+    """A number, or the element of a constant."""
+    if isinstance(value, Tensor):
+        value = value.read()
+    return float(b.need(value, "its number").reshape(())) if isinstance(value, Expr) else float(value)
+
+
+def with_scalar(function: Callable[..., Any], with_relu: bool = False) -> Callable[..., Any]:
+    """A function of a quantised tensor and a number, in either order."""
+
+    def convert(b: Builder, x: Any, number: Any) -> Any:
+        if not isinstance(x, Tensor) or x.quant is None:
+            x, number = number, x
+        made = function(b, x, number)
+        return Tensor(relu(b, made.read(), int(made.quant.zero)), made.quant) if with_relu else made
+
+    return convert
+
+
+def either(tensors: Callable[..., Any], scalar: Callable[..., Any]) -> Callable[..., Any]:
+    """The overloads of two tensors, and of a tensor and a number."""
+    return lambda b, *args: (tensors if len(args) > 2 else scalar)(b, *args)
+
+
 def scalar_multiply(b: Builder, x: Any, factor: Any) -> Any:
-    """A positive factor changes the scale only."""
-    quant = _quant(x)
-    if isinstance(factor, Expr) or factor <= 0:
-        raise Unsupported("its factor is not a positive number")
-    return Tensor(x.read(), Quant.of(quant.scale * factor, quant.zero))
+    """A positive factor changes the scale only; a negative one reverses the whole numbers as well."""
+    quant, factor = _quant(x), _known_number(b, factor)
+    low, high = common.limits(b.dtype(x.value))
+    if factor > 0:
+        return Tensor(x.read(), Quant.of(quant.scale * factor, quant.zero))
+    if factor == 0:
+        return Tensor(b.op("zeros_like", x.read()), Quant.of(1.0, 0))
+    reversed_ = b.op("subtract", b.const(low + high, "int32"), b.cast(x.read(), "int32"))
+    return Tensor(b.cast(reversed_, b.dtype(x.value)), Quant.of(quant.scale * -factor, low + high - int(quant.zero)))
 
 
 def scalar_add(b: Builder, x: Any, term: Any) -> Any:
-    """The zero point moves; where it would leave the range of uint8, the scale and the numbers change, as in PyTorch."""
-    quant = _quant(x)
-    if isinstance(term, Expr):
-        raise Unsupported("its number is not known")
+    """The zero point moves; where it would leave the range of the element type, the scale and the numbers change, as in PyTorch."""
+    quant, term = _quant(x), _known_number(b, term)
     zero, scale = int(quant.zero) - int(np.rint(term / quant.scale)), float(quant.scale)
-    low, high = 0, 255
+    low, high = (int(v) for v in common.limits(b.dtype(x.value)))
     if low <= zero <= high:
         return Tensor(x.read(), Quant.of(scale, zero))
     if zero < low:
@@ -304,7 +368,7 @@ def batch_norm(with_relu: bool) -> Callable[..., Any]:
     def apply(b: Builder, x: Expr, weight: Any, bias: Any, mean: Any, variance: Any, eps: float) -> Expr:
         gamma = weight if weight is not None else b.op("ones_like", mean)
         beta = bias if bias is not None else b.op("zeros_like", mean)
-        made = b.field(b.op("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(eps)).tuple_value, 0)
+        made = b.field(b.op("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(eps)), 0)
         return b.op("nn.relu", made) if with_relu else made
 
     return by_reals(apply)
@@ -312,6 +376,36 @@ def batch_norm(with_relu: bool) -> Callable[..., Any]:
 
 def elu(b: Builder, x: Any, scale: Any, zero: Any, alpha: Any = 1.0, factor: Any = 1.0, inner: Any = 1.0) -> Any:
     return whole(b, nn.elu(b, real(b, x), float(alpha), float(factor), float(inner)), scale, zero)
+
+
+def celu(b: Builder, x: Any, scale: Any, zero: Any, alpha: Any = 1.0) -> Any:
+    return whole(b, nn.elu(b, real(b, x), float(alpha), 1.0, 1.0 / float(alpha)), scale, zero, b.dtype(x.value))
+
+
+def product(b: Builder, x: Any, y: Any, scale: Any, zero: Any) -> Any:
+    """The product of two quantised matrices."""
+    return whole(b, nn.matmul(b, real(b, x), real(b, y)), scale, zero, b.dtype(x.value))
+
+
+def _instance_norm(b: Builder, x: Expr, weight: Any, bias: Any, eps: float) -> Expr:
+    made = nn.normalise(b, x, list(range(2, b.rank(x))), float(eps))
+    return _scaled(b, made, weight, bias)
+
+
+def _group_norm(b: Builder, x: Expr, groups: int, weight: Any, bias: Any, eps: float) -> Expr:
+    parts = b.op("reshape", x, newshape=(0, groups, -1))
+    return _scaled(b, b.reshape_to(nn.normalise(b, parts, [2], float(eps)), b.shape_of(x)), weight, bias)
+
+
+def _scaled(b: Builder, x: Expr, weight: Any, bias: Any) -> Expr:
+    """Channels times their weights, and their biases."""
+    shape = [1, -1] + [1] * (b.rank(x) - 2)
+    return nn.scale_and_shift(b, x, *(None if v is None else b.reshape(v, shape) for v in (weight, bias)))
+
+
+def _prelu(b: Builder, x: Expr, weight: Expr) -> Expr:
+    shape = [1, -1] + [1] * (b.rank(x) - 2) if b.shape(weight) != (1,) else [1] * b.rank(x)
+    return nn.prelu(b, x, b.reshape(weight, shape))
 
 
 def clipped(b: Builder, x: Any, most: float = 6.0) -> Any:
@@ -327,9 +421,18 @@ _LAYERS: dict[str, Callable[..., Any]] = {
     **{name: convolution(name) for d in (1, 2, 3) for name in (f"conv{d}d", f"conv{d}d_relu", f"conv_transpose{d}d")},
     **{name: linear(name) for name in ("linear", "linear_relu")},
     **{name: dynamic_linear(name) for name in ("linear_dynamic", "linear_relu_dynamic", "linear_dynamic_fp16")},
-    **{name: batch_norm("relu" in name) for name in ("batch_norm", "batch_norm2d", "batch_norm3d", "batch_norm2d_relu")},
-    "add": binary("qnn.add"), "add_relu": binary("qnn.add", True), "mul": binary("qnn.mul"),
-    "mul_relu": binary("qnn.mul", True), "mul_scalar": scalar_multiply, "add_scalar": scalar_add,
+    **{f"batch_norm{d}{r}": batch_norm(bool(r)) for d in ("", "1d", "2d", "3d") for r in ("", "_relu")},
+    **{
+        f"{name}{r}": either(binary(f"qnn.{name}", bool(r)), with_scalar(function, bool(r)))
+        for name, function in (("add", scalar_add), ("mul", scalar_multiply)) for r in ("", "_relu")
+    },
+    **{
+        f"{name}_scalar{r}": with_scalar(function, bool(r))
+        for name, function in (("add", scalar_add), ("mul", scalar_multiply)) for r in ("", "_relu")
+    },
+    **{f"{name}_dynamic": dynamic_convolution(name) for d in (1, 2, 3) for name in (f"conv{d}d", f"conv_transpose{d}d")},
+    "celu": celu, "matmul": product, "instance_norm": by_reals(_instance_norm), "group_norm": by_reals(_group_norm),
+    "prelu": by_reals(_prelu),
     "cat": concatenate(False), "cat_relu": concatenate(True),
     "hardswish": by_reals(nn.hard_swish), "leaky_relu": by_reals(_leaky), "softmax": by_reals(_softmax),
     "sigmoid": by_reals(_sigmoid), "layer_norm": by_reals(_layer_norm), "elu": elu, "relu6": clipped,

@@ -19,18 +19,18 @@ from relaylang.ir import Expr
 _MOVES = frozenset(
     "flatten reshape view transpose permute t squeeze unsqueeze max_pool1d max_pool2d slice select contiguous chunk split"
     " split_with_sizes unbind dropout feature_dropout clone detach alias pixel_shuffle expand repeat flip upsample_nearest2d"
-    " unflatten".split()
+    " unflatten upsample_nearest3d channel_shuffle native_channel_shuffle index index_select narrow movedim swapaxes"
+    " pixel_unshuffle max_pool3d roll".split()
 )
 #: Operators that compute with real numbers; the result has the scale of the operand.
 _KEEPS = frozenset(
     "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d leaky_relu"
-    " upsample_bilinear2d hardswish elu hardtanh clamp relu6 max_pool3d".split()
+    " upsample_bilinear2d hardswish elu hardtanh clamp relu6 gelu".split()
 )
-#: Operators whose results have a scale of their own, for uint8.
-_OWN = {
-    "sigmoid": Quant.of(1 / 256, 0), "hardsigmoid": Quant.of(1 / 256, 0),
-    "tanh": Quant.of(2 / 256, 128),
-}  # fmt: skip
+#: Those of them that are not linear: the real numbers are needed, not their multiples.
+_CURVES = frozenset("leaky_relu hardswish elu hardtanh clamp relu6 gelu".split())
+#: Operators whose results have a scale of their own; the zero points are above the smallest whole number.
+_OWN = {"sigmoid": Quant.of(1 / 256, 0), "hardsigmoid": Quant.of(1 / 256, 0), "tanh": Quant.of(2 / 256, 128)}
 
 
 def operands(b: Builder, quant: Quant) -> tuple[Expr, Expr]:
@@ -89,6 +89,14 @@ def quantised(b: Builder, rule: Callable[[Any], Any], schema: Schema, bound: dic
         return _moved(_ruled(rule, b, schema, args), quant)
     if quant.scale.ndim:
         raise Unsupported("it computes with numbers that have a scale for each channel")
+    if name in ("min", "max", "sort", "topk", "median", "amax", "amin"):  # the values have the scale, and the places none
+        made = _ruled(rule, b, schema, {n: _whole_part(v) for n, v in bound.items()})
+        if not isinstance(made, (list, tuple)):
+            return _moved(made, quant)
+        return [_moved(made[0], quant), *(Tensor(v) for v in made[1:])]
+    if name == "threshold":  # the numbers themselves are compared
+        ends = {a: int(np.rint(bound[a] / quant.scale)) + int(quant.zero) for a in ("threshold", "value")}
+        return _moved(_ruled(rule, b, schema, {"self": first.read(), **ends}), quant)
     if name == "relu":
         return Tensor(relu(b, first.read(), int(quant.zero)), quant)
     if name in ("cat", "stack"):
@@ -97,15 +105,15 @@ def quantised(b: Builder, rule: Callable[[Any], Any], schema: Schema, bound: dic
     if name in _KEEPS:
         apart = b.op("subtract", b.cast(first.read(), "int32"), b.const(int(quant.zero), "int32"))
         numbers = b.cast(apart, "float32")
-        if name in ("leaky_relu", "hardswish", "elu", "hardtanh", "clamp", "relu6"):
+        if name in _CURVES:
             numbers = b.op("multiply", numbers, float(quant.scale))
         made = _first(_ruled(rule, b, schema, {**bound, next(iter(bound)): numbers}))
-        if name in ("leaky_relu", "hardswish", "elu", "hardtanh", "clamp", "relu6"):
+        if name in _CURVES:
             made = b.op("divide", made, float(quant.scale))
         return Tensor(common.held(b, b.op("add", common.round_even(b, made), float(quant.zero)), dtype), quant)
     if name in _OWN:
         made = _first(_ruled(rule, b, schema, {**bound, next(iter(bound)): real(b, first)}))
-        return whole(b, made, _OWN[name].scale, _OWN[name].zero, dtype)
+        return whole(b, made, _OWN[name].scale, _OWN[name].zero + common.limits(dtype)[0], dtype)
     raise Unsupported("it takes quantised numbers")
 
 

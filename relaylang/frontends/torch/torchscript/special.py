@@ -10,6 +10,7 @@ import numpy as np
 from relaylang.frontends.common import Unsupported
 from relaylang.frontends.common.nn import broadcast_extents
 from relaylang.frontends.torch.torchscript.plain import compute, known, number
+from relaylang.frontends.torch.torchscript.recurrent import GRU, LSTM
 from relaylang.frontends.torch.torchscript.values import DTYPES, NUMBERS, Quant, Raised, Tensor
 from relaylang.ir import Expr
 
@@ -226,6 +227,7 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "__getitem__": _pick, "list": _copied, "copy": _copied,
     "unchecked_unwrap_optional": _itself, "_unwrap_optional": _itself, "broadcast_tensors": _broadcast,
     "q_scale": _scale, "q_zero_point": _zero, "is_quantized": lambda m, x: x.quant is not None,
+    "quantized_lstm": LSTM, "quantized_gru": GRU,
     "set_grad_enabled": _constant(None), "_set_grad_enabled": _constant(None), "manual_seed": _constant(None),
 }  # fmt: skip
 
