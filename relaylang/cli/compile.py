@@ -205,7 +205,8 @@ def _say(artifact: Any, args: argparse.Namespace, bound: Sequence[str]) -> None:
     archive = path.endswith(".tar") or not isinstance(artifact, AotProgram)
     size = Path(path).stat().st_size if archive else sum(map(len, artifact.files.values()))
     inputs = ", ".join(f"%{n}" for n in _input_names(artifact)) or "none"
-    print(f"{path}: {size / 1000:.1f} kB, inputs: {inputs}" + (f", {len(bound)} parameters bound" if bound else ""))
+    said = f", {len(bound)} parameter{'s' * (len(bound) != 1)} bound" if bound else ""
+    print(f"{path}: {size / 1e3:.1f} kB" if size < 1e6 else f"{path}: {size / 1e6:.1f} MB", f"inputs: {inputs}{said}", sep=", ")
 
 
 def _input_names(artifact: Any) -> list[str]:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from relaylang.cli.arguments import values_for
-from relaylang.cli.common import report, write_bytes
+from relaylang.cli.common import report
 from relaylang.cli.comparing import Comparison
 from relaylang.cli.inputs import split_inputs
 from relaylang.cli.limits import Limits
 from relaylang.cli.measuring import measured
-from relaylang.cli.outputs import npz_bytes
+from relaylang.cli.outputs import write_arrays
 from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.ir import TensorType, TupleType, Type, Var
@@ -67,7 +67,7 @@ def run_compiled(args: argparse.Namespace, limits: Limits) -> int:
             with stages.stage("measure"):
                 times = measured(args, artifact, values)
         if args.output is not None:
-            write_bytes(args.output, npz_bytes(data))
+            write_arrays(args.output, data)
     if times is not None:
         print(times)
     elif args.output is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 
 from relaylang.cli.usage import UsageError
@@ -14,13 +15,13 @@ EPILOG = """\
 examples:
   relay explain R0301
   relay explain                            every code, a line each
-  relay explain types                      the codes whose titles hold a word
+  relay explain types                      the codes whose titles, or else pages, hold a word
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("code", nargs="*", metavar="CODE", help="a code such as R0301 or 301, or a word of its title")
+    parser.add_argument("code", nargs="*", metavar="CODE", help="a code such as R0301 or 301, or a word of its title or page")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,6 +43,8 @@ def _one(word: str) -> str:
     if page is not None:
         return page_text(page, prose_width())
     titled = [c for c, p in PAGES.items() if word.lower() in p.title.lower()]
+    if not titled and word.isalpha():
+        titled = [c for c, p in PAGES.items() if re.search(rf"\b{word}", page_text(p, 1 << 20), re.I)]
     if titled:
         return _list(titled)
     near = did_you_mean(code, PAGES)

@@ -99,12 +99,14 @@ def _location(args: argparse.Namespace) -> str:
 def _form(args: argparse.Namespace) -> str:
     """The format that the options or the file's ending name."""
     named = [f for f in args.format if f in FORMATS]
+    ending = os.path.splitext(args.output)[1].lower()
+    ends = next((name for name, endings in FORMATS.items() if ending in endings), None)
+    if named and ends not in (None, named[-1]):
+        raise UsageError(f"relay export: {args.output} ends as {ends} does, but --format says {named[-1]}", "relay export --help")
     if named:
         return str(named[-1])
-    ending = os.path.splitext(args.output)[1].lower()
-    for name, endings in FORMATS.items():
-        if ending in endings:
-            return name
+    if ends is not None:
+        return ends
     raise UsageError(f"relay export: {args.output} does not end as a format does; --format onnx, stablehlo or relax",
                      "relay export --help")  # fmt: skip
 

@@ -7,11 +7,13 @@ cannot be converted is listed whole, and nothing is written; --partial puts exte
 from __future__ import annotations
 
 import argparse
+import os
 
 from relaylang.cli.common import check_outputs, report, write_program
 from relaylang.cli.models import add_import_options, import_options, imported
 from relaylang.cli.progress import Stages
 from relaylang.diagnostics import RelayError, error
+from relaylang.frontends.formats import route
 from relaylang.runtime.params import check_suffix, save_params
 from relaylang.runtime.text import read_bytes
 from relaylang.syntax import astext
@@ -52,11 +54,14 @@ def run(args: argparse.Namespace) -> int:
         check_suffix(args.constants)
     with Stages() as stages:
         with stages.stage("read"):
+            if os.path.isdir(args.file):
+                notes = route(args.file) or ["relay import takes a file: ONNX, TFLite, PyTorch .pt2 or TorchScript"]
+                raise RelayError(error("R0001", f"cannot read {args.file}: it is a directory", notes=notes))
             data = read_bytes(args.file)
         with stages.stage("import"):
             made = imported(data, args.file, import_options(args))
         if made is None:
-            notes = ["relay import takes ONNX, TFLite, PyTorch .pt2 and TorchScript files"]
+            notes = ["relay import takes ONNX, TFLite, PyTorch .pt2 and TorchScript files", *route(args.file)]
             name = "<stdin>" if args.file == "-" else args.file
             if name.endswith((".relay", ".rly")):
                 notes = [f"it is Relay text already: relay check {name} reads it"]

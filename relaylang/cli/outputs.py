@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
 from numpy.lib.format import write_array
 
+from relaylang.cli.common import write_bytes
 from relaylang.cli.inputs import bad_value
+from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.params import save_params
 
 
 def named_arrays(value: Any) -> dict[str, np.ndarray]:
@@ -34,6 +38,21 @@ def named_arrays(value: Any) -> dict[str, np.ndarray]:
 def npz_bytes(value: Any) -> bytes:
     """A value's tensors as the bytes of a .npz file. Element types that numpy's files lack become float32."""
     return archive(named_arrays(value))
+
+
+def check_arrays(path: str | None) -> None:
+    """Raises `RelayError` (R0014) for a file of tensors whose suffix is another format's."""
+    suffix = Path(path or "-").suffix.lower()
+    if suffix not in ("", ".npz", ".safetensors"):
+        raise RelayError(error("R0014", f"{path} is not a .npz or .safetensors file"))
+
+
+def write_arrays(path: str, value: Any) -> None:
+    """Write a value's tensors, as safetensors where the suffix says so, else as .npz."""
+    if path.lower().endswith(".safetensors"):
+        save_params(path, named_arrays(value))
+    else:
+        write_bytes(path, npz_bytes(value))
 
 
 def archive(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -24,14 +24,14 @@ from relaylang.cli.arguments import (
     needed_by,
     values_for,
 )
-from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.common import check_writable, report
 from relaylang.cli.compiled import computed_by, is_compiled, run_compiled
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.limits import Limits, add_limit_options
 from relaylang.cli.measuring import add_measuring_options, check_measuring, measured
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
-from relaylang.cli.outputs import npz_bytes
+from relaylang.cli.outputs import check_arrays, write_arrays
 from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
 from relaylang.cli.usage import UsageError
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fill", choices=["zeros", "ones"], help="what every parameter holds that nothing else gives")
     add_load_option(parser)
-    parser.add_argument("-o", "--output", metavar="FILE.npz", help="write the value's tensors to a .npz file")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the value's tensors to a .npz or .safetensors file")
     parser.add_argument(
         "--compare",
         metavar="PROGRAM",
@@ -100,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
+    check_arrays(args.output)
     load_files(args)
     if args.expr is not None and (args.executor != "interpreter" or args.target is not None):
         option = "--executor" if args.target is None else "--target"
@@ -147,7 +148,7 @@ def _run(args: argparse.Namespace, debugging: Debugging, limits: Limits) -> int:
             value, times = _function(program, args, stages, debugging, limits, compiled)
         if args.output is not None:
             with stages.stage("write"):
-                write_bytes(args.output, npz_bytes(value.data))
+                write_arrays(args.output, value.data)
     if times is not None:
         print(times)
     elif args.output is None:

@@ -62,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
+    suffix = Path(args.output or "").suffix.lower()
+    if args.form is None and suffix not in ("", *_FORMATS):
+        raise UsageError(f"relay viz: {args.output} has a suffix that names no format; there are {', '.join(_FORMATS)}", "relay viz --help")
     name, graph = _graph(args.file, args)
     if args.later is not None:
         later, changed = _graph(args.later, args)
@@ -69,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     for path, paint in ((args.profile, paint_profile), (args.partition_report, paint_partition)):
         if path is not None and (said := paint(graph, path)):
             report([error("R0771", said, severity="note")])
-    form = args.form or _FORMATS.get(Path(args.output or "").suffix.lower(), "text")
+    form = args.form or _FORMATS.get(suffix, "text")
     if form == "png" and args.output is None:
         raise UsageError("relay viz: a PNG picture needs -o FILE", "relay viz --help")
     if form != "text" and not args.no_repeats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -109,4 +110,33 @@ def import_file(path: str, options: Options = DEFAULTS) -> Imported | None:
     return import_bytes(read_bytes(path), path, options)
 
 
-__all__ = ["FORMATS", "Format", "format_of", "import_bytes", "import_file"]
+_KERAS = "Keras: `tf.lite.TFLiteConverter.from_keras_model(model).convert()` makes a .tflite file, `model.export(format=\"onnx\")` an ONNX one"
+_TENSORFLOW = "TensorFlow: `python -m tf2onnx.convert --{how} {path} --output net.onnx` makes an ONNX file"
+#: Suffixes of other formats, with the way to one that is read.
+_ROUTES = {
+    ".h5": _KERAS, ".hdf5": _KERAS, ".keras": _KERAS,
+    ".pb": _TENSORFLOW.format(how="graphdef", path="NET.pb"),
+    ".pbtxt": _TENSORFLOW.format(how="graphdef", path="NET.pb"),
+    ".pth": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
+    ".pt": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
+    ".safetensors": "weights alone: `--params` of relay run and relay compile takes them",
+    ".caffemodel": "Caffe: convert it to ONNX, with caffe2onnx", ".prototxt": "Caffe: convert it to ONNX, with caffe2onnx",
+    ".mlmodel": "Core ML: save the network from its framework as ONNX", ".mlpackage": "Core ML: save the network from its framework as ONNX",
+    ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file", ".weights": "Darknet: convert it to ONNX",
+    ".params": "MXNet: `mxnet.onnx.export_model` makes an ONNX file", ".xml": "OpenVINO: save the network from its framework as ONNX",
+}  # fmt: skip
+
+
+def route(path: str) -> list[str]:
+    """How a network of another format gets in, as notes: by its file's suffix, or by what its folder holds."""
+    if os.path.isdir(path):
+        if os.path.exists(os.path.join(path, "saved_model.pb")):
+            return [
+                f"TensorFlow SavedModel: `python -m tf2onnx.convert --saved-model {path} --output net.onnx` makes an ONNX file,"
+                f" `tf.lite.TFLiteConverter.from_saved_model(\"{path}\")` a .tflite file"
+            ]
+    found = _ROUTES.get(os.path.splitext(path)[1].lower())
+    return [found] if found is not None else []
+
+
+__all__ = ["FORMATS", "Format", "format_of", "import_bytes", "import_file", "route"]

@@ -132,6 +132,17 @@ def _fits(name: str, value: AnyValue) -> list[str]:
     return [f"`{name}={value}` fits this weight"]
 
 
+def _groups(data: TensorType, attrs: AnyValue, weight: Sequence[Dim], ctx: RelationContext) -> list[str]:
+    """The groups that a weight (channels, c / groups, ...) is for, where the call names none."""
+    axes = SPATIAL.get(len(data.shape) - 2, "")
+    channels = change_layout(data.shape, attrs.data_layout, "NC" + axes, ctx)[1]
+    out, each = weight[:2]
+    if attrs.groups != 1 or not all(isinstance(d, int) and d > 0 for d in (channels, out, each)) or channels % each:
+        return []
+    groups = channels // each
+    return [f"a weight of {each} of {channels} channels is for {groups} groups: add `groups={groups}`"] if out % groups == 0 else []
+
+
 def _repairs(
     types: Sequence[Type], attrs: AnyValue, made: Sequence[Dim], reference: str, ctx: RelationContext
 ) -> list[str]:
@@ -144,6 +155,8 @@ def _repairs(
     axes = SPATIAL.get(len(data.shape) - 2, "")
     if differs == ["I"] and attrs.data_layout == "NC" + axes and have[reference.index("I")] == data.shape[-1]:
         return [f'the data has these channels in its last axis: write `data_layout="N{axes}C"`']
+    if differs == ["I"] and (noted := _groups(data, attrs, have, ctx)):
+        return noted
     if differs and set(differs) <= set(axes):
         return [f"`kernel_size={[have[reference.index(a)] for a in axes]}` takes this weight"]
     return [f"`channels={have[0]}` takes this weight"] if differs == ["O"] else []
@@ -192,6 +205,8 @@ def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
         reference = "G" + reference
     if attrs.groups < 1:
         ctx.fail(f"groups={attrs.groups} must be positive")
+    if isinstance(shape[1], int) and shape[1] % attrs.groups:
+        ctx.fail(f"groups={attrs.groups} does not divide the {shape[1]} channels of the data")
     kernel = tuple(attrs.kernel_size or ())
     per_group = div_dim(shape[1], attrs.groups) if attrs.groups > 1 else shape[1]
     made: list[Dim] = []
@@ -221,7 +236,8 @@ def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
             ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1, _fits("channels", channels))
         if not same_dim(per_group, own[1]):
             groups = f" in {attrs.groups} groups" if attrs.groups > 1 else ""
-            ctx.fail(f"takes {own[1]} input channels, but the data has {shape[1]}{groups}", 1)
+            noted = _groups(data, attrs, own, ctx)
+            ctx.fail(f"takes {own[1]} input channels, but the data has {shape[1]}{groups}", 1, noted)
         kernel = tuple(own[2:])
     pads = total_padding(attrs.padding, rank, ctx)
     out: list[Dim] = [shape[0], channels]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from pathlib import Path
 
@@ -31,6 +32,9 @@ def read_text(path: str) -> SourceFile:
 def text_of(data: bytes, path: str) -> SourceFile:
     """The text in a file's contents, as `read_text` gives it."""
     name = "<stdin>" if path == "-" else path
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        notes = ["Relay text is UTF-8; `iconv -f UTF-16 -t UTF-8 FILE > NEW` converts it, and editors save as UTF-8"]
+        raise RelayError(error("R0003", f"{name} is UTF-16", notes=notes))
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:

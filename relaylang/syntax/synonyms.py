@@ -10,7 +10,7 @@ OTHER_DTYPES = {
     "u64": "uint64", "si8": "int8", "si32": "int32", "byte": "uint8", "boolean": "bool", "i1": "bool", "char": "int8",
 }  # fmt: skip
 
-#: Operators and literals, in small letters.
+#: Operators and literals, in small letters without underscores.
 OTHER_NAMES = {
     "mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negative", "pow": "power", "eq": "equal", "ne": "not_equal",
     "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "matmul": "nn.matmul",
@@ -30,6 +30,20 @@ OTHER_NAMES = {
     "quantizelinear": "qnn.quantize", "dequantizelinear": "qnn.dequantize", "size": "ndarray_size", "shape": "shape_of",
     "layernormalization": "nn.layer_norm", "instancenormalization": "nn.instance_norm", "logsoftmax": "nn.log_softmax",
     "averagepool": "nn.avg_pool2d", "depthtospace": "nn.depth_to_space", "spacetodepth": "nn.space_to_depth",
+    # PyTorch
+    "addmm": "nn.dense", "mm": "nn.matmul", "view": "reshape", "chunk": "split", "narrow": "strided_slice", "flip": "reverse",
+    "maskedfill": "where", "swapaxes": "transpose", "movedim": "transpose", "indexselect": "take", "interpolate": "image.resize2d",
+    "hardtanh": "clip", "relu6": "clip", "reciprocal": "divide", "truedivide": "divide", "rsub": "subtract", "remainder": "floor_mod",
+    "nonzero": "argwhere", "groupnormalization": "nn.group_norm", "bitwisenot": "bitwise_not", "amax": "max", "amin": "min",
+    # TensorFlow and Keras
+    "matmulv2": "nn.matmul", "realdiv": "divide", "truediv": "divide", "floordiv": "floor_divide", "reduceany": "any",
+    "reduceall": "all", "reducelogsumexp": "logsumexp", "reducevariance": "variance", "reducestd": "std", "addn": "add",
+    "gatherv2": "take", "concatv2": "concatenate", "identityn": "copy", "stopgradient": "copy", "resizebilinear": "image.resize2d",
+    "resizenearestneighbor": "image.resize2d", "depthwiseconv2d": "nn.conv2d", "depthwiseconv2dnative": "nn.conv2d",
+    "separableconv2d": "nn.conv2d", "maxpooling2d": "nn.max_pool2d", "averagepooling2d": "nn.avg_pool2d",
+    "maxpooling1d": "nn.max_pool1d", "averagepooling1d": "nn.avg_pool1d", "globalaveragepooling2d": "nn.global_avg_pool2d",
+    "globalmaxpooling2d": "nn.global_max_pool2d", "zeropadding2d": "nn.pad", "upsampling2d": "nn.upsampling",
+    "l2normalization": "nn.l2_normalize", "fusedbatchnorm": "nn.batch_norm", "fusedbatchnormv3": "nn.batch_norm",
 }  # fmt: skip
 
 #: Attributes: the names that others give them, and Relay's, of which an operator has one at most.
@@ -52,3 +66,9 @@ OTHER_ATTRIBUTES = {
 
 #: Members of tensors in Python, and Relay's operators for them.
 OTHER_MEMBERS = {"shape": "shape_of", "size": "ndarray_size", "T": "transpose"}
+
+
+def relay_name(name: str) -> str | None:
+    """Relay's name of an operator of another framework: `nn.fully_connected`, `reduce_sum`, `Gemm`, `F.linear`."""
+    small = name.lower()
+    return OTHER_NAMES.get(small) or OTHER_NAMES.get(small.rpartition(".")[2].replace("_", ""))

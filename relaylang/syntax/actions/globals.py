@@ -14,7 +14,7 @@ from relaylang.ops.extensions import names as operator_names
 from relaylang.syntax.actions.locals import Locals, Pending
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.spellings import BY_NAME, OldOp
-from relaylang.syntax.synonyms import OTHER_DTYPES, OTHER_NAMES
+from relaylang.syntax.synonyms import OTHER_DTYPES, relay_name
 
 
 class FunctionNames:
@@ -275,8 +275,8 @@ class Callees:
             near, notes = "%" + name, [f"`%{shown(name)}` is a variable; a bare name is an operator or a constructor"]
         elif name in self.functions:
             near, notes = "@" + name, [f"`@{shown(name)}` is a function; a bare name is an operator or a constructor"]
-        elif name.lower() in OTHER_NAMES:
-            near = OTHER_NAMES[name.lower()]
+        elif (other := relay_name(name)) is not None:
+            near = other
         elif name in ("Cons", "Nil"):
             notes = ["`type List[A] { Cons(A, List[A]), Nil, }` defines it: a text defines the types that it uses"]
         elif upper and (same := _written_small(name)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from typing import Any as AnyValue
 
@@ -52,6 +53,7 @@ class Locals:
     """
 
     __slots__ = (
+        "_binders",
         "bare",
         "bindings",
         "first_graph",
@@ -73,6 +75,7 @@ class Locals:
         self.outer = dict(self.names)
         #: The names of a fragment's outermost statements, without `%`.
         self.bindings: dict[str, Expr] = {}
+        self._binders: dict[str, list[int]] | None = None
         self.free_vars: list[Var] = []
         self.gone: dict[str, tuple[int, int, AnyValue]] = {}
         self.reused: dict[str, tuple[int, tuple[int, int, AnyValue]]] = {}
@@ -174,10 +177,11 @@ class Locals:
         if gone is not None:
             self._outside(key, at, gone)
         elif self.in_def or (number is not None and self.first_graph is not None and number >= self.first_graph):
-            reports.unknown(
-                "R0201", "variable", name_of(key), reports.place(at), (name_of(k) for k in self.names), "%",
-                _notes(key, self.names, self.in_def),
-            )  # fmt: skip
+            elsewhere = self._elsewhere(key, at)
+            function = f"@{name_of(key)}" if f"@{name_of(key)}" in self._binding_tokens() else None
+            notes = [elsewhere] if elsewhere else [] if function else _notes(key, self.names, self.in_def)
+            known = () if elsewhere else (name_of(k) for k in self.names)
+            reports.unknown("R0201", "variable", name_of(key), reports.place(at), known, "%", notes, function)
         else:
             var = Var(key[1:], None, reports.span(at, at))
             self.free_vars.append(var)
@@ -187,6 +191,33 @@ class Locals:
         if gone is None:
             self.names[key] = var
         return var
+
+    def _binding_tokens(self) -> dict[str, list[int]]:
+        """The tokens that bind local names and define functions, by name; those of all functions are under `def`."""
+        if self._binders is None:
+            tokens, self._binders = self.reports.tokens, {"def": []}
+            for at, token in enumerate(tokens):
+                before = tokens[at - 1] if at else ""
+                if token[:1] == "@" and before == "def":
+                    self._binders["def"].append(at)
+                elif token[:1] != "%" or not (token[-1] == "=" or tokens[at + 1 : at + 2] == ["="] or before == "let"):
+                    continue
+                self._binders.setdefault(token.rstrip("(= "), []).append(at)
+        return self._binders
+
+    def _elsewhere(self, key: str, at: int) -> str:
+        """Where the function binds a name that is unknown at a token; empty where it does not."""
+        binders = self._binding_tokens()
+        functions, found = binders["def"], binders.get(key, [])
+        here = bisect_right(functions, at)
+        start = functions[here - 1] if here else 0
+        bound = next(iter(found[(first := bisect_right(found, start)) : first + 1]), None)
+        if bound is None or bisect_right(functions, bound) != here:
+            return ""
+        place = self.reports.place(bound)
+        if bound > at:
+            return f"`{shown(key)}` is bound on line {place.line}, after this use: move the binding in front of it"
+        return f"`{shown(key)}` is bound at {place.line}:{place.column}, inside another block: bind it in front of both blocks"
 
     def _outside(self, key: str, at: int, gone: tuple[int, int, AnyValue], why: str = "") -> None:
         """Report a graph binding that is used behind its block."""
