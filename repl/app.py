@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TextIO
 
@@ -23,7 +23,7 @@ from prompt_toolkit.lexers import DynamicLexer, PygmentsLexer
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from relaylang.diagnostics import Diagnostic, RelayError, error, render
+from relaylang.diagnostics import Diagnostic, RelayError, render
 from relaylang.diagnostics.internal import internal
 from relaylang.diagnostics.rendering import COLUMNS, prose_width
 from relaylang.repl.calls import Signature, function_signature, op_signature, open_call

@@ -13,7 +13,6 @@ from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType
 
-
 _LEAST = np.iinfo(np.int64).min
 
 
