@@ -106,7 +106,7 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
             what = f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there"
             ctx.fail(what, 1, hint if agrees else ())
     if isinstance(a, int) and isinstance(b, int):
-        batch: Dim = a if a == b else max(a, b)
+        batch: Dim = b if a == 1 else a
     else:
         batch = a if a is b or b == 1 else b if a == 1 else ANY
     return TensorType((batch, rows, columns), attrs.out_dtype or left.dtype)

@@ -79,7 +79,9 @@ def valid(made: Made) -> Made | None:
     shifts to the other side. None where others give one."""
     name, attrs, args = made
     first, last = args[0], args[-1]
-    for kept in (None, last != 0, last >= last.dtype.type(0), (first != 0) | (last >= last.dtype.type(0))):
+    with np.errstate(invalid="ignore"):
+        forward = last >= last.dtype.type(0)
+    for kept in (None, last != 0, (first != 0) | forward, forward):
         good = args if kept is None else [a[kept] for a in args]
         call, inputs = function((name, attrs, good))
         try:

@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 
 from relaylang.backends.cpu.lower import gap
+from relaylang.backends.vm import compile_vm
+from relaylang.interpreter import evaluate
+from relaylang.ir import Function, IRModule, Tuple
 from relaylang.ops import OPS
 from relaylang.runtime.features import this_machine
-from tests.consistency.calls import Made
-from tests.consistency.compiled import QUICK, differences
+from tests.consistency.calls import Made, key
+from tests.consistency.compiled import QUICK, difference, differences
+from tests.consistency.outcome import function
 from tests.consistency.ranks import ranked
 from tests.consistency.specials import apart, compare, special
 
@@ -71,3 +75,15 @@ def test_some_operators_of_every_rank() -> None:
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_every_rank(shard: int) -> None:
     assert found_in(made for name in shard_of(shard) for made in ranked(name)) == {}
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", ["nn.matmul", "nn.dense", "nn.batch_matmul"])
+def test_products_of_every_rank_in_the_vm(name: str) -> None:
+    """With all extents known, some, and none."""
+    calls = [(made, *function(made, share)) for made in ranked(name, each=1) for share in (0, 0.4, 1)]
+    params = [p for _, call, _ in calls for p in call.params]
+    whole = IRModule.from_expr(Function(params, Tuple([call.body for _, call, _ in calls])))
+    found = compile_vm(whole, QUICK).call("main", [x for _, _, inputs in calls for x in inputs])
+    for (made, call, inputs), value in zip(calls, found, strict=True):
+        assert difference(name, value, evaluate(call, *inputs), inputs) is None, key(made)

@@ -13,6 +13,7 @@ import pytest
 from relaylang.backends import compile_module
 from relaylang.backends.vm import compile_vm
 from relaylang.frontends.onnx import import_onnx
+from relaylang.frontends.options import Options
 from relaylang.frontends.tflite import import_tflite
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, IRModule, Tuple, Var
@@ -61,7 +62,7 @@ def check(cases: Iterable[Case], close: float = 1e-5) -> None:
 
 def few(cases: Sequence[Any], part: str) -> Sequence[Any]:
     """All cases, or some of each kind."""
-    return cases if part == "all" else cases[::31]
+    return cases if part == "all" else cases[::61]
 
 
 PARTS = pytest.mark.parametrize("part", ["some", pytest.param("all", marks=pytest.mark.sweep)])
@@ -133,7 +134,7 @@ def onnx_matmul() -> Iterator[Any]:
     for a, b in operands():
         for weights in ((), ("b",), ("a",)):
             yield "MatMul", {"a": data(*a), "b": data(*b)}, weights, {}
-    for dtype in ("float64", "int32", "int64", "uint32"):
+    for dtype in ("float64", "int32", "int64"):
         for a, b in operands(4)[::5]:
             yield "MatMul", {"a": data(*a, dtype=dtype), "b": data(*b, dtype=dtype)}, (), {}
 
@@ -217,7 +218,8 @@ def torch_functions() -> Iterator[tuple[str, Any, list[tuple[int, ...]]]]:
             yield "linear", f.linear, [shape, (columns, extent)]
             yield "linear with a bias", f.linear, [shape, (columns, extent), (columns,)]
             yield "linear with a vector", f.linear, [shape, (extent,)]
-            yield "bilinear", f.bilinear, [shape, (*shape[:-1], 2), (columns, extent, 2), (columns,)]
+            if extent:
+                yield "bilinear", f.bilinear, [shape, (*shape[:-1], 2), (columns, extent, 2), (columns,)]
         for axes in range(min(rank, 3) + 1):
             shape = (2, 3, 1, 4, 2)[:rank]
             other = (*shape[rank - axes :], 3, 2)

@@ -212,9 +212,10 @@ def _same_batches(b: Builder, x: Expr, y: Expr) -> tuple[Expr, Expr]:
     if any(d is ANY for d in (*have[0], *have[1])) and all(d != 1 and e != 1 for d, e in zip(*have)):
         return x, y
     if any(d is ANY for d in (*have[0], *have[1])):
-        wanted = b.op("maximum", front_of(b, x, rank), front_of(b, y, rank))
+        one, other = front_of(b, x, rank), front_of(b, y, rank)
+        wanted = b.op("where", b.op("equal", one, b.const(1, b.dtype(one))), other, one)
         return _broadcast_front(b, x, wanted), _broadcast_front(b, y, wanted)
-    shape = [max(int(d), int(e)) for d, e in zip(*have)]  # type: ignore[arg-type]
+    shape = [int(e if d == 1 else d) for d, e in zip(*have)]  # type: ignore[arg-type]
     spread = []
     for part in (x, y):
         ends = b.shape(part)[rank:]

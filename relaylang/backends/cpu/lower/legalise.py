@@ -13,6 +13,7 @@ import numpy as np
 
 from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.lower.blocks import CONVOLUTIONS, PLAIN, POOLS, convolution, layout_transform, plain, pool
+from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ir.typed import retype, typed, typed_tuple
 from relaylang.ops.build import op_call, scalar
@@ -461,6 +462,8 @@ def _nothing(call: Call) -> Expr | None:
     product = isinstance(call.op, Op) and not PRODUCTS.isdisjoint(call.op.traits)
     if not (empty and fields) and not (product and any(0 in (shape_of(a) or ()) for a in call.args[:2])):
         return None
+    if not empty and any(has_sizes(f.shape) for f in fields):  # type: ignore[union-attr, arg-type]
+        return None  # a constant has no sizes; the lowering adds up nothing
     made = [typed(Constant(np.zeros(f.shape, np.dtype(f.dtype))), f) for f in fields]  # type: ignore[union-attr, arg-type]
     return typed(Tuple(made), ty) if isinstance(ty, TupleType) else made[0]
 

@@ -173,12 +173,12 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
     """A product whose columns or depth are sizes, as a sum of products. The innermost loop runs over neighbours in memory."""
     dtype = accumulator(sink.anchor.dtype)
     inner = through_buffer(kernel, sink, dtype)
-    *lead, rows, columns = sink.anchor.shape
+    *lines, columns = sink.anchor.shape
     depth = left.shape[-2 if transpose_a else -1]
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        (*outer, row), (column, k) = index[:-2], index[-2:] if transpose_b else index[:-3:-1]
-        one = [k, row] if transpose_a else [row, k]
+        outer, row, (column, k) = index[:-3], index[-3:-2], index[-2:] if transpose_b else index[:-3:-1]  # a vector has no row
+        one = [k, *row] if transpose_a else [*row, k]
         two = [column, k] if transpose_b else [k, column]
         values = []
         for x, place in ((left, one), (right, two)):
@@ -186,7 +186,7 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
             values.append(convert(nest, x.at(nest, [*own, *place]), dtype))
         return nest.op("({0} * {1})", values, dtype)
 
-    shape = (*lead, rows, columns, depth) if transpose_b else (*lead, rows, depth, columns)
+    shape = (*lines, columns, depth) if transpose_b else (*lines, depth, columns)
     reduce_over(kernel, Recipe(shape, dtype, at), "sum", [len(shape) - (1 if transpose_b else 2)], False, inner, None)
     finish(kernel, sink, inner)
 
@@ -202,11 +202,11 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
     left, right = factors(kernel, args, sink.anchor.dtype)
     dtype = accumulator(sink.anchor.dtype)
     out = sink.anchor.shape
-    # Blocks know how far the parts of a row are apart.
-    if has_sizes((*right.shape[-2:], *left.shape[-2 if transpose_a else -1 :])):
+    depth, columns = left.shape[-2 if transpose_a else -1], out[-1]
+    # Blocks know how far the parts of a row are apart, and have parts.
+    if depth == 0 or has_sizes((*right.shape[-2:], *left.shape[-2 if transpose_a else -1 :])):
         of_sizes(kernel, left, right, sink, transpose_a, transpose_b)
         return
-    depth, columns = left.shape[-2 if transpose_a else -1], out[-1]
     # The rows of all matrices are those of one, where each meets the same matrix.
     whole = len(right.shape) == 2 and (len(left.shape) < 3 or not transpose_a)
     matrices, batch, rows = (1, 1, math.prod(out[:-1])) if whole else (math.prod(left.shape[:-2]), math.prod(out[:-2]), out[-2])
