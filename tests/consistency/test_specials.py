@@ -87,3 +87,15 @@ def test_products_of_every_rank_in_the_vm(name: str) -> None:
     found = compile_vm(whole, QUICK).call("main", [x for _, _, inputs in calls for x in inputs])
     for (made, call, inputs), value in zip(calls, found, strict=True):
         assert difference(name, value, evaluate(call, *inputs), inputs) is None, key(made)
+
+
+def test_places_at_infinity() -> None:
+    """Folded, held or left, they are the same places everywhere."""
+    ends = np.float32([np.inf, -np.inf, np.nan, 1e30, -1e30, 3e9, 1.5, -7.25, 0.3, -1, 1])
+    grid = np.stack(np.meshgrid(ends, ends))[None]
+    image = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
+    calls = [
+        ("image.grid_sample", {"method": m, "padding_mode": p, "align_corners": a, "layout": "NCHW"}, [image, grid])
+        for m in ("nearest", "bilinear", "bicubic") for p in ("zeros", "border", "reflection") for a in (True, False)
+    ]  # fmt: skip
+    assert differences(calls) == {}
