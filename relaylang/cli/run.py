@@ -238,7 +238,7 @@ def _on_machine(program: Program, args: argparse.Namespace, stages: Stages, comp
     inputs = {n: values[p.name_hint] for n, p in zip(parameter_names(function.params), function.params)}
     executable = compiled
     executable.threads = args.threads
-    given = {"memory_limit": limits.memory, "time_limit": limits.seconds}
+    given: dict[str, Any] = {"memory_limit": limits.memory, "time_limit": limits.seconds}
     with stages.stage("run"), limits.running():
         value = Value(executable.call(entry, (), inputs, **given), ty)
     if not args.benchmark:
