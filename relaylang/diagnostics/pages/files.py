@@ -94,9 +94,9 @@ save_params("p.npz", {"w": np.zeros(3)})
     Page(
         "R0016",
         "a file asks for more than its budget",
-        """A model, a parameter file or a compiled program would become far more than its own size: functions that call each
-        other twice, constants that double, an archive that swells. Each file has a budget of nodes and one of bytes, which grow
-        with its size. Where you trust the file, RELAY_BUDGET_NODES and RELAY_BUDGET_BYTES raise them.""",
+        """A model, a parameter file or a compiled program would become far more than its own size. Functions may call each
+        other twice, constants may double, an archive may swell. Each file has a budget of nodes and one of bytes, which grow
+        with its size. RELAY_BUDGET_NODES and RELAY_BUDGET_BYTES raise them for a file that you trust.""",
         "$ relay import laughs.onnx",
         "$ RELAY_BUDGET_NODES=4000000 relay import laughs.onnx",
         "text",

@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.nn import front_of, matmul
+from relaylang.frontends.common.report import Malformed
 from relaylang.ir import Expr
 
 INFINITY = float("inf")
@@ -27,6 +28,8 @@ def join_heads(b: Builder, x: Expr) -> Expr:
 def repeat_heads(b: Builder, x: Expr, count: int) -> Expr:
     """Each head as often as it takes for so many heads."""
     own = b.extent(x, 1, "the number of heads")
+    if not own or count % own:
+        raise Malformed(f"its operands have {own} and {count} heads")
     return x if own == count else b.op("repeat", x, repeats=count // own, axis=1)
 
 

@@ -316,6 +316,11 @@ def operands_missing(place: Path, patch: Patch) -> Any:
     return imported(onnx_model([onnx_node("Reshape", ["x"])], {"x": (2, 3)}))
 
 
+def beyond_the_budget(place: Path, patch: Patch) -> Any:
+    layers = [onnx_node("Concat", ["w", "w"], ["c"], axis=0), onnx_node("Add", ["x", "c"])]
+    return imported(onnx_model(layers, {"x": (2,)}, weights={"w": np.ones(1 << 10, "float32")}), bytes=-(1 << 20))
+
+
 def unexported(place: Path, patch: Patch) -> Any:
     pytest.importorskip("onnx")
     text = "def @main(%k: Tensor[(10), uint64]) { random.threefry_split(%k) }"
@@ -331,6 +336,7 @@ def stream_without_end(place: Path, patch: Patch) -> Any:
 
 
 TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
+    "R0016": beyond_the_budget,
     "R0220": other_list, "R0221": no_library, "R0406": without_kernel, "R0407": called_number,
     "R0408": endless, "R0409": external, "R0411": unwritten, "R0413": endless_loop, "R0504": wrong_pass, "R0506": changing_pass,
     "R0509": free_variable, "R0510": no_expression, "R0522": changed_type, "R0523": no_end, "R0524": no_match,
