@@ -316,3 +316,21 @@ def test_the_command_gives_values(capsys: pytest.CaptureFixture[str]) -> None:
     ran = command(capsys, "import", path, "--shape", "x=1x512", "--value", "sr=16000")
     assert ran.status == 0 and "def @main(%x: Tensor[(1, 512), float32]" in ran.out
     assert command(capsys, "import", path, "--shape", "x=1x512", "--value", "sr=a").status == 2
+
+
+def test_input_infos_in_every_form() -> None:
+    x = torch.randn(2, 3)
+    module = traced(nn.Linear(3, 4).eval(), (x,))
+    for infos in ([("x", x)], [("x", [2, 3])], [("x", x.shape)], {"x": (2, 3)}, [("x", ((2, 3), "float32"))], [("x", ((2, 3), np.float32))]):
+        mod, _ = relay.frontend.from_pytorch(module, infos)
+        assert str(mod["main"].params[0].checked_type) == "Tensor[(2, 3), float32]"
+    for wrong in ([(2, 3)], ["x"], "x", [("x", 5)], [("x", "2x3")]):
+        with pytest.raises(RelayError, match="no pair of a name and a shape"):
+            relay.frontend.from_pytorch(module, wrong)
+
+
+def test_a_plain_module_holds_no_program() -> None:
+    with pytest.raises(RelayError, match=r"plain module.*\n.*torch.export.export"):
+        relay.frontend.from_pytorch(nn.Linear(3, 4), [("x", (2, 3))])
+    with pytest.raises(RelayError, match="is no model"):
+        relay.frontend.from_pytorch(7, [("x", (2, 3))])

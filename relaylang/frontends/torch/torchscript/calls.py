@@ -65,6 +65,22 @@ def convert(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dic
     return made
 
 
+#: Arguments of the operators of other libraries by position; those of `aten` are in schemas.txt.
+_ARGUMENTS = {
+    "torchvision.nms": "dets scores iou_threshold",
+    "torchvision.roi_align": "input rois spatial_scale pooled_height pooled_width sampling_ratio aligned",
+}
+
+
+def called(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+    """The result of an operator of another library. Raises `Unsupported`."""
+    rule = rules.find(name)
+    if rule is None or name not in _ARGUMENTS:
+        raise Unsupported
+    bound = {**dict(zip(_ARGUMENTS[name].split(), args)), **named}
+    return wrapped(rule.convert(ScriptNode(b, Call(f"{name}.default", {n: plain(v) for n, v in bound.items()}, ()))))
+
+
 def _like(b: Builder, value: Expr, target: Tensor) -> Expr:
     """A value with the element type of the tensor that takes it."""
     return b.cast(value, b.dtype(target.value))
@@ -96,4 +112,4 @@ def _results(b: Builder, rule: Callable[[Node], Any], schema: Schema, args: dict
     return result[0] if schema.results == "1" and isinstance(result, (list, tuple)) else result
 
 
-__all__ = ["convert", "plain", "wrapped"]
+__all__ = ["called", "convert", "plain", "wrapped"]

@@ -11,7 +11,7 @@ from relaylang.frontends.common.report import failure
 from relaylang.frontends.torch import custom
 from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.torchscript.branches import Journal
-from relaylang.frontends.torch.torchscript.calls import convert, plain, wrapped
+from relaylang.frontends.torch.torchscript.calls import called, convert, plain, wrapped
 from relaylang.frontends.torch.torchscript.packed import quantised_call
 from relaylang.frontends.torch.torchscript.plain import PLAIN, compute, number
 from relaylang.frontends.torch.torchscript.recurrent import CELLS
@@ -21,7 +21,10 @@ from relaylang.frontends.torch.torchscript.values import MISSING, Skipped, Store
 from relaylang.ir import Expr
 
 #: The namespaces of operators in the code, and their names in tables and messages.
-_SPACES = {"torch": "aten", "ops.aten": "aten", "ops.prim": "prim", "": "prim", "ops.quantized": "quantized"}
+_SPACES = {
+    "torch": "aten", "ops.aten": "aten", "ops.prim": "prim", "": "prim", "ops.quantized": "quantized",
+    "ops.torchvision": "torchvision",
+}
 
 
 class Operators:
@@ -74,12 +77,13 @@ class Operators:
         if space == "quantized" and short.endswith(("_prepack", "_unpack")):
             return quantised_call(self.b, short, args)
         args, named = [self.tensors(a) for a in args], {k: self.tensors(v) for k, v in named.items()}
-        special = SPECIAL.get(short) if space != "quantized" else None
+        own_space = space in ("quantized", "torchvision")
+        special = SPECIAL.get(short) if not own_space else None
         if special is not None:
             made = special(self, *args, **named)
             if made is not NotImplemented:
                 return made
-        if space != "quantized" and short in PLAIN and not any(_has_tensor(a) for a in (*args, *named.values())):
+        if not own_space and short in PLAIN and not any(_has_tensor(a) for a in (*args, *named.values())):
             return compute(self.b, short, [*args, *named.values()])
         self.place(self.layer)
         if space == "quantized":
@@ -88,6 +92,8 @@ class Operators:
             return quantised_call(self.b, short, args, named)
         if space == "prim":
             raise Unsupported
+        if space == "torchvision":
+            return called(self.b, self.rules, name, args, named)
         if self.journal is not None and short.endswith("_") and args and isinstance(args[0], Tensor):
             self.journal.note_tensor(args[0])
         return convert(self.b, self.rules, short, args, named)
