@@ -13,8 +13,11 @@ _LINE = 64
 
 
 def aligned(size: int) -> np.ndarray:
-    """Memory of so many bytes whose address is a multiple of 64."""
-    raw = np.empty(size + _LINE, np.uint8)
+    """Memory of so many bytes whose address is a multiple of 64. Raises `RelayError` (R0408) where there is not enough."""
+    try:
+        raw = np.empty(size + _LINE, np.uint8)
+    except (MemoryError, ValueError):  # numpy refuses more bytes than there are addresses by a ValueError
+        raise RelayError(error("R0408", f"there is not enough memory: {size} bytes are needed")) from None
     start = -raw.ctypes.data % _LINE
     return raw[start : start + size]
 

@@ -169,7 +169,7 @@ def device_node(kind: int = -1, number: int = -1, target: MetaNode | None = None
 def target_node(
     kind: str, device: int, keys: list[str], options: Mapping[str, AnyValue], tag: str = "", host: MetaNode | None = None
 ) -> MetaNode:
-    """A Target: the name of its kind, the number of the device that the kind compiles for, its keys and options."""
+    """A Target: the name of its kind, the number of the device that it compiles for, its keys and options."""
     attrs = {"default_device_type": str(device), "default_keys": "0", "name": "0"}
     of = MetaNode("TargetKind", attrs, None, {"name": kind, "default_keys": keys})
     parts = {"kind": of, "tag": tag, "keys": keys, "attrs": dict(options), "features": {}, "host": host}

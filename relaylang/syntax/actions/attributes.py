@@ -69,7 +69,7 @@ WRONG = object()
 
 
 def _is_device(value: AnyValue) -> bool:
-    """Whether a value may be a virtual device: a node of the section, one that is missing, or a name or number."""
+    """Whether a value may be a virtual device: a node of the section, a missing one, a name, a number."""
     if isinstance(value, MetaNode):
         return value.type_key == "VirtualDevice"
     return value is None or value is WRONG or isinstance(value, (str, int, MetaRef))
@@ -140,7 +140,7 @@ class AttributeActions:
         return pairs, types
 
     def values(self, items: list[AnyValue]) -> dict[str, AnyValue]:
-        """The attributes of a list by name, in their order; reports a `virtual_device` that is none."""
+        """The attributes of a list by name, in their order; reports a wrong `virtual_device`."""
         pairs = self.flatten(items)[0]
         for pair in pairs:
             if pair.name == "virtual_device" and not _is_device(pair.value):

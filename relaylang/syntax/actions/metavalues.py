@@ -81,7 +81,7 @@ class MetaValues:
         return known
 
     def expression(self, token: str, at: int) -> Expr:
-        """The value as an expression. One that is none is reported at the end, unless a call takes it (`taken`)."""
+        """The value as an expression. Another value is reported at the end, unless a call takes it (`taken`)."""
         value = self.find(token, at)
         if isinstance(value, Expr):
             return value

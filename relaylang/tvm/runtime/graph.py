@@ -21,7 +21,7 @@ from relaylang.tvm.runtime.params import load_param_dict
 
 
 class _Input:
-    """A tensor that the program takes: its parameter, its place in a tuple, its value, and whether a run may read that.
+    """A tensor that the program takes: its parameter, its place in a tuple, its value, and whether that is set.
 
     Inputs begin with zeros. A constant whose value the program's text lacked has none until it is set.
     """

