@@ -41,7 +41,9 @@ mod, params = relay.frontend.from_onnx(onnx.load("net.onnx"), {"image": (1, 3, 2
 - Random layers draw from a key that the attribute `seed` gives. A program gives the same numbers at each run, but not those
   of other runtimes.
 - Texts have no form in Relay.
-- A model whose inputs decide extents, such as the sizes of a `Resize`, needs their values at import.
+- A model whose inputs decide extents needs their values at import, where an operator has no form for computed extents.
+- `Resize` has onnxruntime's arithmetic: float32 places, whole extents in `align_corners`, truncated sums of integers.
+  With `antialias`, its scales must be known.
 
 `relaylang.frontends.onnx.backend` has ONNX's backend interface. `tests/frontends/onnx/gaps.tsv` lists those of ONNX's own
 backend tests that do not pass, each with a reason.

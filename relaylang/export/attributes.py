@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from relaylang.export.walk import Value
@@ -80,6 +81,16 @@ def axes_of(call: Call, rank: int) -> list[int]:
     return taken_axes(rank, (a.axis,) if isinstance(a.axis, int) else a.axis, a.exclude)
 
 
+def of_nothing(name: str, dtype: str) -> Any:
+    """The value of a reduction of no elements: for `max` the least finite number of the type, for `min` the greatest."""
+    if name not in ("max", "min"):
+        return int(name in ("prod", "all"))
+    if dtype == "bool":
+        return name == "min"
+    limits: Any = (ml_dtypes.finfo if "float" in dtype else np.iinfo)(np.dtype(dtype))
+    return limits.min if name == "max" else limits.max
+
+
 def permutation(call: Call, rank: int) -> list[int]:
     """The axes of a transposition."""
     a: Any = call.attrs
@@ -131,6 +142,6 @@ def depthwise(w: Value, call: Call) -> list[int] | None:
 
 
 __all__ = [
-    "axes_of", "cuts", "depthwise", "many", "mirrored", "name_of", "pads", "permutation", "result",
+    "axes_of", "cuts", "depthwise", "many", "mirrored", "name_of", "of_nothing", "pads", "permutation", "result",
     "shape_of", "slices", "space", "windows",
 ]  # fmt: skip

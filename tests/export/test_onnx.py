@@ -204,7 +204,7 @@ REDUCTIONS = ("sum", "max", "min", "prod", "mean", "all", "any", "argmax", "argm
 @pytest.mark.parametrize("operator", REDUCTIONS)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.sweep)], ids=["few", "all"])
 def test_reductions(operator: str, every: bool) -> None:
-    """Every way to state the axes, on every rank, along axes of no elements too: without an axis, `exclude` says nothing."""
+    """Every way to state the axes, along empty axes too. Without an axis, `exclude` says nothing."""
     dtypes = ("bool",) if operator in ("all", "any") else ("float32", "int32", "uint8", "float16", "uint64", "float64")
     for shape in ((), (3,), (2, 3), (2, 0), (2, 3, 2)):
         for axes in ("", "axis=[], ", "axis=[0], ", "axis=[-1], ", "axis=[0, 1], "):

@@ -112,6 +112,23 @@ def test_programs(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+def test_reductions(name: str) -> None:
+    """Without axes, `exclude` says nothing; along empty axes, there is a value, too."""
+    export, _, kind = FORMATS[name]
+    pytest.importorskip({"stablehlo": "iree.compiler.tools", "relax": "tvm"}[name])
+    forms = ("exclude=True, keepdims=True", "axis=[]", "axis=[0], exclude=True")
+    texts = [f"def @main(%x: Tensor[{shape}, float32]) {{ {op}(%x, {form}) }}"
+             for op in ("sum", "max", "min", "prod") for shape in ("(2, 3)", "(2, 0)") for form in forms]  # fmt: skip
+    mods = [module(text) for text in texts]
+    ran = kind([export(mod)[0] for mod in mods])
+    for number, (mod, text) in enumerate(zip(mods, texts)):
+        x = np.linspace(-2, 2, 0 if "0)" in text else 6, dtype=np.float32).reshape([int(n) for n in mod["main"].params[0].checked_type.shape])
+        found, wanted = ran.run(number, [x])[0], interpreted(mod, [x])[0]
+        assert found.shape == wanted.shape, text
+        np.testing.assert_allclose(found, wanted, 1e-5, err_msg=text)
+
+
+@pytest.mark.parametrize("name", FORMATS)
 def test_open_extents_are_refused(name: str) -> None:
     with pytest.raises(RelayError) as raised:
         FORMATS[name][0](module("def @main(%x: Tensor[(?, 4), float32]) { nn.relu(%x) }"))

@@ -28,7 +28,7 @@ def ours(data: bytes, inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 def check(x: np.ndarray, opset: int, weights: dict[str, np.ndarray], inputs: list[str], opened: bool = False, op: str = "Resize",
           **attrs: Any) -> None:  # fmt: skip
-    """Integers of sums may be 1 apart: onnxruntime adds with float32 in an order of its own before it cuts them."""
+    """Sums of integers may be 1 apart: onnxruntime adds with float32 before it cuts them."""
     if op == "Resize" and opset == 11 and not inputs[1]:  # the region is required there
         inputs, weights = ["x", "r", *inputs[2:]], {**weights, "r": np.zeros(0, np.float32)}
     shape = [f"d{i}" for i in range(x.ndim)] if opened else x.shape

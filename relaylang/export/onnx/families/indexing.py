@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from relaylang.export.attributes import axes_of, result, shape_of
+from relaylang.export.attributes import axes_of, of_nothing, result, shape_of
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
@@ -126,14 +125,14 @@ def einsum(e: Emitter, call: Call, parts: list[Value]) -> Value:
 # ---- reductions
 
 
-def _reduce(kind: str, empty: Any) -> Any:
-    """A reduction; `empty` gives the value of no elements in an element type."""
+def _reduce(kind: str, name: str) -> Any:
+    """A reduction; `name` is Relay's."""
 
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         attrs: Any = call.attrs
         axes = axes_of(call, x.rank)
         if 0 in [x.shape[a] for a in axes]:
-            return e.op("Expand", e.scalar(empty(x.dtype), x.dtype), e.ints(shape_of(call)))
+            return e.op("Expand", e.scalar(of_nothing(name, x.dtype), x.dtype), e.ints(shape_of(call)))
         if not axes:
             return e.op("Identity", x)
         keep, places = int(bool(attrs.keepdims)), e.ints(axes, "axes")
@@ -159,31 +158,20 @@ def mean(e: Emitter, call: Call, x: Value) -> Value:
         raise Unsupported("ONNX has no mean of truth values")
     axes = axes_of(call, x.rank)
     if not axes or 0 in [x.shape[a] for a in axes] or "int" not in x.dtype:
-        return _reduce("ReduceMean", lambda _: 0)(e, call, x)
+        return _reduce("ReduceMean", "mean")(e, call, x)
     total = e.op("ReduceSum", e.cast(x, "int64"), e.ints(axes, "axes"), keepdims=int(bool(call.attrs.keepdims)))  # type: ignore[union-attr]
     count = e.op("ReduceProd", e.op("Gather", e.op("Shape", x), e.ints(axes, "axes"), axis=0), keepdims=0)
     return e.op("Cast", e.op("Div", total, count), to=e.kind(x.dtype))
 
 
-def truth(kind: str, empty: int) -> Any:
+def truth(kind: str, name: str) -> Any:
     """Whether all or any elements are not zero, in the data's element type."""
 
     def rule(e: Emitter, call: Call, x: Value) -> Value:
-        made = _reduce(kind, lambda _: empty)(e, call, e.cast(x, "bool"))
+        made = _reduce(kind, name)(e, call, e.cast(x, "bool"))
         return e.cast(made, x.dtype, "bool")
 
     return rule
-
-
-def _end(which: int) -> Any:
-    """The least or the greatest finite number of an element type."""
-
-    def value(dtype: str) -> Any:
-        kind = np.dtype(dtype)
-        limits = (False, True) if dtype == "bool" else (ml_dtypes.finfo if "float" in dtype else np.iinfo)(kind)
-        return limits[which] if isinstance(limits, tuple) else (limits.min, limits.max)[which]
-
-    return value
 
 
 def narrow(e: Emitter, x: Value, compute: Any) -> Value:
@@ -246,13 +234,13 @@ RULES = {
     "cumsum": cumsum,
     "trilu": trilu,
     "einsum": einsum,
-    "sum": _reduce("ReduceSum", lambda _: 0),
+    "sum": _reduce("ReduceSum", "sum"),
     "mean": mean,
-    "max": _reduce("ReduceMax", _end(0)),
-    "min": _reduce("ReduceMin", _end(1)),
-    "prod": _reduce("ReduceProd", lambda _: 1),
-    "all": truth("ReduceMin", 1),
-    "any": truth("ReduceMax", 0),
+    "max": _reduce("ReduceMax", "max"),
+    "min": _reduce("ReduceMin", "min"),
+    "prod": _reduce("ReduceProd", "prod"),
+    "all": truth("ReduceMin", "all"),
+    "any": truth("ReduceMax", "any"),
     "argmax": _arg("ArgMax"),
     "argmin": _arg("ArgMin"),
     "variance": variance,

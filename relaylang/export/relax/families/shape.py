@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.export.attributes import axes_of, cuts, mirrored, permutation, result, shape_of, slices
+from relaylang.export.attributes import axes_of, cuts, mirrored, of_nothing, permutation, result, shape_of, slices
 from relaylang.export.relax.emitter import Emitter
 from relaylang.export.relax.families.elementwise import full
 from relaylang.export.walk import Value
@@ -246,6 +246,8 @@ def reduction(name: str) -> Any:
         axes = axes_of(call, x.rank)
         if not axes:
             return x
+        if 0 in [x.shape[i] for i in axes]:
+            return full(e, e.scalar(of_nothing(name, x.dtype), x.dtype), shape_of(call), x.dtype)
         if name == "mean" and "float" not in x.dtype:
             raise Unsupported("the mean of integers has another type")
         if x.dtype == "bool":

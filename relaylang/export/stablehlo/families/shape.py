@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.export.attributes import axes_of, cuts, mirrored, permutation, result, shape_of, slices
+from relaylang.export.attributes import axes_of, cuts, mirrored, name_of, of_nothing, permutation, result, shape_of, slices
 from relaylang.export.stablehlo.emitter import Emitter, is_real, limits, written
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
@@ -332,8 +332,11 @@ def _reduction(how: str, initial: Any) -> Any:
             start = {"or": False, "xor": False, "and": True}[names.get(how, how)]
             made = e.reduce(x, axes_of(call, x.rank), names.get(how, how), start)
         else:
+            axes = axes_of(call, x.rank)
             start = limits(x.dtype)[initial] if how in ("maximum", "minimum") else initial
-            made = e.reduce(x, axes_of(call, x.rank), how, start)
+            if 0 in [x.shape[i] for i in axes]:
+                start = of_nothing(name_of(call), x.dtype)
+            made = e.reduce(x, axes, how, start)
         return e.reshape(made, shape_of(call))
 
     return rule
