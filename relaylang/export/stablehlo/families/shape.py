@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.export.attributes import axes_of, cuts, mirrored, name_of, of_nothing, permutation, result, shape_of, slices
+from relaylang.export.attributes import (
+    axes_of,
+    cuts,
+    mirrored,
+    name_of,
+    of_nothing,
+    permutation,
+    result,
+    shape_of,
+    slices,
+)
 from relaylang.export.stablehlo.emitter import Emitter, is_real, limits, written
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
