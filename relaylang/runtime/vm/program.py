@@ -13,7 +13,7 @@ from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 6
+VERSION = 7
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1
