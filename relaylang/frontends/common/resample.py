@@ -29,6 +29,11 @@ def stretch(
     ratio = scale if isinstance(scale, Expr) or scale is None else b.const(scale, "float32")
     if size is None:
         assert ratio is not None
+        known, times = b.value(have), b.value(ratio)
+        if known is not None and times is not None:
+            if not 0 < float(times) < math.inf:
+                raise Malformed(f"it resizes an axis of {known} elements by the scale {times}")
+            b.reserve(int(float(known) * float(times)), "resizing an axis")
         size = b.cast(b.op("floor", b.op("multiply", real, ratio)), "int64")
     elif isinstance(size, int):
         size = b.const(size, "int64")
@@ -39,10 +44,9 @@ def stretch(
 
 def along(b: Builder, x: Expr, axis: int, to: Stretch, method: Method) -> Expr:
     """One axis resampled: copies, or weighted sums of elements in the data's element type, which is a real one."""
-    have, size, scale = (b.value(number) for number in (to.have, to.size, to.scale))
-    if size is not None and b.reserve(int(size), "resizing an axis"):
-        if have == 0 or (scale is not None and not 0 < float(scale) < math.inf):
-            raise Malformed(f"it resizes an axis of {have} elements to {size} by the scale {scale}")
+    have, size = b.value(to.have), b.value(to.size)
+    if size is not None and b.reserve(int(size), "resizing an axis") and have == 0:
+        raise Malformed(f"it resizes an axis without elements to {size}")
     at = places(b, method, to)
     if method.kind == "nearest":
         made: Expr = b.op("take", x, nearest(b, method, at, to), axis=axis)

@@ -13,8 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.ir import Expr
+
+_KINDS = ("nearest", "linear", "cubic")
+_COORDINATES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)  # fmt: skip
+_ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "round", "simple")
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,11 @@ class Method:
     exclude_outside: bool = False
     antialias: bool = False
     outside: float = 0.0
+
+    def __post_init__(self) -> None:
+        for text, known in ((self.kind, _KINDS), (self.coordinates, _COORDINATES), (self.rounding, _ROUNDINGS)):
+            if text not in known:
+                raise Malformed(f"it resizes by {text[:40]!r}, which is none of {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -77,9 +89,7 @@ def places(b: Builder, method: Method, axis: Stretch) -> Expr:
     at = b.op("subtract", centre, 0.5)
     if mode == "pytorch_half_pixel":
         return b.op("where", several, at, b.op("zeros_like", at))
-    if mode == "half_pixel":
-        return at
-    raise Unsupported(f"coordinate_transformation_mode={mode} is unknown")
+    return at
 
 
 def nearest(b: Builder, method: Method, at: Expr, axis: Stretch) -> Expr:
@@ -92,9 +102,7 @@ def nearest(b: Builder, method: Method, at: Expr, axis: Stretch) -> Expr:
         return held(b, b.op(rounding, at), axis.have)
     if rounding in ("round_prefer_floor", "round"):
         return held(b, b.op("ceil", b.op("subtract", at, 0.5)), axis.have)
-    if rounding == "round_prefer_ceil":
-        return held(b, b.op("floor", b.op("add", at, 0.5)), axis.have)
-    raise Unsupported(f"nearest_mode={rounding} is unknown")
+    return held(b, b.op("floor", b.op("add", at, 0.5)), axis.have)
 
 
 def held(b: Builder, index: Expr, have: Expr) -> Expr:
@@ -114,9 +122,7 @@ def taps(b: Builder, method: Method, at: Expr, axis: Stretch) -> list[tuple[Expr
         if scale is None:
             raise Unsupported("it has antialias, and its scale is computed; --shape gives extents")
         squeeze = min(float(scale), 1.0)
-    reach = {"linear": 1, "cubic": 2}.get(method.kind)
-    if reach is None:
-        raise Unsupported(f"mode={method.kind} is unknown")
+    reach = 1 if method.kind == "linear" else 2
     first = math.floor(-reach / squeeze) + 1
     at = b.cast(at, "float64")
     low = b.op("floor", at)

@@ -58,8 +58,8 @@ def _form(name: str, domain: str, version: int) -> _Form | None:
     schema = _schema(name, domain, version)
     if schema is None or schema.deprecated:
         return None
-    single = type(schema.inputs[0].option).Single if schema.inputs else None
-    operands = tuple([(i.name, i.option != single) for i in schema.inputs])
+    optional = type(schema.inputs[0].option).Optional if schema.inputs else None
+    operands = tuple([(i.name, i.option == optional) for i in schema.inputs])
     attributes = {n: (int(a.type.value), bool(a.required)) for n, a in schema.attributes.items()}
     return _Form(schema.min_input, schema.max_input, operands, attributes)
 
@@ -73,7 +73,7 @@ def wrong_form(proto: Any, domain: str, version: int, attributes: Mapping[str, A
     if count > form.most:
         return f"it has {count} operands, and the operator takes at most {form.most}"
     for index in range(max(form.least, count)):
-        optional = index >= form.least and form.operands[min(index, len(form.operands) - 1)][1]
+        optional = index < count and (index >= form.least or form.operands[min(index, len(form.operands) - 1)][1])
         if not optional and (index >= count or not proto.input[index]):
             return f"the operand {index} ({form.operand(index)}) is missing"
     for name, (kind, required) in form.attributes.items():

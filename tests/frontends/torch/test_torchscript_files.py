@@ -111,7 +111,7 @@ def test_other_forms_of_calls_in_a_pickle_are_refused() -> None:
 
 def test_sizes_are_checked() -> None:
     assert "needs 100" in wrong(archive(objects=module(tensor(100))))[1]
-    assert wrong(archive(objects=module(tensor(1 << 30, 0))))[0] == "R0802"
+    assert wrong(archive(objects=module(tensor(1 << 30, 0))))[0] == "R0016"
     assert wrong(archive(objects=module(tensor(-1))))[0] == "R0802"
     assert "would become" in wrong(archive(data__0=bytes(1 << 24)))[1]
     assert wrong(archive()[:200])[0] == "R0802"
@@ -145,7 +145,7 @@ def test_sizes_are_checked() -> None:
     ],
 )
 def test_wrong_code_is_a_diagnostic(lines: list[str]) -> None:
-    assert wrong(body(*lines))[0] in ("R0301", "R0801", "R0802", "R0804", "R0805")
+    assert wrong(body(*lines))[0] in ("R0016", "R0301", "R0801", "R0802", "R0804", "R0805")
 
 
 def test_every_mutant_is_read_or_refused() -> None:

@@ -49,9 +49,9 @@ def _out_dtype(n: Node, default: str) -> str:
 
 
 def _axis(n: Node, x: Expr, scale: Expr) -> int:
-    """The axis of the scales; any axis where there is one scale."""
-    rank = n.b.rank(x)
-    return n.int("axis", 1) % rank if rank and n.b.rank(scale) else -1
+    """The axis of the scales; any axis where there is one scale, whatever the layer says."""
+    rank, several = n.b.rank(x), tuple(n.b.shape(scale)) not in ((), (1,))
+    return n.int("axis", 1) % rank if rank and several else -1
 
 
 def _blocks(n: Node, x: Expr, values: Expr, axis: int) -> Expr:

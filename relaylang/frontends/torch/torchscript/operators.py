@@ -17,7 +17,7 @@ from relaylang.frontends.torch.torchscript.plain import PLAIN, compute, number
 from relaylang.frontends.torch.torchscript.recurrent import CELLS
 from relaylang.frontends.torch.torchscript.schemas import overload_of
 from relaylang.frontends.torch.torchscript.special import SPECIAL
-from relaylang.frontends.torch.torchscript.values import MISSING, Skipped, Stored, Tensor, Undefined
+from relaylang.frontends.torch.torchscript.values import MISSING, Raised, Skipped, Stored, Tensor, Undefined
 from relaylang.ir import Expr
 
 #: The namespaces of operators in the code, and their names in tables and messages.
@@ -51,6 +51,8 @@ class Operators:
             return self._result(name, args, named)
         except Skipped:
             return MISSING
+        except Raised:  # the program's own error: its code goes another way, or the import ends
+            raise
         except Unsupported as why:
             self.report.unsupported(name, layer.label, self.place(layer), why.reason)
         except Exception as wrong:
