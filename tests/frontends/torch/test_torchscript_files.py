@@ -109,12 +109,13 @@ def test_other_forms_of_calls_in_a_pickle_are_refused() -> None:
     assert wrong(archive(objects=module(b"ctorch._utils\n_rebuild_tensor_v2\n}b")))[0] == "R0802"
 
 
-def test_sizes_are_checked() -> None:
+def test_sizes_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "needs 100" in wrong(archive(objects=module(tensor(100))))[1]
     assert wrong(archive(objects=module(tensor(1 << 30, 0))))[0] == "R0016"
     assert wrong(archive(objects=module(tensor(-1))))[0] == "R0802"
-    assert "would become" in wrong(archive(data__0=bytes(1 << 24)))[1]
     assert wrong(archive()[:200])[0] == "R0802"
+    monkeypatch.setenv("RELAY_BUDGET_BYTES", str(1 << 20))
+    assert "unpacking" in wrong(archive(data__0=bytes(1 << 24)))[1]
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,10 @@ class Machine(Operators):
         value = self.expression(inner, frame)
         if isinstance(value, Named):
             if value.name == "CONSTANTS":
-                return self.archive.constants[int(name.removeprefix("c"))]
+                number = name.removeprefix("c")
+                if not number.isdecimal() or int(number) >= len(self.archive.constants):
+                    raise damaged(self.file, f"its code names the constant {name}, and it has {len(self.archive.constants)} constants")
+                return self.archive.constants[int(number)]
             full = f"{value.name}.{name}"
             owner = self.sources.find(value.name) if value.name.startswith("__torch__.") else None
             if isinstance(owner, Class) and owner.base == "Enum" and name in owner.values:
