@@ -17,14 +17,14 @@ from relaylang._start import begin
 
 begin()  # before the imports: they take most of the time of a short call
 
-import importlib
-import os
-import sys
-import typing as _typing
+import importlib  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+import typing as _typing  # noqa: E402
 
-from relaylang._names import ALIASES, FOLDERS, NAMES, OPERATORS, PACKAGES, SERVICES, is_module, operators
-from relaylang.aliases import Aliases
-from relaylang.services import provide
+from relaylang._names import ALIASES, FOLDERS, NAMES, OPERATORS, PACKAGES, SERVICES, is_module, operators  # noqa: E402
+from relaylang.aliases import Aliases  # noqa: E402
+from relaylang.services import provide  # noqa: E402
 
 # In a checkout three packages stand beside this one; an installation has them inside (see pyproject.toml).
 _beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

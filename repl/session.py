@@ -395,8 +395,9 @@ class Prepared:
 
     def evaluate(self, **options: Any) -> Any:
         """The tuple, by the interpreter; `options` are those of `relaylang.interpreter.evaluate`."""
-        limits = {"memory_limit": self.memory_limit, "time_limit": self.time_limit}
-        return evaluate(self.module, *self.arguments, entry=_ENTRY, **limits, **options)
+        return evaluate(
+            self.module, *self.arguments, entry=_ENTRY, memory_limit=self.memory_limit, time_limit=self.time_limit, **options
+        )
 
     def runner(self, target: str) -> Callable[[], Any]:
         """A function that gives the tuple; what it takes to compile for a target is done. Raises `RelayError`."""

@@ -64,7 +64,8 @@ def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
     suffix = Path(args.output or "").suffix.lower()
     if args.form is None and suffix not in ("", *_FORMATS):
-        raise UsageError(f"relay viz: {args.output} has a suffix that names no format; there are {', '.join(_FORMATS)}", "relay viz --help")
+        problem = f"{args.output} has a suffix that names no format; there are {', '.join(_FORMATS)}"
+        raise UsageError(f"relay viz: {problem}", "relay viz --help")
     name, graph = _graph(args.file, args)
     if args.later is not None:
         later, changed = _graph(args.later, args)

@@ -110,7 +110,10 @@ def import_file(path: str, options: Options = DEFAULTS) -> Imported | None:
     return import_bytes(read_bytes(path), path, options)
 
 
-_KERAS = "Keras: `tf.lite.TFLiteConverter.from_keras_model(model).convert()` makes a .tflite file, `model.export(format=\"onnx\")` an ONNX one"
+_KERAS = (
+    "Keras: `tf.lite.TFLiteConverter.from_keras_model(model).convert()` makes a .tflite file, "
+    '`model.export(format="onnx")` an ONNX one'
+)
 _TENSORFLOW = "TensorFlow: `python -m tf2onnx.convert --{how} {path} --output net.onnx` makes an ONNX file"
 #: Suffixes of other formats, with the way to one that is read.
 _ROUTES = {
@@ -121,7 +124,8 @@ _ROUTES = {
     ".pt": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".safetensors": "weights alone: `--params` of relay run and relay compile takes them",
     ".caffemodel": "Caffe: convert it to ONNX, with caffe2onnx", ".prototxt": "Caffe: convert it to ONNX, with caffe2onnx",
-    ".mlmodel": "Core ML: save the network from its framework as ONNX", ".mlpackage": "Core ML: save the network from its framework as ONNX",
+    ".mlmodel": "Core ML: save the network from its framework as ONNX",
+    ".mlpackage": "Core ML: save the network from its framework as ONNX",
     ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file", ".weights": "Darknet: convert it to ONNX",
     ".params": "MXNet: `mxnet.onnx.export_model` makes an ONNX file", ".xml": "OpenVINO: save the network from its framework as ONNX",
 }  # fmt: skip

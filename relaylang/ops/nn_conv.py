@@ -137,7 +137,9 @@ def _groups(data: TensorType, attrs: AnyValue, weight: Sequence[Dim], ctx: Relat
     axes = SPATIAL.get(len(data.shape) - 2, "")
     channels = change_layout(data.shape, attrs.data_layout, "NC" + axes, ctx)[1]
     out, each = weight[:2]
-    if attrs.groups != 1 or not all(isinstance(d, int) and d > 0 for d in (channels, out, each)) or channels % each:
+    if not (isinstance(channels, int) and isinstance(out, int) and isinstance(each, int)):
+        return []
+    if attrs.groups != 1 or min(channels, out, each) < 1 or channels % each:
         return []
     groups = channels // each
     return [f"a weight of {each} of {channels} channels is for {groups} groups: add `groups={groups}`"] if out % groups == 0 else []

@@ -59,7 +59,8 @@ def collect_stats(mod: IRModule, dataset: Dataset, chunk_by: int = -1) -> Iterat
     wanted = [plain[id(c)] for c in _rounded(func) if c.attrs.kind != QAnnotateKind.WEIGHT]
     batches = list(dataset)
     if not batches:
-        raise RelayError(error("R0530", "the data set has no batches", notes=["a data set gives mappings from inputs' names to arrays"]))
+        notes = ["a data set gives mappings from inputs' names to arrays"]
+        raise RelayError(error("R0530", "the data set has no batches", notes=notes))
     step = chunk_by if chunk_by > 0 else max(len(wanted), 1)
     for first in range(0, len(wanted), step):
         yield _values(mod, wanted[first : first + step], batches)

@@ -73,7 +73,7 @@ class Data(Array):
 
     @dtype.setter
     def dtype(self, value: Any) -> None:
-        np.ndarray.dtype.__set__(self, value)
+        vars(np.ndarray)["dtype"].__set__(self, value)
 
 
 def with_numpy(value: Value) -> Value:

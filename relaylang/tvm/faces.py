@@ -15,8 +15,7 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
-from relaylang._names import PACKAGES
-from relaylang.tvm.names import SPELLINGS, homes
+from relaylang.tvm.names import SPELLINGS, exists, homes
 from relaylang.tvm.notes import absent, missing
 
 _NOTHING = object()
@@ -70,10 +69,10 @@ class Face(ModuleType):
     def __dir__(self) -> list[str]:
         found = {name for name in vars(self) if not name.startswith("__")}
         for home in self._homes():
-            names = vars(home).get("__all__") or dir(home)
-            found.update(n for n in names if not n.startswith("_") and not isinstance(vars(home).get(n), ModuleType))
-        # a package of ours is a name of TVM only where TVM has one of that name
-        found -= {n for n in PACKAGES if not homes(f"{self.__name__}.{n}")}
+            own = vars(home)
+            names = [n for n in own.get("__all__") or dir(home) if not n.startswith("_") and not isinstance(own.get(n), ModuleType)]
+            # a package of ours is a name of TVM only where TVM has one of that name
+            found.update(n for n in names if n in own or homes(f"{self.__name__}.{n}") or not exists(f"{home.__name__}.{n}"))
         return sorted(found)
 
 

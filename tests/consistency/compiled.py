@@ -21,8 +21,8 @@ from tests.consistency.outcome import Refused, function
 
 #: Operators that mix elements by weights. Compiled code leaves out elements of weight 0, so a nan or an infinity does
 #: not show. An infinite scale of quantised data means nothing.
-_FINITE = ("image.resize", "image.crop", "image.affine_grid", "nn.upsampling", "qnn.", "dft", "stft", "vision.proposal", "nn.conv2d_backward_weight",
-           "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")  # fmt: skip
+_FINITE = ("image.resize", "image.crop", "image.affine_grid", "nn.upsampling", "qnn.", "dft", "stft", "vision.proposal",
+           "nn.conv2d_backward_weight", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")  # fmt: skip
 #: Floats of two bytes are rounded behind each operation here, and at the end there.
 _HALF = {"float16": (5e-3, 2e-3), "bfloat16": (1.5e-2, 8e-3)}
 #: Where it moves coordinates, by a thousandth of a pixel for each of some pixels.

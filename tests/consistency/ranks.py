@@ -102,12 +102,13 @@ def right(made: Made) -> bool:
 
 def _form(made: Made) -> str:
     """What tells calls apart: ranks, axes with an extent of one or none, attributes that are no lists."""
-    name, attrs, args = made
+    _, attrs, args = made
 
     def said(a: Any) -> Any:
         return [said(p) for p in a] if isinstance(a, tuple) else [min(n, 2) for n in np.shape(a)]
 
-    return f"{[said(a) for a in args]} {sorted((k, v if not isinstance(v, (list, tuple)) else len(v)) for k, v in attrs.items() if not isinstance(v, float))}"
+    fields = sorted((k, len(v) if isinstance(v, (list, tuple)) else v) for k, v in attrs.items() if not isinstance(v, float))
+    return f"{[said(a) for a in args]} {fields}"
 
 
 def ranked(name: str, bases: int = 4, each: int = 3) -> Iterator[Made]:

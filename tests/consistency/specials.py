@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -49,9 +50,9 @@ def numbers(dtype: str) -> np.ndarray:
     info = ml_dtypes.finfo(kind)
     tiny, most, least = float(info.smallest_normal), float(info.max), float(info.smallest_subnormal)
     eps, whole = float(info.eps), 2.0 ** (info.nmant)
-    sizes = [0.0, least, 3 * least, tiny - least, tiny, 1e-3, 0.1, 0.3, 0.5 - eps / 4, 0.5, 0.5 + eps / 2, 1 - eps / 2, 1.0, 1 + eps, 1.5,
-             2.0, 2.5, 3.0, 3.5, 4.5, 7.3, 10.0, 50.5, 85.0, whole / 2 - 0.5, whole / 2 + 0.5, whole - 1, whole, 127.5, 128.0, 255.5,
-             32767.5, most / 2, most, np.inf]  # fmt: skip
+    sizes = [0.0, least, 3 * least, tiny - least, tiny, 1e-3, 0.1, 0.3, 0.5 - eps / 4, 0.5, 0.5 + eps / 2, 1 - eps / 2, 1.0,
+             1 + eps, 1.5, 2.0, 2.5, 3.0, 3.5, 4.5, 7.3, 10.0, 50.5, 85.0, whole / 2 - 0.5, whole / 2 + 0.5, whole - 1, whole, 127.5,
+             128.0, 255.5, 32767.5, most / 2, most, np.inf]  # fmt: skip
     if kind.itemsize >= 4 or dtype == "bfloat16":
         sizes += [65519.0, 65520.0, 2.0**31 - 128, 2.0**31, 2.0**32, 2.0**63, 1e10, 1e30]
     with np.errstate(all="ignore"):
@@ -151,12 +152,12 @@ def _sprinkled(name: str, attrs: dict[str, Any], args: list[Any], rng: np.random
         every = args
         for at in where:
             if (args[at[0]] if at[1] is None else args[at[0]][at[1]]).dtype.kind in "fV":
-                every = put(every, at, lambda x: array(x, dtype))
+                every = put(every, at, partial(array, dtype=dtype))
         for at in where[1:] if name in _SORTED else where:
             x = every[at[0]] if at[1] is None else every[at[0]][at[1]]
             if x.dtype.kind in "fV" and x.size:
                 for which in ([np.nan], [np.inf], [-np.inf], [-0.0, 0.0], [np.nan, np.inf, -np.inf, -0.0]):
-                    yield name, attrs, put(every, at, lambda x: _mixed(x, which, rng))
+                    yield name, attrs, put(every, at, partial(_mixed, which=which, rng=rng))
 
 
 def _mixed(x: np.ndarray, which: list[float], rng: np.random.Generator) -> np.ndarray:
@@ -168,7 +169,8 @@ def _mixed(x: np.ndarray, which: list[float], rng: np.random.Generator) -> np.nd
 
 #: Functions that two libraries round differently, numpy's vectors among them: so many units in the last place.
 ULPS = dict.fromkeys(
-    "exp fast_exp log log2 log10 tanh fast_tanh sigmoid erf fast_erf sin cos tan sinh cosh asin acos atan asinh acosh atanh power rsqrt".split(), 4
+    "exp fast_exp log log2 log10 tanh fast_tanh sigmoid erf fast_erf sin cos tan sinh cosh asin acos atan asinh acosh atanh power "
+    "rsqrt".split(), 4
 )
 #: Operators that move elements. The greatest of several may be either zero; that depends on their order.
 _SIGNED = EXACT - {name for name in EXACT if {Trait.REDUCTION, Trait.LARGEST} & set(OPS[name].traits)}

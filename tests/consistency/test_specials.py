@@ -23,7 +23,12 @@ from tests.consistency.specials import apart, compare, special
 
 SHARDS = 4
 #: Vectors of this machine, of AVX2 with and without conversions of float16, of SSE2.
-MACHINES = {"native": "", "avx2": "-march=x86-64-v3", "avx2 without f16c": "-march=x86-64-v3 -cflags=-mno-f16c", "sse2": "-march=x86-64"}
+MACHINES = {
+    "native": "",
+    "avx2": "-march=x86-64-v3",
+    "avx2 without f16c": "-march=x86-64-v3 -cflags=-mno-f16c",
+    "sse2": "-march=x86-64",
+}
 #: Calls in one library.
 TOGETHER = 700
 
@@ -40,7 +45,8 @@ def found_in(calls: Iterator[Made], target: str = QUICK, **how: object) -> dict[
 
 
 def test_units_in_the_last_place() -> None:
-    one, minus = np.float32([1, 0, 0, np.nan, np.inf, 1e-45]), np.float32([np.nextafter(np.float32(1), 2), 0, -0.0, np.nan, 3e38, -1e-45])
+    one = np.float32([1, 0, 0, np.nan, np.inf, 1e-45])
+    minus = np.float32([np.nextafter(np.float32(1), 2), 0, -0.0, np.nan, 3e38, -1e-45])
     assert apart(one, minus).tolist() == [1, 0, np.inf, 0, np.inf, 2]
 
 

@@ -122,7 +122,8 @@ def test_reductions(name: str) -> None:
     mods = [module(text) for text in texts]
     ran = kind([export(mod)[0] for mod in mods])
     for number, (mod, text) in enumerate(zip(mods, texts)):
-        x = np.linspace(-2, 2, 0 if "0)" in text else 6, dtype=np.float32).reshape([int(n) for n in mod["main"].params[0].checked_type.shape])
+        shape = [int(n) for n in mod["main"].params[0].checked_type.shape]
+        x = np.linspace(-2, 2, 0 if "0)" in text else 6, dtype=np.float32).reshape(shape)
         found, wanted = ran.run(number, [x])[0], interpreted(mod, [x])[0]
         assert found.shape == wanted.shape, text
         np.testing.assert_allclose(found, wanted, 1e-5, err_msg=text)

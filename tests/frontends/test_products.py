@@ -30,7 +30,7 @@ QUICK = "c -num-threads=1 -cflags=-O1"
 def check(cases: Iterable[Case], close: float = 1e-5) -> None:
     """Every executor computes what the runtime does. The programs are compiled as one."""
     names, bodies, params, given, wanted = [], [], [], [], []
-    for name, module, inputs, outputs in cases:
+    for name, module, inputs, expected in cases:
         main = module["main"]
         assert infer(module, fresh=True) == []
         assert sorted(p.name_hint for p in main.params) == sorted(inputs)
@@ -39,7 +39,7 @@ def check(cases: Iterable[Case], close: float = 1e-5) -> None:
         bodies.append(Call(main, own))
         params += own
         given += [inputs[p.name_hint] for p in main.params]
-        wanted.append(outputs)
+        wanted.append(expected)
     assert names
     whole = IRModule.from_expr(Function(params, Tuple(bodies)))
     runs = {
@@ -95,10 +95,10 @@ def operands(most: int = 5) -> list[Shapes]:
 
 
 EINSUM = [
-    "ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "bij,bjk->bik", "bij,jk->bik", "bij,bkj->bik", "bij,bj->bi", "ij,bj->bi", "i,i->", "i,j->ij",
-    "i,ij->j", "ij->ji", "ij->", "ij->i", "ii->i", "ii->", "bii->b", "bii->bi", "...ij,...jk->...ik", "...i,...i->...", "ij,jk,kl->il",
-    "abc,cd,de->abe", "abij,abjk->abik", "abij,cjk->abick", "abcd,cd->ab", "ab,cd->abcd", "ij,ij->ij", "ij,ij->", "ij,jk", "bij,bjk",
-    "ijk,k->ij", "ijkl,lm->ijkm", "abcde,e->abcd", "abcde,abcef->abcdf", "b...i,ij->b...j",
+    "ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "bij,bjk->bik", "bij,jk->bik", "bij,bkj->bik", "bij,bj->bi", "ij,bj->bi", "i,i->",
+    "i,j->ij", "i,ij->j", "ij->ji", "ij->", "ij->i", "ii->i", "ii->", "bii->b", "bii->bi", "...ij,...jk->...ik", "...i,...i->...",
+    "ij,jk,kl->il", "abc,cd,de->abe", "abij,abjk->abik", "abij,cjk->abick", "abcd,cd->ab", "ab,cd->abcd", "ij,ij->ij", "ij,ij->",
+    "ij,jk", "bij,bjk", "ijk,k->ij", "ijkl,lm->ijkm", "abcde,e->abcd", "abcde,abcef->abcdf", "b...i,ij->b...j",
 ]  # fmt: skip
 #: The extents of an equation's letters; those of its ellipsis are in front.
 EXTENTS = {"a": 2, "b": 3, "c": 2, "d": 4, "e": 3, "f": 2, "i": 3, "j": 4, "k": 2, "l": 5, "m": 2}
@@ -269,7 +269,8 @@ def lite_cases() -> Iterator[tuple[Any, ...]]:
         for one, two in itertools.product((False, True), repeat=2):
             x, y = (*a[:-2], *a[:-3:-1]) if one else a, (*b[:-2], *b[:-3:-1]) if two else b
             for weight in (False, True):
-                yield "BATCH_MATMUL", "BatchMatMulOptions", [T(x), const(data(*y)) if weight else T(y)], out, {"AdjX": one, "AdjY": two}
+                inputs = [T(x), const(data(*y)) if weight else T(y)]
+                yield "BATCH_MATMUL", "BatchMatMulOptions", inputs, out, {"AdjX": one, "AdjY": two}
     for rank, keep, units in itertools.product(range(1, 5), (False, True), (4, 1, 33)):
         shape = (2, 3, 2, 5)[-rank:] if rank > 1 else (5,)
         rows = int(np.prod(shape[:-1]))

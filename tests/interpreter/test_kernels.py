@@ -228,5 +228,6 @@ def test_take_counts_any_index_round_at_once(index: int, batch_dims: int) -> Non
 
 
 def test_take_of_a_huge_index_ends_in_a_program() -> None:
-    program = parse_expr('take(arange(0f, 8f, 1f, start=0f, stop=8f, step=1f, dtype="float32"), 4611686018427387907i64, axis=0, mode="wrap")')
+    numbers = 'arange(0f, 8f, 1f, start=0f, stop=8f, step=1f, dtype="float32")'
+    program = parse_expr(f'take({numbers}, 4611686018427387907i64, axis=0, mode="wrap")')
     assert evaluate(program) == 3

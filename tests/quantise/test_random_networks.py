@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,24 @@ from tests.quantise.test_joins import HALF, SMALL, X, const, module, op
 from tests.shared import few
 
 KINDS = ["conv", "conv", "conv", "relu", "bias", "sigmoid", "concatenate", "add", "multiply", "scalar", "mean", "clip"]
+
+
+def layer(kind: str, last: Expr, partner: Expr, extents: list[int], size: float, rng: np.random.Generator) -> Expr:
+    """A layer of a kind on a value of those extents; one of two operands gets a partner of the same shape, too."""
+    channels = extents[1]
+    builders: dict[str, Callable[[], Expr]] = {
+        "conv": lambda: op("nn.conv2d", last, const(rng.normal(size=(4, channels, 1, 1)) * size), channels=4, kernel_size=[1, 1]),
+        "relu": lambda: op("nn.relu", last),
+        "bias": lambda: op("add", last, const(rng.normal(size=(channels, 1, 1)) * float(rng.choice([0, 1e-30, 1e-3, 50])))),
+        "sigmoid": lambda: op("sigmoid", last),
+        "concatenate": lambda: op("concatenate", Tuple([last, partner]), axis=1),
+        "add": lambda: op("add", partner, last),
+        "multiply": lambda: op("multiply", last, partner),
+        "scalar": lambda: op("multiply", last, const(float(rng.choice([0, 0.01, -3])))),
+        "mean": lambda: op("nn.avg_pool2d", last, **HALF) if extents[2] > 2 else last,
+        "clip": lambda: op("clip", last, a_min=0.0, a_max=6.0),
+    }
+    return builders[kind]()
 
 
 def network(seed: int) -> Expr:
@@ -28,21 +48,8 @@ def network(seed: int) -> Expr:
         last, other = values[-1], values[int(rng.integers(len(values)))]
         extents = shape(last)
         partner = other if shape(other) == extents else op("sigmoid", last)
-        channels = extents[1]
         size = float(rng.choice([0.1, 0.4]))
-        made = {
-            "conv": lambda: op("nn.conv2d", last, const(rng.normal(size=(4, channels, 1, 1)) * size), channels=4, kernel_size=[1, 1]),
-            "relu": lambda: op("nn.relu", last),
-            "bias": lambda: op("add", last, const(rng.normal(size=(channels, 1, 1)) * float(rng.choice([0, 1e-30, 1e-3, 50])))),
-            "sigmoid": lambda: op("sigmoid", last),
-            "concatenate": lambda: op("concatenate", Tuple([last, partner]), axis=1),
-            "add": lambda: op("add", partner, last),
-            "multiply": lambda: op("multiply", last, partner),
-            "scalar": lambda: op("multiply", last, const(float(rng.choice([0, 0.01, -3])))),
-            "mean": lambda: op("nn.avg_pool2d", last, **HALF) if extents[2] > 2 else last,
-            "clip": lambda: op("clip", last, a_min=0.0, a_max=6.0),
-        }[kind]()
-        values.append(made)
+        values.append(layer(kind, last, partner, extents, size, rng))
     flat = op("nn.batch_flatten", values[-1])
     count = shape(flat)[1]
     return op("nn.dense", flat, const(rng.normal(size=(5, count)) * 0.1), units=5)

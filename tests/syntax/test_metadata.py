@@ -452,9 +452,10 @@ def test_a_target_keeps_what_its_text_says() -> None:
 @pytest.mark.parametrize(
     ("value", "code"),
     [
-        ("Tarjet(kind='llvm')", "R0109"), ("Target(kind=3)", "R0109"), ("VirtualDevice(devicetype=3)", "R0203"), ("{'a': (foo)}", "R0109"),
-        ("{'a': (int8)3000}", "R0109"), ("VirtualDevice(target=VirtualDevice(?))", "R0109"), ("T.int64(?)", "R0109"),
-        ("VirtualDevice(device_type=True)", "R0109"), ("Target(kind='llvm', kind='c')", "R0205"), ("'open", "R0101"),
+        ("Tarjet(kind='llvm')", "R0109"), ("Target(kind=3)", "R0109"), ("VirtualDevice(devicetype=3)", "R0203"),
+        ("{'a': (foo)}", "R0109"), ("{'a': (int8)3000}", "R0109"), ("VirtualDevice(target=VirtualDevice(?))", "R0109"),
+        ("T.int64(?)", "R0109"), ("VirtualDevice(device_type=True)", "R0109"), ("Target(kind='llvm', kind='c')", "R0205"),
+        ("'open", "R0101"),
     ],
 )  # fmt: skip
 def test_wrong_values_of_that_form_are_reported(value: str, code: str) -> None:

@@ -273,9 +273,10 @@ def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunc
     except (KeyError, ValueError) as problem:
         raise not_an_artifact(source, f"it lacks {problem}" if isinstance(problem, KeyError) else f"{problem}"[:300]) from None
     host = {}
-    for name, (text, program) in at.items():
+    for name, (encoded, program) in at.items():
         try:
-            host[name] = HostStep(text.decode("utf-8"), program, make_host(name, text.decode("utf-8"), program))
+            body = encoded.decode("utf-8")
+            host[name] = HostStep(body, program, make_host(name, body, program))
         except ValueError as problem:
             raise not_an_artifact(source, f"{problem}"[:200]) from None
     known = {"format", "version", "inputs", "result", "steps", "regions", "host"}

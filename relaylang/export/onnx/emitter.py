@@ -47,7 +47,7 @@ class Emitter(Walk):
         letters = [types[min(i, len(types) - 1)] for i in range(len(inputs))]
         carried: dict[str, str] = {}
         for letter, value in zip(letters, inputs):
-            if value is not None and (wide := carrier(kind, value.dtype)) != value.dtype and letter.startswith("T"):
+            if value is not None and carrier(kind, value.dtype) != value.dtype and letter.startswith("T"):
                 carried[letter] = value.dtype
         if carried:
             held = [v if v is None or t not in carried else self.cast(v, carrier(kind, v.dtype)) for t, v in zip(letters, inputs)]

@@ -233,8 +233,8 @@ class Importer:
                 results = self._unsupported(graph, proto, span, layer, why.reason)
             except Exception as wrong:
                 operands = [graph.values.get(name) for name in proto.input]
-                why = "" if isinstance(wrong, (RelayError, Malformed)) else self._refused(graph, proto, operands)
-                self.errors += failure(wrong, layer, span, operands, why)
+                reason = "" if isinstance(wrong, (RelayError, Malformed)) else self._refused(graph, proto, operands)
+                self.errors += failure(wrong, layer, span, operands, reason)
             for i, name in enumerate(proto.output):
                 if name:
                     graph.values[name] = results[i] if i < len(results) and results[i] is not None else MISSING

@@ -291,8 +291,9 @@ def _not_a_program(torch: Any, model: Any) -> Diagnostic:
     """The error for an object that holds no graph, with the calls that make one of a module."""
     notes = ["torch.export.export(module, inputs) makes a program", "torch.jit.trace(module, inputs) makes a script module"]
     module = isinstance(model, torch.nn.Module)
-    kind = f"{type(model).__name__} is a plain module of torch, whose code is Python" if module else f"{type(model).__name__} is no model"
-    return error("R0804", f"{kind}; the importer takes exported programs and script modules", notes=notes if module else [])
+    kind = "a plain module of torch, whose code is Python" if module else "no model"
+    title = f"{type(model).__name__} is {kind}; the importer takes exported programs and script modules"
+    return error("R0804", title, notes=notes if module else [])
 
 
 __all__ = ["Importer", "Scope", "contents", "import_pytorch"]

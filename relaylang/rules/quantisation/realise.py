@@ -75,8 +75,8 @@ def _known(call: Call, config: QConfig) -> tuple[np.float32, float, float]:
         raise RelayError(error("R0530", title, call.span, notes=["QuantizeCalibrate finds the scales, in front of QuantizeRealize"]))
     scale, low, high = [np.float32(a.data) for a in call.args[1:] if isinstance(a, Constant)]
     limit = _limit(config.get_dtype_by_kind(call.attrs.kind))
-    most = np.float32(limit)
-    most = float(most if float(most) <= limit else np.nextafter(most, np.float32(0)))
+    nearest = np.float32(limit)
+    most = float(nearest if float(nearest) <= limit else np.nextafter(nearest, np.float32(0)))
     return scale, max(float(low), -most), min(float(high), most)
 
 
@@ -133,7 +133,7 @@ def _rounded(call: Call, args: Sequence[Value], config: QConfig) -> Value:
 def _terms(call: Call) -> float:
     """The number of products in each sum of a product of inputs and weights; infinity where it is not known."""
     out, weight = static_shape(call.checked_type), static_shape(call.args[1].checked_type)
-    if out is not None and prod(out):
+    if out is not None and prod(out) > 0:
         return MACS[call.op.name](call) / prod(out)  # type: ignore[attr-defined]
     return prod(weight) if weight is not None else inf
 
@@ -155,7 +155,7 @@ def _product(call: Call, args: Sequence[Value], config: QConfig) -> Value:
 def _scale(lhs: Integers, rhs: Integers) -> np.float32:
     """The scale of a product, a normal number."""
     info = np.finfo(np.float32)
-    return np.float32(min(max(float(lhs.scale) * float(rhs.scale), info.tiny), info.max))
+    return np.float32(min(max(float(lhs.scale) * float(rhs.scale), float(info.tiny)), float(info.max)))
 
 
 def _multiply(call: Call, args: Sequence[Value], config: QConfig) -> Value:
@@ -266,7 +266,7 @@ def _window(call: Call) -> int:
     if size is not None:
         return prod(int(n) for n in size)
     data, out = static_shape(call.args[0].checked_type), static_shape(call.checked_type)
-    return prod(data) // prod(out) if data is not None and out is not None and prod(out) else 1
+    return prod(data) // prod(out) if data is not None and out is not None and prod(out) > 0 else 1
 
 
 def _hinted(call: Call, args: Sequence[Value], config: QConfig) -> Value:

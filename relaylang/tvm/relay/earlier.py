@@ -31,7 +31,7 @@ def resize(
     if method not in _METHODS:
         raise ValueError(f"image.resize: the method {method!r} is not one of {', '.join(_METHODS)}")
     if isinstance(coordinate_transformation_mode, bool):
-        align_corners = coordinate_transformation_mode
+        align_corners, coordinate_transformation_mode = coordinate_transformation_mode, "asymmetric"
     if align_corners is not None:
         coordinate_transformation_mode = "align_corners" if align_corners else "asymmetric"
     return image.resize2d(data, size, None, layout, _METHODS[method], coordinate_transformation_mode, "", -0.5, 0, 0.0, out_dtype)

@@ -126,7 +126,9 @@ def @main(%v0: int32) {{\n{lets}  %v3000 }}"""
 
 @pytest.mark.parametrize("standard", ["c99", "c11"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("name", few([LOOP, "weights", "small elements", "loops that call each other", "nothing goes in"], LOOP, "weights"))
+@pytest.mark.parametrize(
+    "name", few([LOOP, "weights", "small elements", "loops that call each other", "nothing goes in"], LOOP, "weights")
+)
 def test_compilers_have_nothing_to_say(name: str, compiler: str, standard: str, tmp_path: Path) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler} here")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def test_functions_that_call_each_other_twice() -> None:
 
 def doubling(levels: int) -> bytes:
     names = ["w", *(f"a{i}" for i in range(levels))]
-    nodes = [node("Concat", [one, one], [two], axis=0) for one, two in zip(names, names[1:])]
+    nodes = [node("Concat", [one, one], [two], axis=0) for one, two in pairwise(names)]
     return model([*nodes, node("Reshape", ["x", names[-1]])], X, weights={"w": np.array([1, 2, 3])})
 
 
@@ -108,14 +109,17 @@ LAYERS: dict[str, tuple[Any, dict[str, tuple[int, ...]], dict[str, Any], str]] =
     "empty operand": (node("MatMul", ["x", ""]), X, {}, "the operand 1 (B) is missing"),
     "too many operands": (node("Relu", ["x", "x"]), X, {}, "it has 2 operands, and the operator takes at most 1"),
     "missing attribute": (node("Concat", ["x"]), X, {}, "the attribute axis is missing; it is a whole number"),
-    "kind of attribute": (node("Concat", ["x"], axis=1.5), X, {}, "the attribute axis is a number with a point; it must be a whole number"),
+    "kind of attribute": (node("Concat", ["x"], axis=1.5), X, {},
+                          "the attribute axis is a number with a point; it must be a whole number"),
     "axis": (node("Softmax", ["x"], axis=7), X, {}, "axis"),
     "pads": (node("MaxPool", ["x"], kernel_shape=[2, 2], pads=[1]), IMAGE, {}, "pads has 1 numbers; it must have 4"),
-    "strides": (node("MaxPool", ["x"], kernel_shape=[2, 2], strides=[0, 1]), IMAGE, {}, "the strides [0, 1] must be numbers from 1 on"),
+    "strides": (node("MaxPool", ["x"], kernel_shape=[2, 2], strides=[0, 1]), IMAGE, {},
+                "the strides [0, 1] must be numbers from 1 on"),
     "kernel": (node("MaxPool", ["x"], kernel_shape=[0, 0]), IMAGE, {}, "the kernel [0, 0] must be numbers from 1 on"),
     "steps": (node("Range", ["a", "b", "a"]), {}, {"a": np.int64(0), "b": np.int64(10)}, "it counts from 0 to 10 by steps of 0"),
     "scale": (node("Resize", ["x", "", "s"]), IMAGE, {"s": np.float32([1, 1, 1e30, 1e30])}, "R0016"),
-    "mode": (node("Resize", ["x", "", "s"], mode="best"), IMAGE, {"s": np.float32([1, 1, 2, 2])}, "it resizes by 'best', which is none of nearest"),
+    "mode": (node("Resize", ["x", "", "s"], mode="best"), IMAGE, {"s": np.float32([1, 1, 2, 2])},
+             "it resizes by 'best', which is none of nearest"),
     "rank": (node("Conv", ["x", "w"]), X, {"w": np.ones((1, 2, 3), "float32")}, "1, 2 or 3 spatial axes, not 0"),
     "dtype": (node("GridSample", ["x", "x"], mode="x"), IMAGE, {}, "the attribute mode is 'x'; it must be one of"),
 }  # fmt: skip

@@ -321,7 +321,8 @@ def test_the_command_gives_values(capsys: pytest.CaptureFixture[str]) -> None:
 def test_input_infos_in_every_form() -> None:
     x = torch.randn(2, 3)
     module = traced(nn.Linear(3, 4).eval(), (x,))
-    for infos in ([("x", x)], [("x", [2, 3])], [("x", x.shape)], {"x": (2, 3)}, [("x", ((2, 3), "float32"))], [("x", ((2, 3), np.float32))]):
+    typed = [[("x", ((2, 3), dtype))] for dtype in ("float32", np.float32)]
+    for infos in ([("x", x)], [("x", [2, 3])], [("x", x.shape)], {"x": (2, 3)}, *typed):
         mod, _ = relay.frontend.from_pytorch(module, infos)
         assert str(mod["main"].params[0].checked_type) == "Tensor[(2, 3), float32]"
     for wrong in ([(2, 3)], ["x"], "x", [("x", 5)], [("x", "2x3")]):

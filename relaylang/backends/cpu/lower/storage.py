@@ -93,7 +93,7 @@ def through_float32(expr: Expr, isa: Isa) -> Expr:
                 multiplied = has_bfloats(isa) and _multiplied(new)
                 args = new.args if multiplied else [_as(a, _computed(a.checked_type)) for a in new.args]
                 if is_dataclass(attrs) and not isinstance(attrs, type):
-                    changed = {f.name: _COMPUTED for f in fields(attrs) if getattr(attrs, f.name) in HALVES}
+                    changed: dict[str, Any] = {f.name: _COMPUTED for f in fields(attrs) if getattr(attrs, f.name) in HALVES}
                     changed |= {"out_dtype": _COMPUTED} if multiplied else {}
                     if (factor := _FACTORS.get(new.op.name)) is not None:
                         changed[factor] = float(np.dtype(old.checked_type.dtype).type(getattr(attrs, factor)))  # type: ignore[union-attr]

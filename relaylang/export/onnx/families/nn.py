@@ -352,7 +352,8 @@ def non_max_suppression(e: Emitter, call: Call, boxes: Value, scores: Value, mos
     limits = [count, overlap, e.cast(least, "float32")]
     rows = e.op("NonMaxSuppression", *operands, *[e.reshape(v, [1]) for v in limits], ty=TensorType((-1, 3), "int64"))
     found = e.op("Shape", rows, end=1)
-    every = e.op("Mul", e.op("Shape", boxes, start=1, end=2), e.op("ReduceProd", e.op("Shape", scores, end=2), e.ints([0]), keepdims=1))
+    classes = e.op("ReduceProd", e.op("Shape", scores, end=2), e.ints([0]), keepdims=1)
+    every = e.op("Mul", e.op("Shape", boxes, start=1, end=2), classes)
     widths = e.op("Concat", e.ints([0, 0]), e.op("Sub", every, found), e.ints([0]), axis=0)
     made = e.op("Pad", rows, widths)
     e.padded[made.name] = rows, found

@@ -97,7 +97,8 @@ def grid_sample(n: Node, x: Expr, grid: Expr) -> Any:
     moved = b.transpose(grid, [0, rank - 1, *range(1, rank - 1)])
     return b.op(
         "image.grid_sample", x, moved, method=mode[n.choice("mode", "linear", mode)], layout="NCHW" if rank == 4 else "NCDHW",
-        padding_mode=n.choice("padding_mode", "zeros", ("zeros", "border", "reflection")), align_corners=bool(n.int("align_corners", 0)),
+        padding_mode=n.choice("padding_mode", "zeros", ("zeros", "border", "reflection")),
+        align_corners=bool(n.int("align_corners", 0)),
     )  # fmt: skip
 
 
@@ -108,7 +109,8 @@ def affine_grid(n: Node, theta: Expr, size: Expr) -> Any:
 def roi_align(n: Node, x: Expr, rois: Expr, batch: Expr) -> Any:
     """Relay's regions have the image's number in front, and are of one element at least, as those of whole pixels."""
     b = n.b
-    scale, ratio, size = n.float("spatial_scale", 1.0), n.int("sampling_ratio", 0), (n.int("output_height", 1), n.int("output_width", 1))
+    scale, ratio = n.float("spatial_scale", 1.0), n.int("sampling_ratio", 0)
+    size = (n.int("output_height", 1), n.int("output_width", 1))
     half = n.string("coordinate_transformation_mode", "half_pixel" if n.version >= 16 else "output_half_pixel") == "half_pixel"
     greatest = n.string("mode", "avg") == "max"
     if half or greatest:

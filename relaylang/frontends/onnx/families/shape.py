@@ -141,8 +141,8 @@ def constant_of_shape(n: Node, shape: Expr) -> Any:
 
 def range_(n: Node, start: Expr, limit: Expr, delta: Expr) -> Any:
     b = n.b
-    values = [b.value(v) for v in (start, limit, delta)]
-    if all(v is not None for v in values):
+    values = [value for v in (start, limit, delta) if (value := b.value(v)) is not None]
+    if len(values) == 3:
         if any(np.size(v) != 1 for v in values):
             raise Malformed("its operands must have one element each")
         first, last, step = (np.asarray(v).reshape(()) for v in values)

@@ -150,7 +150,8 @@ def grid_sample(n: Node) -> Any:
     rank = b.rank(x)
     return b.op(
         "image.grid_sample", x, b.transpose(grid, [0, rank - 1, *range(1, rank - 1)]),
-        method=n.choice("interpolation_mode", 0, {0: "bilinear", 1: "nearest", 2: "bicubic"}), align_corners=bool(n.get("align_corners")),
+        method=n.choice("interpolation_mode", 0, {0: "bilinear", 1: "nearest", 2: "bicubic"}),
+        align_corners=bool(n.get("align_corners")),
         padding_mode=n.choice("padding_mode", 0, {0: "zeros", 1: "border", 2: "reflection"}), layout="NCHW" if rank == 4 else "NCDHW",
     )  # fmt: skip
 
