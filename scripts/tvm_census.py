@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/tvm_census.py [census.tsv]
 
-The table (default: `reference/census.tsv` of the shared test data) has a name of TVM 0.16 and the number of repositories
-that use it in each row. Shares are weighted by these numbers.
+Each row of the table has a name of TVM 0.16 and the number of repositories that use it. Shares are weighted by these
+numbers. The default is `reference/census.tsv` of the shared test data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Changed files of every format, each read in a process of its own: `python -m tests.mutants --count 2000 onnx tflite`.
 
-A file is read, or refused with a diagnostic, within 1 GB of memory and 20 s of processor time. An exception, a fault of
-relaylang (R0900), a crash and a process without end are failures; the file then lies in the folder of `--keep`.
+A file is read, or refused with a diagnostic, within 1 GB of memory and 20 s of processor time. Failures are an
+exception, a fault of relaylang (R0900), a crash, and a process without end. `--keep` names the folder for such files.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def bias_add(attrs: Any, x: Any, bias: Any) -> Any:
 
 
 def relu(attrs: Any, x: Any) -> Any:
-    """What is not greater than zero becomes zero: -0 and nan, too."""
+    """Elements that are not greater than zero become zero. These include -0 and nan."""
     zero = x.dtype.type(0)
     found = np.fmax(x, zero)
     return found + zero if is_float(x.dtype) else found

@@ -48,7 +48,7 @@ def check_arrays(path: str | None) -> None:
 
 
 def write_arrays(path: str, value: Any) -> None:
-    """Write a value's tensors, as safetensors where the suffix says so, else as .npz."""
+    """Write a value's tensors, in the format of safetensors for that suffix, else as .npz."""
     if path.lower().endswith(".safetensors"):
         save_params(path, named_arrays(value))
     else:

@@ -11,7 +11,7 @@ from relaylang.diagnostics.value import Diagnostic, error
 def internal(ours: BaseException, where: str = "", span: Span | None = None, *notes: str) -> Diagnostic:
     """R0900 for an exception that nothing raises on purpose: its kind, its words, and the line of our code.
 
-    `where` is what was at work, such as a layer; `span` is its place.
+    `where` names the part of the input that was read, such as a layer. `span` is its place.
     """
     place = ours.__traceback__
     while place is not None and place.tb_next is not None:

@@ -30,8 +30,8 @@ MAGIC = 0xF7E58D4F05049CB7
 _U64 = struct.Struct("<Q")
 #: numpy's arrays have at most 64 axes, those of versions before 2 have 32.
 _MAX_RANK = 32
-#: What zipfile raises for damaged archives: RuntimeError for encrypted members, NotImplementedError for other methods,
-#: IndexError for a member without a name.
+#: Errors of zipfile for damaged archives. RuntimeError means an encrypted member, NotImplementedError another method of
+#: compression, IndexError a member without a name.
 UNZIPPING = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, IndexError)
 
 #: Element types by their names in .safetensors files.

@@ -104,7 +104,7 @@ def _operator_types() -> property:
 
 
 def _arguments() -> property:
-    """A call's arguments. What a script assigns to them, it reads again; the node and its text stay as they are, as in TVM."""
+    """A call's arguments. A script reads the value that it assigned; the node and its text do not change, as in TVM."""
     slot = Call.__dict__["args"]
     assigned: dict[int, tuple[Call, Any]] = {}
 

@@ -90,9 +90,9 @@ def from_pytorch(
     """An exported program or a script module of PyTorch as a module and its parameters.
 
     `script_module` is an ExportedProgram, a ScriptModule, the bytes of a .pt2 file or TorchScript archive, or its path.
-    `input_infos` has a pair of name and shape for each input, or name, (shape, dtype), or name and tensor; a mapping
-    has them by name. A tuple has a list of them.
-    A script module needs them, and gets the names. An exported program has its own names and gets the shapes, by position.
+    `input_infos` has an entry for each input: (name, shape), (name, (shape, dtype)) or (name, tensor). A mapping has
+    them by name. A tuple has a list of them. A script module needs them, and gets the names. An exported program has its
+    own names and gets the shapes, by position.
     Weights are parameters, as in TVM. Quantised weights are real ones that the program quantises, or whole numbers with
     `keep_quantized_weight`. `custom_convert_map` has conversions by the operator's name, such as "mylib::blur" or
     "aten::gelu". Each is called with the operator's arguments and their types, and gives an expression, or a list of them.

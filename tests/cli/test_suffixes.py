@@ -1,4 +1,4 @@
-"""What a file's suffix says: results in its format, an error where it contradicts, and the way in for other formats."""
+"""A file's suffix selects the format of results. Contradictions are errors, which name the verb for other formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of every operator with operands of other ranks, from 0 to 6, and other axes; extents of one and none, too.
+"""Calls of every operator with other axes and operands of other ranks, from 0 to 6. Extents are 0 and 1, too.
 
 A right call's tensors get more axes at one end, or lose them. Lists among the attributes get as many entries more or
 less. The checker says which calls are right.
@@ -21,7 +21,7 @@ MOST = 6
 
 
 def reranked(x: Any, rank: int, end: int) -> Any:
-    """A tensor with axes more or less at an end (0: the front, -1: the back), or a tuple of such."""
+    """A tensor with more or fewer axes at an end (0: the front, -1: the back). Tuples give tuples."""
     if isinstance(x, tuple):
         return tuple([reranked(part, rank, end) for part in x])
     while x.ndim < rank:

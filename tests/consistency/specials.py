@@ -76,8 +76,10 @@ def elementwise(name: str) -> bool:
 
 
 def valid(made: Made) -> Made | None:
-    """A call of vectors without the elements at which the interpreter gives an error: divisions by zero, powers of it,
-    shifts to the other side. None where others give one."""
+    """A call of vectors without the elements at which the interpreter gives an error, or None if others give one.
+
+    Such elements are divisions by zero, negative powers of zero, and shifts by negative numbers.
+    """
     name, attrs, args = made
     first, last = args[0], args[-1]
     with np.errstate(invalid="ignore"):
@@ -184,7 +186,7 @@ def ordered(x: np.ndarray) -> np.ndarray:
 
 
 def apart(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """How many units in the last place floats are off: infinitely many where only one is a nan, an infinity, or minus zero."""
+    """The units in the last place between floats. They are infinite where only one is nan, infinite or minus zero."""
     wide, other = ours.astype(np.float64), theirs.astype(np.float64)
     with np.errstate(invalid="ignore"):
         away = np.abs(ordered(ours) - ordered(theirs)).astype(np.float64)
@@ -195,7 +197,7 @@ def apart(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 
 
 def compare(name: str, ours: Any, theirs: Any, inputs: Any) -> str | None:
-    """The difference of a compiled value and an interpreted one: of elements to the bit, or by units in the last place."""
+    """The difference of a compiled value and an interpreted one, in bits or in units in the last place."""
     if isinstance(theirs, (tuple, list)):
         return next((said for a, b in zip(ours, theirs) if (said := compare(name, a, b, inputs))), None)
     ours, theirs = np.asarray(ours), np.asarray(theirs)

@@ -1,4 +1,4 @@
-"""Files that ask for far more than their size: each ends in R0016, which says what, how much, and how to raise it."""
+"""Files that ask for far more than their size end in R0016. It names the need, the amount, and the setting."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def get_relay_op(op_name: str) -> Callable[..., Any]:
 
 
 def set_span(sym: Any, node_name: str | source.Span) -> Any:
-    """The expression, or a list of them, whose nodes without a place get one: the name of a layer, or a place.
+    """Give a place, or the name of a layer, to the nodes of an expression that have none. Lists give lists.
 
     Below a node with a place, all nodes keep theirs. Variables and operators stay as they are.
     """

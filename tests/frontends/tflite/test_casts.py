@@ -26,7 +26,7 @@ BINS = (2, 4, 5)
 
 
 def numbers(dtype: str) -> np.ndarray:
-    """Numbers of a type: halves, both ends, and what is beyond the ends of others."""
+    """Numbers of a type: halves, both ends, and numbers beyond the ends of other types."""
     with np.errstate(all="ignore"):
         if dtype.startswith("float"):
             return NUMBERS.astype(dtype)
