@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", "--only", metavar="TEXT", help="only tests with TEXT in their path")
     parser.add_argument("--update", action="store_true", help="rewrite expected lines that are wrong; removes no file")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for each call (60)")
+    parser.add_argument("--trust", action="store_true", help="let RUN lines run code of files: --load, scripts, compilers")
     parser.add_argument("--junit", metavar="FILE.xml", help="write the results as JUnit XML")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for every test")
 
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             stages.rename(f"{len(finished)}/{len(paths)}" + (f", {failed} failed" if failed else ""))
             step(1)
 
-        for result in Runner(args.timeout, args.update).run_all(paths, args.jobs, count):
+        for result in Runner(args.timeout, args.update, args.trust).run_all(paths, args.jobs, count):
             results.append(result)
             with stages.hidden():
                 report(result.wrong)

@@ -32,6 +32,7 @@ from relaylang.passes.manager import Pass, place_in_file, raised_in
 from relaylang.patterns import DFPatternCallback, callback_pass
 from relaylang.plugins.entrypoints import PASS_GROUP, installed_names, load_installed, wrong_plugin
 from relaylang.runtime.external import CODEGENS
+from relaylang.runtime.trust import check_trusted
 
 
 class Passes(Mapping[str, Any]):
@@ -76,6 +77,7 @@ def as_maker(value: Any) -> Any:
 
 def load_file(path: str) -> dict[str, Any]:
     """The passes of a Python file by name. Raises `RelayError` with the place of a failure in it."""
+    check_trusted(f"--load {path}")
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:

@@ -23,6 +23,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.runtime.tensors import shared
 from relaylang.runtime.text import reason
+from relaylang.runtime.trust import check_trusted
 from relaylang.services import service
 
 #: The values of a manifest's "format". The service "artifact <format>" makes an artifact of a file's content, the number
@@ -219,7 +220,8 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> Artifact:
 
 
 def loads(content: bytes, threads: int | None = None, name: str = "what was given") -> Any:
-    """The same from memory; `name` is what messages call it."""
+    """The same from memory; `name` is what messages call it: the file's path, where there is one."""
+    check_trusted(f"the compiled program {name}", name)
     if content.startswith(LIBRARY_MAGIC):
         return service("artifact relaylang-cpu")(content, threads, name)
     try:

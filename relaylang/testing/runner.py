@@ -15,6 +15,7 @@ from pathlib import Path
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.processes import Processes, relay
+from relaylang.runtime.trust import MADE
 from relaylang.testing.directives import Command, Found, Part, Run, TestFile, checks, read_test
 from relaylang.testing.expected import EXAMPLE, compare
 from relaylang.testing.matching import FileCheck, diagnose
@@ -49,14 +50,17 @@ def collect(path: str) -> list[str]:
 class Runner:
     """Runs test files. `timeout` limits each call, in seconds; `update` rewrites wrong expectations.
 
+    Without `trust`, calls run no code that a file holds: no `--load`, no script, no compiled program or compiler of the folder.
+
     Raises `RelayError` for a wrong call in a RUN line (R0762), and without filecheck (R0763).
     """
 
-    def __init__(self, timeout: float = 60.0, update: bool = False) -> None:
+    def __init__(self, timeout: float = 60.0, update: bool = False, trust: bool = False) -> None:
         if _INSIDE in os.environ:
             raise RelayError(error("R0762", "a RUN line runs no tests"))
         self.timeout = timeout
         self.update = update
+        self.trust = trust
         self._filecheck = FileCheck()
         self._processes = Processes()
 
@@ -167,7 +171,7 @@ class Runner:
         for command in run.commands:
             words = [_fill(w, file, test.source.name, folder) for w in command.words]
             words += ["--format", "json"] if run.verify else []
-            status, data, err = self._call(run, words, data)
+            status, data, err = self._call(run, words, data, folder)
             said = err.decode("utf-8", "replace").replace(file, test.source.name)
             if run.verify:
                 found += list(_diagnostics(said, file, test.source.name))
@@ -178,8 +182,10 @@ class Runner:
         text = data.decode("utf-8", "replace").replace(file, test.source.name).replace("\r\n", "\n")
         return part, text, found
 
-    def _call(self, run: Run, words: Sequence[str], data: bytes) -> tuple[int, bytes, bytes]:
+    def _call(self, run: Run, words: Sequence[str], data: bytes, folder: str) -> tuple[int, bytes, bytes]:
         variables = {"NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", _INSIDE: "1"}
+        if not self.trust:
+            variables[MADE] = folder
         try:
             ended = self._processes.run(relay(*words), data, self.timeout, folder=os.getcwd(), variables=variables)
         except TimeoutError:

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.runtime.trust import check_trusted
 
 
 def run(argv: Sequence[str], module: bool = False) -> int:
@@ -19,6 +20,7 @@ def run(argv: Sequence[str], module: bool = False) -> int:
     Raises `RelayError` for a script that is not there.
     """
     rest = list(argv)
+    check_trusted(f"relay tvm {rest[0]}")
     if not module and not os.path.exists(rest[0]):
         raise RelayError(error("R0704", f"there is no script {rest[0]}"))
     importlib.import_module("relaylang.tvm.install")

@@ -295,3 +295,35 @@ def test_a_bad_check_is_one_failed_test(capsys: Caps, tmp_path: Path, check: str
     ran = run(capsys, tmp_path, a=f"{PRINT}// {check}\n{TWO}", b=PRINT + "// CHECK: add(1, 2)\n" + TWO)
     assert ran.status == 1 and "1 passed, 1 failed" in ran.out
     assert "R0900" not in ran.err and "Traceback" not in ran.err
+
+
+CODE = {
+    "opt": "not relay opt %s --load %S/evil.py --passes FuseOps",
+    "tvm": "not relay tvm %S/evil.py",
+    "cc": "not relay compile %s --cc %S/evil.sh -o %t.so",
+    "target": 'not relay run %s --target "c -cc=%S/evil.sh"',
+    "flags": 'not relay run %s --target "c -cflags=-fplugin=%S/evil.so"',
+    "library": "not relay run %S/net.so",
+}
+
+
+def test_no_code_of_a_file_runs_unless_the_tests_are_trusted(capsys: Caps, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    (tmp_path / "evil.py").write_text(f"open({str(mark)!r}, 'w')")
+    (tmp_path / "evil.sh").write_text(f"#!/bin/sh\ntouch {mark}\n")
+    (tmp_path / "evil.sh").chmod(0o755)
+    (tmp_path / "net.so").write_bytes(b"\x7fELF")
+    files = {name: f"// RUN: {line} 2>&1\n// CHECK: R0764\nadd(1, 2)\n" for name, line in CODE.items()}
+    ran = run(capsys, tmp_path, **files)
+    assert (ran.status, ran.out.splitlines()[-1].partition(" in ")[0]) == (0, f"{len(CODE)} passed"), ran.err
+    assert not mark.exists()
+    trusted = tmp_path / "trusted"
+    trusted.mkdir()
+    own = "// RUN: not relay opt %s --load %S/../evil.py --passes FuseOps 2>&1\n// CHECK: evil.py\nadd(1, 2)\n"
+    assert run(capsys, trusted, "--trust", own=own).status == 0 and mark.exists()
+
+
+def test_a_test_runs_the_program_that_it_compiles(capsys: Caps, tmp_path: Path) -> None:
+    text = "// RUN: relay compile %s -o %t.so\n// RUN: relay run %t.so\n// CHECK: 3\nadd(1, 2)\n"
+    two = text.replace("-o %t.so\n// RUN:", "-o %t.so |")
+    assert run(capsys, tmp_path, own=two).status == 0, two

@@ -23,6 +23,7 @@ from relaylang.backends.cpu.cpus import ANY, machine_flags, unknown_processor, z
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.runtime.features import PROCESSORS, announced, machine_of, processor_named, this_machine
 from relaylang.runtime.processes import Ended, program, run
+from relaylang.runtime.trust import check_trusted
 
 #: How a word of a triple begins, and the system that it names; the first that fits.
 _SYSTEMS = (
@@ -286,6 +287,9 @@ def _family(command: Sequence[str]) -> str:
 
 def find_toolchain(options: Mapping[str, Any]) -> Toolchain:
     """The compiler, with its flags, for the machine that a target's options describe. Raises `RelayError`."""
+    for name in ("cc", "cross-compiler", "cflags", "cross-compiler-options"):
+        if options.get(name):
+            check_trusted(f"-{name}={options[name]}")
     triple = parse_triple(options["mtriple"]) if options.get("mtriple") else None
     command = _command(options.get("cross-compiler") or options.get("cc"), triple)
     family = _family(command)

@@ -111,6 +111,16 @@ PAGES = (
         "text",
     ),
     Page(
+        "R0764",
+        "a test that would run code of a file",
+        """`relay test` runs files of strangers, so its RUN lines run no code that a file holds: no `--load`, no script, no
+        compiled program and no compiler of the folder. Files that the test itself made are run.
+        `relay test --trust` lifts this for tests that you trust.""",
+        "// RUN: relay opt %s --load %S/passes.py --passes Mine\n// CHECK: add\nadd(1, 2)",
+        "// RUN: relay opt %s --passes FuseOps\n// CHECK: add\nadd(1, 2)",
+        "text",
+    ),
+    Page(
         "R0770",
         "no picture could be made",
         """PNG pictures need the package resvg-py with a font, or the browser Chromium. `dot` of Graphviz draws only for
