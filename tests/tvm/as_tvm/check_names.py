@@ -70,6 +70,7 @@ def test_notes_are_about_names_that_are_missing() -> None:
 
 def test_names_are_listed() -> None:
     assert {"conv2d", "relu"} <= set(dir(relay.nn)) and "IRModule" in dir(tvm) and "Any" in dir(tvm.tir)
+    assert "quantize" in dir(relay.quantize) and "backends" not in dir(relay)
     assert "relaylang.tvm" not in dir(tvm) and sys.modules["tvm"] is tvm
 
 
