@@ -50,7 +50,7 @@ def collect(path: str) -> list[str]:
 class Runner:
     """Runs test files. `timeout` limits each call, in seconds; `update` rewrites wrong expectations.
 
-    Without `trust`, calls run no code that a file holds: no `--load`, no script, no compiled program or compiler of the folder.
+    Without `trust`, calls run no code that a file holds: no script, compiled program or compiler.
 
     Raises `RelayError` for a wrong call in a RUN line (R0762), and without filecheck (R0763).
     """

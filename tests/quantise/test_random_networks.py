@@ -18,7 +18,7 @@ KINDS = ["conv", "conv", "conv", "relu", "bias", "sigmoid", "concatenate", "add"
 
 
 def layer(kind: str, last: Expr, partner: Expr, extents: list[int], size: float, rng: np.random.Generator) -> Expr:
-    """A layer of a kind on a value of those extents; one of two operands gets a partner of the same shape, too."""
+    """A layer of a kind on a value of those extents. One of two operands gets a partner of the same shape."""
     channels = extents[1]
     builders: dict[str, Callable[[], Expr]] = {
         "conv": lambda: op("nn.conv2d", last, const(rng.normal(size=(4, channels, 1, 1)) * size), channels=4, kernel_size=[1, 1]),
