@@ -80,7 +80,7 @@ def test_a_disk_that_fills_up_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     def full(*args: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tables.json, "dump", full)
+    monkeypatch.setattr(os, "replace", full)
     assert tables.load()["rules"]
     assert list(tmp_path.iterdir()) == []
 
