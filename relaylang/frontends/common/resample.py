@@ -73,8 +73,6 @@ def resample(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) -
     """The axes resampled one after the other, or by one operator where Relay has it."""
     crops = method.coordinates == "tf_crop_and_resize"
     changed = {a: to for a, to in axes.items() if _changes(b, to, crops)}
-    if not crops and all(_same(b, to) for to in changed.values()):
-        return x
     spatial = {a: to for a, to in changed.items() if a >= 2}
     native = _native(b, x, spatial, method) if spatial else None
     if native is not None:

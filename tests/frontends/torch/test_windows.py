@@ -93,6 +93,13 @@ RESIZED: dict[str, Case] = {
         for corners in (True, False)
         for i, how in enumerate(({"scale_factor": 2}, {"scale_factor": 1.3}, {"size": (4, 13, 6)[:d]}))
     },
+    **{  # an axis of 2 or 3 elements keeps its extent
+        f"kept_{mode}_{antialias}_{i}": (resized(mode, scale_factor=scales, antialias=antialias), (real(1, 2, 2, 3),))
+        for mode, antialias in (
+            ("nearest", False), ("nearest-exact", False), ("bilinear", False), ("bilinear", True), ("bicubic", False), ("bicubic", True),
+        )
+        for i, scales in enumerate(((1.25, 1.3), (1.25, 1.7), (1.7, 1.3), (0.6, 1.3)))
+    },
     "bilinear_recomputed": (resized("bilinear", scale_factor=1.3, recompute_scale_factor=True), (I2,)),
     "bilinear_antialias": (resized("bilinear", size=(4, 3), antialias=True), (I2,)),
     "bilinear_antialias_corners": (resized("bilinear", size=(4, 3), antialias=True, align_corners=True), (I2,)),
@@ -167,10 +174,10 @@ def test_several_heads(grad: bool) -> None:
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic"])
 def test_unknown_extents_are_resized(mode: str) -> None:
     axes = {2: torch.export.Dim("h", min=4, max=64), 3: torch.export.Dim("w", min=4, max=64)}
-    for scale in (2.0, 1.5):
+    for scale in (2.0, 1.5, 1.2):  # 4 elements times 1.2 are 4
         function = resized(mode, scale_factor=scale)
         mod = import_pytorch(pt2(Call(function), (I2,), dynamic_shapes=((axes,),))).module
-        for x in (I2, real(2, 3, 6, 12)):
+        for x in (I2, real(2, 3, 6, 12), real(2, 3, 4, 6)):
             same(values(mod, (x,)), function(x))
 
 

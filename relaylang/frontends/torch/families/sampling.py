@@ -52,7 +52,8 @@ def nearest(exact: bool) -> Any:
             )  # fmt: skip
         for i, (size, scale) in enumerate(zip(sizes, scales)):
             extent = b.extent(x, 2 + i)
-            ratio = np.float32(1 / scale if scale else extent / size)
+            kept = size == extent and not exact
+            ratio = np.float32(1 / scale if scale and not kept else extent / size)
             at = (np.arange(size, dtype=np.float32) + np.float32(0.5 * exact)) * ratio
             x = b.op("take", x, b.const(np.minimum(np.floor(at), extent - 1).astype(np.int64)), axis=2 + i)
         return x
@@ -76,10 +77,15 @@ def smooth(kind: str, antialias: bool = False) -> Any:
         if corners and antialias:  # only the distance between the places is that of aligned corners
             factors = {a: max(size - 1, 1) / max(b.extent(x, a) - 1, 1) for a, size in wanted.items()}
         if not corners:
-            factors = {a: s or factors[a] for a, s in zip(wanted, scales)}
+            factors = {a: factors[a] if _keeps(method) and factors[a] == 1 else s or factors[a] for a, s in zip(wanted, scales)}
         return resample.resample(b, x, {a: resample.stretch(b, x, a, size, factors[a]) for a, size in wanted.items()}, method)
 
     return convert
+
+
+def _keeps(method: Method) -> bool:
+    """Whether PyTorch leaves an axis as it is whose extent stays, though the scale is not 1."""
+    return method.kind == "linear" or method.antialias or (method.kind, method.coordinates) == ("nearest", "asymmetric")
 
 
 def _computed(n: Node, x: Expr, method: Method, scales: list[float | None]) -> Any:
@@ -106,7 +112,11 @@ def _along(b: Builder, x: Expr, axis: int, have: Expr, size: Expr, scale: float 
         steps = b.op("maximum", b.op("subtract", real_size, 1.0), 1.0)
         at = b.op("multiply", places, b.op("divide", b.op("subtract", real_have, 1.0), steps))
     else:
-        ratio = b.const(1 / scale, "float32") if scale else b.op("divide", real_have, real_size)
+        ratio = b.op("divide", real_have, real_size)
+        if scale:
+            given = b.const(1 / scale, "float32")
+            kept = _keeps(method) and 1 < scale < 2
+            ratio = b.op("where", b.op("equal", have, size), ratio, given) if kept else given
         half = 0.5 if method.coordinates == "half_pixel" else 0.0
         at = b.op("multiply", b.op("add", places, half) if half else places, ratio)
         at = b.op("subtract", at, half) if half and method.kind != "nearest" else at
