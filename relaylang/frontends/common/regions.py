@@ -15,6 +15,10 @@ from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.loops import while_loop
 from relaylang.ir import Expr
 
+#: By so much places come nearer to 0, for float32 and float64: less than the type resolves. So those on the image's border
+#: stay inside, and no cell of a whole extent has one more sampling point by rounding.
+_NARROWER = 2.0**-25, 1e-12
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -70,19 +74,14 @@ def mean(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
     parts = []
     for axis in axes:
         small = b.op("less_equal", axis.cell, 1.0)
-        start = b.op("where", small, _around(b, axis.centres(b, 0))[0], b.cast(axis.starts(b), "float64"))
-        extent = b.op("where", small, b.const(0.0, "float64"), b.cast(axis.cell, "float64"))
-        parts.append((start, _end(b, start, extent)))
+        first = b.cast(axis.starts(b), "float64")
+        edges = [first, b.op("add", first, b.cast(axis.cell, "float64"))]
+        point = _around(b, axis.centres(b, 0))[0]
+        inward = 1 - (_NARROWER[1] if b.dtype(axis.cell) == "float64" else _NARROWER[0])
+        start, end = [b.op("where", small, point, b.op("multiply", edge, inward)) for edge in edges]
+        parts.append((start, end))
     some = b.op("logical_and", b.op("greater", y.cell, 0.0), b.op("greater", across.cell, 0.0))
     return b.op("where", b.unsqueeze(some, [2, 3]), _cells(b, x, batch, parts), b.const(0.0, b.dtype(x)))
-
-
-def _end(b: Builder, start: Expr, extent: Expr) -> Expr:
-    """The end of an extent, both of float64. One that rounding moved is an element of the type before, lest the extent
-    grows past a whole number and has one more sampling point. The sum of two numbers of float32 is mostly exact."""
-    end = b.op("add", start, extent)
-    before = b.op("subtract", end, b.op("multiply", b.op("abs", end), float(np.finfo(np.float64).eps)))
-    return b.op("where", b.op("greater", b.op("subtract", end, start), extent), before, end)
 
 
 def _around(b: Builder, centre: Expr) -> tuple[Expr, Expr]:
