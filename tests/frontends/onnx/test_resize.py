@@ -12,11 +12,11 @@ pytest.importorskip("onnxruntime")
 
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
-from relaylang.frontends.onnx import import_onnx
-from relaylang.frontends.options import Options
-from relaylang.interpreter.evaluate import Evaluator
-from tests.frontends.onnx.models import model, node
-from tests.frontends.onnx.runtime import theirs
+from relaylang.frontends.onnx import import_onnx  # noqa: E402
+from relaylang.frontends.options import Options  # noqa: E402
+from relaylang.interpreter.evaluate import Evaluator  # noqa: E402
+from tests.frontends.onnx.models import model, node  # noqa: E402
+from tests.frontends.onnx.runtime import theirs  # noqa: E402
 
 COORDINATES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
