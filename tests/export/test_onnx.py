@@ -183,12 +183,13 @@ def test_long_programs() -> None:
     assert len(export_onnx(relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], wide)))).graph.node) == 60
 
 
-def agrees(text: str) -> None:
-    """The exported program gives in onnxruntime what the interpreter gives."""
+def agrees(text: str, powers: bool = False) -> None:
+    """The exported program gives in onnxruntime what the interpreter gives; of `powers` of 2, products are exact."""
     mod = module(f'#[version = "0.0.5"]\n{text}')
     rng = np.random.default_rng(0)
-    inputs = [np.asarray(rng.standard_normal([int(n) for n in p.checked_type.shape]) * 3).astype(p.checked_type.dtype)
-              for p in mod["main"].params]  # fmt: skip
+    shapes = [[int(n) for n in p.checked_type.shape] for p in mod["main"].params]
+    drawn = [rng.choice([-2, -1, -0.5, 0.5, 1, 2], shape) if powers else rng.standard_normal(shape) * 3 for shape in shapes]
+    inputs = [np.asarray(x).astype(p.checked_type.dtype) for x, p in zip(drawn, mod["main"].params, strict=True)]
     for found, wanted in zip(onnx_outputs(export_onnx(mod), inputs), interpreted(mod, inputs), strict=True):
         assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), text
         np.testing.assert_allclose(found.astype("f8"), wanted.astype("f8"), 1e-5, 1e-5, err_msg=text)
@@ -216,7 +217,9 @@ def test_reductions(operator: str, every: bool) -> None:
                 for keep in (False, True) if every else (exclude,):
                     for dtype in dtypes if every else dtypes[:1]:
                         attrs = f"{axes}exclude={exclude}, keepdims={keep}"
-                        agrees(f"def @main(%x: {tensor(shape, dtype)}) {{ {operator}(%x, {attrs}) }}")
+                        # onnxruntime multiplies float16 as float32, and rounds once
+                        powers = operator == "prod" and dtype == "float16"
+                        agrees(f"def @main(%x: {tensor(shape, dtype)}) {{ {operator}(%x, {attrs}) }}", powers)
 
 
 def test_a_scalar_is_transposed() -> None:
