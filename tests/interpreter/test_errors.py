@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.interpreter import Evaluator, RefValue, evaluate
+from relaylang.interpreter.time_limit import OutOfTime, time_limit
 from relaylang.repl.session import Session
 from relaylang.syntax import parse
 from tests.interpreter.test_evaluate import LISTS, module
@@ -239,3 +243,24 @@ def test_the_session_goes_on() -> None:
         with pytest.raises(RelayError):
             session.execute(text)
     assert session.execute("add(1, 2)") == "3 : int32"
+
+
+@pytest.mark.parametrize("end", ["at once", "too late", "in between"])
+def test_a_limit_of_time_leaves_nothing_behind(end: str) -> None:
+    """Under a profiler, Python 3.11 does not go on where an exception was sent to a thread and taken back."""
+
+    def spend(seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            pass
+
+    for _ in range(1 if end != "in between" else 20):
+        with contextlib.suppress(OutOfTime), time_limit({"at once": 60.0, "too late": 0.01, "in between": 0.02}[end]):
+            spend({"at once": 0.0, "too late": 5.0, "in between": 0.02}[end])
+    entered: list[str] = []
+    sys.setprofile(lambda frame, event, _: entered.append(event))
+    try:
+        (lambda: None)()
+    finally:
+        sys.setprofile(None)
+    assert "call" in entered
