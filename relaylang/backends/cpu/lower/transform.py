@@ -153,8 +153,8 @@ def _take(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def bounded(nest: Nest, value: Scalar) -> Scalar:
         if indices.dtype == "uint64":  # its upper half is no int64
-            form = f"{{0}} % (uint64_t)({extent} > 0 ? {extent} : 1)" if mode == "wrap" else f"{{0}} > {extent - 1} ? {extent - 1} : {{0}}"
-            return nest.op(f"(int64_t)({form})", [value], "int64")
+            wrap, clip = f"{{0}} % (uint64_t)({extent} > 0 ? {extent} : 1)", f"{{0}} > {extent - 1} ? {extent - 1} : {{0}}"
+            return nest.op(f"(int64_t)({wrap if mode == 'wrap' else clip})", [value], "int64")
         value = convert(nest, value, "int64")
         if mode == "wrap":
             return nest.op(f"r_floor_mod({{0}}, (int64_t){extent})", [value], "int64")
