@@ -113,8 +113,8 @@ PAGES = (
     Page(
         "R0764",
         "a test that would run code of a file",
-        """`relay test` runs files of strangers, so its RUN lines run no code that a file holds: no `--load`, no script, no
-        compiled program and no compiler of the folder. Files that the test itself made are run.
+        """`relay test` runs files of strangers, so its RUN lines run no code that a file holds. They take no `--load`, script,
+        compiled program or compiler of the folder. A program that the test itself compiled runs.
         `relay test --trust` lifts this for tests that you trust.""",
         "// RUN: relay opt %s --load %S/passes.py --passes Mine\n// CHECK: add\nadd(1, 2)",
         "// RUN: relay opt %s --passes FuseOps\n// CHECK: add\nadd(1, 2)",

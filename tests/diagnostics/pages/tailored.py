@@ -23,6 +23,7 @@ from relaylang.export import export
 from relaylang.frontends.onnx import import_onnx
 from relaylang.frontends.options import Options
 from relaylang.interpreter import evaluate
+from relaylang.runtime.trust import MADE
 from relaylang.stdlib.library import add, import_from_std
 from tests.frontends.onnx.models import model as onnx_model
 from tests.frontends.onnx.models import node as onnx_node
@@ -238,6 +239,11 @@ def wrong_directive(place: Path, patch: Patch) -> Any:
     return ["relay", "test", "wrong.relay"]
 
 
+def code_of_a_file(place: Path, patch: Patch) -> Any:
+    patch.setenv(MADE, str(place / "made"))
+    return ["relay", "opt", "known_extent.relay", "--load", "my_passes.py", "--passes", "Nothing"]
+
+
 def no_filecheck(place: Path, patch: Patch) -> Any:
     for name in ["filecheck", *(m for m in sys.modules if m.startswith("filecheck."))]:
         patch.setitem(sys.modules, name, None)
@@ -346,7 +352,7 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0620": nothing_for_it, "R0631": c_compiler_fails, "R0632": recursive, "R0633": without_code, "R0635": strange_dtype,
     "R0641": no_artifact, "R0642": no_room,
     "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
-    "R0762": wrong_directive, "R0763": no_filecheck,
+    "R0762": wrong_directive, "R0763": no_filecheck, "R0764": code_of_a_file,
     "R0770": no_picture, "R0801": unconverted, "R0802": damaged, "R0803": no_onnx, "R0804": other_input, "R0805": operands_missing,
     "R0806": unexported,
     "R0900": ours, "R0901": full,
