@@ -76,15 +76,16 @@ def test_a_program_is_read_without_torch() -> None:
     assert np.array_equal(value, np.ones((2, 3), "float32") + np.arange(3, dtype="float32"))
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_what_is_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong(archive("torch.ops.my.own.default"))[0] == "R0801"
     assert "no call before this one makes the value v" in wrong(archive(other="v"))[1]
     assert wrong(archive(), shapes={"z": (1,)})[0] == "R0804"
     assert wrong(archive()[:200])[0] == "R0802"
     assert wrong(b"PK\x03\x04")[0] == "R0802"
     assert "needs 100" in wrong(archive(weight=meta(100)))[1]
-    assert wrong(archive(weight=meta(1 << 40, strides=(0,))))[0] == "R0802"
-    assert "would become" in wrong(archive(data__weights__weight_0=bytes(1 << 24)))[1]
+    assert wrong(archive(weight=meta(1 << 40, strides=(0,))))[0] == "R0016"
+    monkeypatch.setenv("RELAY_BUDGET_BYTES", str(1 << 20))
+    assert "unpacking" in wrong(archive(data__weights__weight_0=bytes(1 << 24)))[1]
 
 
 def test_no_pickle_is_loaded() -> None:
