@@ -33,7 +33,7 @@ def test_importing_loads_nothing() -> None:
         "import sys, relaylang; print(sorted(m for m in sys.modules if m.startswith(('relaylang.', 'numpy', 'lark'))))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/")
-    assert run.stdout == "['relaylang._names', 'relaylang.aliases', 'relaylang.services']\n"
+    assert run.stdout == "['relaylang._names', 'relaylang._start', 'relaylang.aliases', 'relaylang.services']\n"
 
 
 def test_build_a_function_by_hand() -> None:

@@ -33,10 +33,10 @@ def test_constants_that_come_later(tmp_path: Path) -> None:
     exe = program()
     machine = VirtualMachine(exe, cpu())
     before = [machine.invoke("main", X, c).numpy() for c in (True, False)]
-    size = len(exe.save()[0])
+    size = len(exe.save()[0].rstrip(b"\0"))  # archives end in blocks of zeros
     exe.move_late_bound_consts(tmp_path / "consts", 256)
     code, lib = exe.save()
-    assert len(code) < size
+    assert len(code.rstrip(b"\0")) < size
     with pytest.raises(RelayError, match="once its constants have values") as failed:
         machine.invoke("main", X, True)
     assert failed.value.diagnostics[0].code == "R0403" and "const_" in failed.value.diagnostics[0].notes[0]
