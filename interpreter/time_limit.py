@@ -35,7 +35,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     if seconds is None or seconds == math.inf:
         yield
         return
-    kind = type("OutOfTime", (OutOfTime,), {"seconds": seconds})
+    kind: type[OutOfTime] = type("OutOfTime", (OutOfTime,), {"seconds": seconds})
     thread, lock, ended = threading.get_ident(), threading.Lock(), threading.Event()
 
     def watch() -> None:
