@@ -164,7 +164,8 @@ def test_what_is_refused_says_what_to_use(arguments: list[str], needle: str, net
 def test_inputs_that_do_not_fit(net: str, tmp_path: Path, capsys: Any) -> None:
     package, inputs = str(tmp_path / "net.so"), str(tmp_path / "in.npz")
     assert called(capsys, "compile", "-o", package, net)[0] == 0
-    for values, needle in (({"dato": np.ones(3)}, "did you mean data?"), ({"data": np.ones(3)}, "is Tensor[(1, 3, 8, 8), float32], not Tensor[(3), float64]")):
+    for values, needle in (({"dato": np.ones(3)}, "did you mean data?"),
+                           ({"data": np.ones(3)}, "is Tensor[(1, 3, 8, 8), float32], not Tensor[(3), float64]")):
         np.savez(inputs, **values)
         status, _, err = called(capsys, "run", "-i", inputs, package)
         assert status != 0 and needle in err
