@@ -51,8 +51,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         threading.Thread(target=watch, name="relay-time-limit", daemon=True).start()
         yield
     finally:
-        # The exception may come here, too. One on its way is awaited, for Python 3.11 never forgets one that is taken back:
-        # it looks for it at every step, and does not end under a profiler.
+        # The exception may come here, too. One on its way is awaited: Python 3.11 never forgets one that is taken back.
+        # Such a process looks for it at every step, and does not end under a profiler.
         over = False
         while not over:
             try:
