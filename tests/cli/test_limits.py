@@ -113,6 +113,7 @@ def test_compiled_code_ends_with_its_process(tmp_path: Path) -> None:
     assert ran.status == 1 and '"R0408"' in ran.err and ran.out == ""
 
 
+@pytest.mark.sweep
 def test_sessions_have_both_limits(tmp_path: Path) -> None:
     path = tmp_path / "p.relay"
     path.write_text(ENDLESS["scalars"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from relaylang.runtime.trust import MADE
 from relaylang.testing.directives import read_test
 from tests.cli.command import Ran, one_diagnostic, relay
 from tests.shared import PATIENCE, few, wait_for_work
@@ -297,33 +299,41 @@ def test_a_bad_check_is_one_failed_test(capsys: Caps, tmp_path: Path, check: str
     assert "R0900" not in ran.err and "Traceback" not in ran.err
 
 
-CODE = {
-    "opt": "not relay opt %s --load %S/evil.py --passes FuseOps",
-    "tvm": "not relay tvm %S/evil.py",
-    "cc": "not relay compile %s --cc %S/evil.sh -o %t.so",
-    "target": 'not relay run %s --target "c -cc=%S/evil.sh"',
-    "flags": 'not relay run %s --target "c -cflags=-fplugin=%S/evil.so"',
-    "library": "not relay run %S/net.so",
-}
+#: Calls that would run code of a file.
+CODE = [
+    "opt %s --load %S/evil.py --passes FuseOps",
+    "tvm %S/evil.py",
+    "compile %s --cc %S/evil.sh -o %t.so",
+    'run %s --target "c -cc=%S/evil.sh"',
+    'run %s --target "c -cflags=-fplugin=%S/evil.so"',
+    "run %S/net.so",
+]
 
 
-def test_no_code_of_a_file_runs_unless_the_tests_are_trusted(capsys: Caps, tmp_path: Path) -> None:
+def test_no_code_of_a_file_runs_unless_the_tests_are_trusted(
+    capsys: Caps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mark = tmp_path / "ran"
     (tmp_path / "evil.py").write_text(f"open({str(mark)!r}, 'w')")
     (tmp_path / "evil.sh").write_text(f"#!/bin/sh\ntouch {mark}\n")
     (tmp_path / "evil.sh").chmod(0o755)
     (tmp_path / "net.so").write_bytes(b"\x7fELF")
-    files = {name: f"// RUN: {line} 2>&1\n// CHECK: R0764\nadd(1, 2)\n" for name, line in CODE.items()}
-    ran = run(capsys, tmp_path, **files)
-    assert (ran.status, ran.out.splitlines()[-1].partition(" in ")[0]) == (0, f"{len(CODE)} passed"), ran.err
-    assert not mark.exists()
+    (tmp_path / "own.relay").write_text("add(1, 2)\n")
+    monkeypatch.setenv(MADE, str(tmp_path / "made"))
+    for line in CODE:
+        words = line.replace("%s", f"{tmp_path}/own.relay").replace("%S", str(tmp_path)).replace("%t", f"{tmp_path}/t")
+        ran = relay(capsys, *shlex.split(words))
+        assert ran.status in (1, 2) and ran.err.startswith("error[R0764]") and ran.out == "", ran
+    monkeypatch.delenv(MADE)
+    line = "// RUN: not relay opt %s --load %S/evil.py --passes FuseOps 2>&1\n// CHECK: R0764\nadd(1, 2)\n"
+    assert run(capsys, tmp_path, own=line).status == 0 and not mark.exists()
     trusted = tmp_path / "trusted"
     trusted.mkdir()
     own = "// RUN: not relay opt %s --load %S/../evil.py --passes FuseOps 2>&1\n// CHECK: evil.py\nadd(1, 2)\n"
     assert run(capsys, trusted, "--trust", own=own).status == 0 and mark.exists()
 
 
+@pytest.mark.sweep
 def test_a_test_runs_the_program_that_it_compiles(capsys: Caps, tmp_path: Path) -> None:
-    text = "// RUN: relay compile %s -o %t.so\n// RUN: relay run %t.so\n// CHECK: 3\nadd(1, 2)\n"
-    two = text.replace("-o %t.so\n// RUN:", "-o %t.so |")
-    assert run(capsys, tmp_path, own=two).status == 0, two
+    text = "// RUN: relay compile %s -o %t.so | relay run %t.so\n// CHECK: 3\nadd(1, 2)\n"
+    assert run(capsys, tmp_path, own=text).status == 0

@@ -356,6 +356,7 @@ def test_all_findings_are_repaired_at_once(server: Client) -> None:
     assert server.whole("codeAction", range=whole, context={"diagnostics": [], "only": ["source.fixAll"]}) in (None, [])
 
 
+@pytest.mark.sweep
 def test_lenses_run_time_and_compile(tmp_path: Path, server: Client) -> None:
     uri = (tmp_path / "net.relay").as_uri()
     server.open("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }\ndef @one() { add(1, 2) }\n", uri)

@@ -58,6 +58,7 @@ def asks(what: str, uri: str, number: int, **more: str) -> bytes:
     return message(f"textDocument/{what}", {"textDocument": {"uri": uri}, "position": AT, **more}, number)
 
 
+@pytest.mark.sweep
 def test_what_is_not_open_is_refused() -> None:
     kinds = ["hover", "definition", "rename", "documentSymbol", "semanticTokens/full"]
     requests = [asks(kind, "file:///no/such.relay", n, newName="q") for n, kind in enumerate(kinds, 10)]
@@ -70,6 +71,7 @@ def test_what_is_not_open_is_refused() -> None:
     assert "float32" in str(found[50]["result"]) and err == "" and 99 in found
 
 
+@pytest.mark.sweep
 def test_a_late_cancellation_is_silent() -> None:
     cancel = message("$/cancelRequest", {"id": 12345})
     found, err = answers(cancel, asks("hover", "file:///a.relay", 50))

@@ -90,7 +90,7 @@ def branches() -> tuple[IRModule, np.ndarray]:
 
 
 @pytest.mark.parametrize("config, most, whole", [
-    ({"calibrate_mode": "kl_divergence", "weight_scale": "max"}, 0.05, 2),
+    pytest.param({"calibrate_mode": "kl_divergence", "weight_scale": "max"}, 0.05, 2, marks=pytest.mark.sweep),
     ({"calibrate_mode": "percentile", "weight_scale": "max", "skip_conv_layers": [], "skip_dense_layer": False}, 0.04, 4),
     ({"calibrate_mode": "percentile", "weight_scale": "power2"}, 0.04, 2),
     ({"global_scale": 8.0}, 0.0555, 2),

@@ -203,6 +203,7 @@ def test_the_rest_of_an_earlier_input_is_suggested(screen: Screen) -> None:
     screen.until(lambda shown: shown.count("42 : int32") == 2)
 
 
+@pytest.mark.sweep
 def test_a_heat_map_on_the_screen(screen: Screen) -> None:
     screen.ask("let %m = stack((0f, 1f, 2f, 3f), axis=0)", "Tensor[(4), float32]")
     screen.ask(":plot reshape(%m, newshape=[2, 2])", "greatest 3")

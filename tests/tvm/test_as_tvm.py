@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from scripts import tvm_page
-from tests.shared import ROOT
+from tests.shared import ROOT, few
 
 FILES = sorted((ROOT / "tests/tvm/as_tvm").glob("check_*.py"))
 
 
-def test_as_tvm() -> None:
+@pytest.mark.parametrize("tests", few(["not sweep", "sweep"], "not sweep"))
+def test_as_tvm(tests: str) -> None:
     """All files in one process: most of the time of a process is its start."""
     assert FILES
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "relaylang.tvm.testing.plugin", *map(str, FILES)]
+    options = ["-q", "-p", "no:xdist", "-p", "relaylang.tvm.testing.plugin", "-m", tests]
+    command = [sys.executable, "-m", "pytest", *options, *map(str, FILES)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
@@ -42,7 +44,7 @@ def run(path: Path, end: str, *arguments: str, module: str = "relaylang") -> sub
     return subprocess.run([sys.executable, "-m", module, *verb, str(path), *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("module", ["relaylang", "relaylang.tvm"])
+@pytest.mark.parametrize("module", few(["relaylang", "relaylang.tvm"], "relaylang"))
 def test_a_script_runs_with_its_arguments(tmp_path: Path, module: str) -> None:
     script = tmp_path / "script.py"
     done = run(script, "sys.exit(3)", "--layers", "18", module=module)

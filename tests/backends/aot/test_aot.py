@@ -62,7 +62,7 @@ def saved(folder: Path, name: str = LOOP, **named: Any) -> AotProgram:
     return program
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", few(PROGRAMS, *list(PROGRAMS)[::3]))
 def test_programs(name: str) -> None:
     text, *args = PROGRAMS[name]
     assert_c_agrees(module(text), *args)

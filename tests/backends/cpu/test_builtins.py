@@ -45,7 +45,7 @@ USES = {
     "r_vf f(r_vf x, r_vf y) { return r_peak_vf(x, y); }": "vmaxps|vcmp\\w*ps",
     "r_vq f(r_vq x, r_vq y) { return r_peak_vq(x, y); }": "vpmaxsb",
     "r_vuq f(r_vuq x, r_vuq y) { return r_peak_vuq(x, y); }": "vpmaxub",
-    "r_vf f(const uint16_t* p) { return r_read_half(p); }": "vcvtph2ps",
+    "r_vf f(const uint16_t* p) { return r_read_half(p); }": "vcvtph2psx?",
     "void f(uint16_t* p, r_vf x) { r_write_half(p, x); }": "vcvtps2ph",
     "r_vi f(r_vi x, r_vi y, r_vi z) { return r_madd_vi(x, y, z); }": "vpmaddwd|vpdpwssd",
     "r_vf f(r_vf x) { return r_exp_vf(x); }": "vfmadd...ps",

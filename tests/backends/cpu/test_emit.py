@@ -11,6 +11,8 @@ from relaylang.backends.cpu.cc import Compiler
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
 from relaylang.syntax import astext, parse, parse_expr
+from relaylang.testing.directives import read_test
+from relaylang.testing.matching import FileCheck
 from relaylang.typing import infer
 from tests.cli.command import relay
 
@@ -27,11 +29,16 @@ def module(text: str = TEXT, name: str = "net.relay") -> IRModule:
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in FILES.glob("*.relay")))
 def test_golden_files(capsys: Caps, name: str) -> None:
+    """As `relay test` does, in this process."""
     pytest.importorskip("filecheck", reason="golden files need filecheck: pip install 'relaylang[golden]'")
     if Compiler({"march": "x86-64-v3"}).isa.name != "avx2":
         pytest.skip("the C compiler does not compile for x86-64-v3")
-    ran = relay(capsys, "test", FILES / f"{name}.relay")
-    assert ran.status == 0, ran.out + ran.err
+    test = read_test(str(FILES / f"{name}.relay"))
+    assert test.runs
+    for line in test.runs:
+        (command,) = line.commands
+        ran = relay(capsys, *[word.replace("%s", test.source.name) for word in command.words])
+        assert ran.status == 0 and FileCheck().miss(test.source.text, [test.source.name], ran.out) is None, ran
 
 
 def test_every_step_has_a_golden_file() -> None:

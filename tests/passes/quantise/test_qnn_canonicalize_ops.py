@@ -21,6 +21,7 @@ from relaylang.rules.qnn_legalize import RULES as TABLES
 from relaylang.rules.qnn_lowering import RULES as LOWER
 from relaylang.transform import InferType, QnnCanonicalizeOps
 from tests.growth import assert_linear
+from tests.shared import few
 
 #: Makes a body of data, and of numbers that are constants or arrive with the data.
 Body = Callable[..., Expr]
@@ -87,7 +88,7 @@ def test_every_operator_of_the_dialect_is_lowered() -> None:
 
 @pytest.mark.parametrize("rounding", ["None", "UPWARD", "TONEAREST"])
 @pytest.mark.parametrize("compute", ["None", "int64", "float32", "float64"])
-@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("axis", few([0, 1, 2, -1], 1))
 def test_requantize(rounding: str, compute: str, axis: int) -> None:
     x = T("int32", 3, 3, 3)
     attrs = {"axis": axis, "rounding": rounding, "compute_dtype": compute}

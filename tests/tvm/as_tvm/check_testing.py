@@ -60,10 +60,14 @@ WORKLOADS: list[tuple[str, dict[str, Any], str, str]] = [
      "cc6860c606a8685fae0e9485e54274d7", "1b89857309fd62d12ac85d30ff71fb35"),
 ]
 
+#: Networks whose weights take seconds.
+LARGE = {"vgg", "resnet", "resnet_3d", "inception_v3", "densenet", "dcgan"}
 
-@pytest.mark.parametrize(
-    "name, options, text, values", WORKLOADS, ids=[f"{n}-{'-'.join(map(str, o.values()))}" for n, o, _, _ in WORKLOADS]
-)
+
+@pytest.mark.parametrize("name, options, text, values", [
+    pytest.param(*row, id="-".join(map(str, (row[0], *row[1].values()))), marks=pytest.mark.sweep if row[0] in LARGE else ())
+    for row in WORKLOADS
+])  # fmt: skip
 def test_networks_are_those_of_tvm(name: str, options: dict[str, Any], text: str, values: str) -> None:
     mod, params = getattr(relay.testing, name).get_workload(**options)
     assert hashlib.md5(astext(mod, style="tvm", show_meta_data=False).encode()).hexdigest() == text
