@@ -105,6 +105,7 @@ def test_fish(tmp_path: Path, line: str, wanted: list[str]) -> None:
     assert (sorted(found), ran.stderr) == (sorted(wanted), "")
 
 
+@pytest.mark.sweep
 def test_zsh(tmp_path: Path) -> None:
     file = script(tmp_path, "zsh")
     assert subprocess.run(["zsh", "-n", str(file)], capture_output=True, timeout=PATIENCE).stderr == b""

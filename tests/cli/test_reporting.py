@@ -94,6 +94,7 @@ def test_colour(capsys: Caps, wrong: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "\x1b" not in relay(capsys, "check", wrong, "--color", "never").err
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("variable", "painted"), [(None, True), ("NO_COLOR", False)])
 def test_colour_on_a_terminal(wrong: Path, variable: str | None, painted: bool) -> None:
     mine, theirs = pty.openpty()

@@ -201,6 +201,7 @@ def test_a_terminal_shows_how_many_tests_have_ended(tmp_path: Path) -> None:
     assert re.search(r"\x1b\[K[12]/3, 1 failed \[", seen)  # a quick machine ends some tests between two drawings
 
 
+@pytest.mark.sweep
 def test_an_update_that_breaks_another_run_line_is_taken_back(capsys: Caps, tmp_path: Path) -> None:
     text = PRINT + "// RUN: relay print %s --no-types --anf\n// CHECK: multiply(%0, 7)\n" + TWO
     ran = run(capsys, tmp_path, "--update", a=text)
@@ -250,6 +251,7 @@ def test_update_writes_the_nearest_line(capsys: Caps, tmp_path: Path, checks: st
     assert (tmp_path / "a.relay").read_text() == PRINT + wanted + TWO
 
 
+@pytest.mark.sweep
 def test_update_finds_a_part_of_a_long_line(capsys: Caps, tmp_path: Path) -> None:
     text = "// RUN: relay print %s\n// CHECK: add(1, 7)\n// CHECK-NOT: divide\n" + TWO
     assert run(capsys, tmp_path, "--update", a=text).status == 0

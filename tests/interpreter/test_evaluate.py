@@ -189,6 +189,7 @@ def test_mutual_recursion() -> None:
     assert evaluate(module(NUMBERS), 1001, entry="odd")
 
 
+@pytest.mark.sweep
 def test_a_long_loop_takes_no_memory() -> None:
     import resource
 

@@ -68,6 +68,7 @@ def test_an_expression() -> None:
     assert applied("add( 1,2 )", edits(Analysis("add( 1,2 )", "net.relay"))) == format_text("add( 1,2 )", "net.relay")
 
 
+@pytest.mark.sweep
 def test_a_long_definition_is_one_edit() -> None:
     body = "\n".join(f"  let %v{i} = add(%x,{i});" for i in range(3000))
     text = f'#[version = "0.0.5"]\ndef @f(%x: int32) -> int32 {{\n{body}\n  %x\n}}\n'

@@ -210,6 +210,7 @@ def test_types_stay_while_a_line_is_written(client: Client) -> None:
     assert "%y: Tensor[(2, 4), float32]" in client.at("hover", *find("%y", 2))["contents"]["value"]
 
 
+@pytest.mark.sweep
 def test_five_thousand_lines(server: Client) -> None:
     def keystroke(lines: int) -> float:
         body = ["  %0 = nn.relu(%x);", *(f"  %{i} = add(%{i - 1}, %x);" for i in range(1, lines - 3))]

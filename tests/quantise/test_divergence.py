@@ -16,6 +16,7 @@ def test_a_far_away_value_is_clipped() -> None:
     assert threshold(np.append(values, [1000.0, -1000.0]).astype("float32")) < 100
 
 
+@pytest.mark.sweep
 def test_values_that_fill_their_range_keep_it() -> None:
     values = np.linspace(-2, 2, 80_000, dtype="float32")
     assert threshold(values) == pytest.approx(2, abs=4 / NUMBERS)

@@ -39,6 +39,7 @@ def test_signatures_and_completion_while_typing(screen: Screen) -> None:
     screen.until(lambda shown: "list of whole numbers; default [1, 1]" in shown)
 
 
+@pytest.mark.sweep
 def test_brackets_that_belong_together(screen: Screen) -> None:
     screen.send("add((1), (2))")
     screen.until("add((1), (2))")
@@ -183,6 +184,7 @@ def test_a_completer_that_fails_does_not_end_the_session(tmp_path: Path) -> None
     assert screen.quit() == 0
 
 
+@pytest.mark.sweep
 def test_closing_braces_go_back(screen: Screen) -> None:
     screen.send("def @f(%x: int32) {\rif (True) {\r%x\r} else {\r0\r}\r")
     screen.until(lambda shown: "    %x" in shown and "    0" in shown)
@@ -192,6 +194,7 @@ def test_closing_braces_go_back(screen: Screen) -> None:
     screen.until("@f : fn (int32) -> int32")
 
 
+@pytest.mark.sweep
 def test_the_rest_of_an_earlier_input_is_suggested(screen: Screen) -> None:
     screen.ask("add(20, 22)", "42 : int32")
     screen.send("ad")

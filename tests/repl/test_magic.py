@@ -100,6 +100,7 @@ def completions(shell: Any, code: str) -> list[str]:
     return [code[: c.start].rpartition("\n")[2] + c.text for c in found]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("code", "first"),
     [

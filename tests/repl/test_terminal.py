@@ -107,6 +107,7 @@ def test_ctrl_c_drops_the_line_and_ctrl_d_leaves(terminal: Terminal) -> None:
     assert terminal.child.exitstatus == 0
 
 
+@pytest.mark.sweep
 def test_completion(terminal: Terminal) -> None:
     terminal.child.send("nn.soft\t")
     terminal.wait("nn.softmax")
@@ -119,6 +120,7 @@ def test_completion(terminal: Terminal) -> None:
     terminal.wait("4.0 : float32")
 
 
+@pytest.mark.sweep
 def test_highlighting(terminal: Terminal) -> None:
     terminal.child.send("def @f")
     seen = ""
@@ -168,6 +170,7 @@ def script(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], input=text, capture_output=True, text=True, timeout=PATIENCE, cwd="/")
 
 
+@pytest.mark.sweep
 def test_a_script() -> None:
     run = script("let %x = 20\n\n// a comment\ndef @f(%n: int32) -> int32 {\n  %n * 2\n}\n@f(%x)\n:type @f\n")
     assert run.stdout.splitlines() == [

@@ -78,6 +78,7 @@ def test_the_forms_of_a_profile(artifact: CpuArtifact) -> None:
     assert events[0]["ts"] == 0 and all(e["args"]["place"].startswith("net.relay") for e in events if e["args"]["place"])
 
 
+@pytest.mark.sweep
 def test_the_highest_peaks_are_kept(artifact: CpuArtifact, own_cache: Path) -> None:
     artifact.profile(X, np.bool_(True), repeat=1)
     file = own_cache / "peaks.json"

@@ -33,6 +33,7 @@ def test_without_package_and_browser(monkeypatch: pytest.MonkeyPatch) -> None:
         as_png(graph_of(checked(SKIP)))
 
 
+@pytest.mark.sweep
 @needs_browser
 def test_by_a_browser(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", None)

@@ -89,6 +89,7 @@ def test_keys_reach_all(browser: Browser, tmp_path: Path) -> None:
     assert browser.log() == []
 
 
+@pytest.mark.sweep
 def test_arrows_walk_beside_and_out(browser: Browser, tmp_path: Path) -> None:
     opened(browser, tmp_path, graph_of(checked(BRANCHES)))
     browser.run("unfoldAll(); choose(state.boxes.find((it) => it.key.includes('/') && it.box.pill).key)")
@@ -131,6 +132,7 @@ def test_edges_of_the_chosen_box_show_their_whole_way(browser: Browser, tmp_path
     assert browser.run("return state.byKey.get(state.chosen).result") and browser.log() == []
 
 
+@pytest.mark.sweep
 def test_the_panel_covers_no_chosen_box(browser: Browser, tmp_path: Path) -> None:
     browser.resize(1200, 900)
     opened(browser, tmp_path, graph_of(wide(30)))
@@ -198,6 +200,7 @@ return [map.hidden, map.classList.contains('over'), over];
 VIEWS = ("home()", "fit()", "state.k = 1.5; state.x = state.y = -40; draw()", "state.y = 500; draw()")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("size", few([(1200, 900), (900, 700), (420, 800)], (420, 800)))
 def test_the_map_covers_nothing(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
     """It goes to a free corner. Where none is free, it lets the drawing through; while all is seen, it is hidden."""
@@ -220,6 +223,7 @@ def test_the_map_covers_nothing(browser: Browser, tmp_path: Path, size: tuple[in
     assert form[1] == pytest.approx(min(form[0], 170 / 24), rel=0.35)
 
 
+@pytest.mark.sweep
 def test_a_difference_opens_at_its_first_change(browser: Browser, tmp_path: Path) -> None:
     """Also where only another function than @main has changes, and n goes on to the next function."""
     helper = "def @{0}(%x: Tensor[(2, 3), float32]) {{ {1}(%x) }}\n"

@@ -105,6 +105,7 @@ def test_random_programs_of_loops(seed: int) -> None:
     assert_c_agrees(module(Functional(seed, loops=True).text(random.Random(seed).randint(2, 14))), *args)
 
 
+@pytest.mark.sweep
 def test_branches_nest_deeper_than_compilers_allow_blocks() -> None:
     depth = 400
     body = "".join(f"if (equal(%n, {n})) {{ let %a{n} = add(%n, {n}); %a{n} }} else {{ " for n in range(depth))
@@ -116,6 +117,7 @@ def test_branches_nest_deeper_than_compilers_allow_blocks() -> None:
         assert_c_agrees(mod, n)
 
 
+@pytest.mark.sweep
 def test_long_programs() -> None:
     lets = "".join(f"  let %v{n + 1} = @step(%v{n});\n" for n in range(3000))
     text = f"""
@@ -308,6 +310,7 @@ def test_a_network_equals_the_library(options: str) -> None:
     np.testing.assert_array_equal(made.run(data), library.run(data))
 
 
+@pytest.mark.sweep
 def test_threads_end_before_their_code_goes() -> None:
     mod = parse((ROOT / "examples" / "convnet.relay").read_text(), "convnet.relay").module
     assert mod is not None

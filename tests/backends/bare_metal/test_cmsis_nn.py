@@ -155,7 +155,9 @@ def compiled(mod: IRModule, folder: str = "") -> MicroProgram:
     return compile_bare_metal(mod, f'cmsis-nn -path="{folder}", c' if folder else "cmsis-nn, c")
 
 
-@pytest.mark.parametrize(("seed", "dtype"), [(0, "int8"), (1, "int8"), (2, "int16")])
+@pytest.mark.parametrize(("seed", "dtype"), [
+    (0, "int8"), *[pytest.param(*case, marks=pytest.mark.sweep) for case in ((1, "int8"), (2, "int16"))],
+])  # fmt: skip
 def test_layers_give_the_interpreters_integers(seed: int, dtype: str, folder: str) -> None:
     layers = Layers(seed, dtype)
     mod = layers.network(4)
@@ -256,6 +258,7 @@ def test_what_stays_on_the_host_has_a_reason(reason: str) -> None:
     assert report.startswith("cmsis-nn: 0 calls, and 1 of its table on the host") and reason in report
 
 
+@pytest.mark.sweep
 def test_without_cmsis_nn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     mod = module("def @main(%x: Tensor[(2, 4), int8]) { qnn.mul(%x, %x, 0.1f, 0, 0.2f, 0, 0.3f, 0) }")

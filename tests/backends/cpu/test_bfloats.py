@@ -132,6 +132,7 @@ def test_the_machine_decides() -> None:
     assert has_bfloats(Compiler({}).isa) == ("avx512bf16" in made.manifest["features"])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("form", few(FORMS, "odd channels"))
 def test_arm(form: str, tmp_path: Path) -> None:
     machine, mod, (x, w) = needed("aarch64-i8mm"), module(form), factors(form)

@@ -183,6 +183,7 @@ def harness(given: dict[str, np.ndarray], wanted: Any) -> str:
     return "\n".join([*parts, main])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("machine", few(MACHINES, "aarch64"))
 def test_other_processors_print_the_same_values(machine: str, tmp_path: Path) -> None:
     command, runners = MACHINES[machine]

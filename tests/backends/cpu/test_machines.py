@@ -61,6 +61,7 @@ def test_every_case_of_every_operator(name: str, tmp_path: Path) -> None:
     operators(name, range(len(USED)), tmp_path)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "data"), each_once(["aarch64-dotprod", "aarch64-clang"], ["int8", "uint8"]))
 def test_bytes_are_multiplied_four_at_once(name: str, data: str, tmp_path: Path) -> None:
     machine = needed(name)
@@ -83,6 +84,7 @@ SQUARES = [("int8", "int8", 0, "smmla"), ("uint8", "int8", 0, "usmmla"), ("uint8
 PIXELS = [(9, 9, 20, 24, 3), (1, 1, 64, 40, 1), (5, 7, 3, 5, 3), (7, 7, 16, 33, 1), (1, 3, 300, 8, 1)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("pixels", few(PIXELS, PIXELS[0]))
 @pytest.mark.parametrize("kinds", few(SQUARES, *SQUARES[:2]))
 def test_bytes_are_multiplied_in_squares(kinds: tuple[str, str, int, str], pixels: tuple[int, ...], tmp_path: Path) -> None:
@@ -100,6 +102,7 @@ def test_bytes_are_multiplied_in_squares(kinds: tuple[str, str, int, str], pixel
     np.testing.assert_array_equal(run(machine, made, tmp_path, x=x), evaluate(mod, x, w))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", few(["aarch64", "aarch64-clang", "armv7"], "aarch64"))
 @pytest.mark.parametrize("kinds", few([("int16", "int8", "int64"), ("int16", "int16", "int64"), ("int16", "int16", "int32"),
                                        ("uint8", "int8", "int32")], ("int16", "int16", "int64")))  # fmt: skip

@@ -90,6 +90,7 @@ def test_weights_of_few_rows_begin_at_lines_of_the_cache_and_are_read_there_and_
         np.testing.assert_array_equal(found[1], data @ other.T)
 
 
+@pytest.mark.sweep
 def test_narrow_products_in_wider_and_narrower_types() -> None:
     check_pairs([("int8", "int64"), ("uint8", "float32"), ("int32", "int8"), ("int16", "bool"), ("bool", "int32")])
 

@@ -133,6 +133,7 @@ def @main(%x: Tensor[(1, 5, 9, 61), float32], %w: Tensor[(18, 5, 3, 3), float32]
 """
 
 
+@pytest.mark.sweep
 def test_blocks_that_reach_back(tmp_path: Path) -> None:
     mod = parse(TAILS).module
     assert mod is not None

@@ -121,6 +121,7 @@ def test_a_decided_recursion_in_a_branch() -> None:
     np.testing.assert_array_equal(compiled.run(x, np.array(False)), x**2)
 
 
+@pytest.mark.sweep
 def test_a_recursion_of_too_many_calls() -> None:
     text = POWER + "def @main(%x: Tensor[(3), float32]) { @power(%x, COUNT) }"
     assert operators(module(text.replace("COUNT", str(MAX_CALLS - 1)))).count("multiply") == MAX_CALLS - 1

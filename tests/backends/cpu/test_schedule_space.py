@@ -78,6 +78,7 @@ def test_a_written_schedule_changes_nothing(tmp_path: Path) -> None:
         assert emit(module(), step, options={"schedule": str(file)}) == emit(module(), step)
 
 
+@pytest.mark.sweep
 def test_keys_are_the_same_in_every_run_and_place() -> None:
     moved = "\n\n" + TEXT.replace("%x", "%other")
     assert [row["key"] for row in rows(moved)] == [row["key"] for row in rows()]

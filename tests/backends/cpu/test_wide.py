@@ -19,6 +19,7 @@ from relaylang.backends.cpu.lower.tiles import tiles_of
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var
 from relaylang.ops import get, make_attrs
+from tests.shared import few
 
 WIDE = 3_000_000
 #: The stack of the thread that runs the program, and what a kernel may take of it.
@@ -91,7 +92,7 @@ def in_small_thread(call: Callable[[], Any]) -> Any:
     return out[0]
 
 
-@pytest.mark.parametrize("width", [4100, 200_000, pytest.param(WIDE, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("width", few([4100, 200_000, WIDE], 4100))
 def test_windows_over_wide_rows_run_on_a_small_stack(width: int) -> None:
     mod = program(width - width % 4)
     given = values(mod)

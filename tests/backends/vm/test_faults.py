@@ -20,7 +20,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.runtime.artifact import loads, read_sealed, write_sealed
 from relaylang.runtime.external import CODEGENS, Region, codegen
 from tests.backends.vm.test_programs import module
-from tests.shared import PATIENCE, ROOT
+from tests.shared import PATIENCE, ROOT, few
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def @main(%n: int32, %x: Tensor[(3, 3), float32]) -> Tensor[(3, 3), float32] {
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", few(LOOPS, next(iter(LOOPS))))
 def test_an_interrupted_program_runs_again(name: str) -> None:
     text, argument = LOOPS[name]
     made = compile_vm(module(text))
@@ -109,6 +109,7 @@ def test_an_interrupted_program_runs_again(name: str) -> None:
     assert machine.state()["live"] == machine._fixed
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
 def test_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
     """The key ends a saved program with a line, and no traceback."""

@@ -35,6 +35,7 @@ def test_streams_in_a_row() -> None:
     assert decode(first + second) == [1, 2, 3, -4, 0] and decode(b"") == []
 
 
+@pytest.mark.sweep
 def test_damage_is_found() -> None:
     rng = np.random.default_rng(1)
     whole = bytes(codec.encode(rng.normal(0, 20, 400).astype(int).tolist()))
