@@ -1,7 +1,8 @@
 """Run passes over a program and print the result.
 
---passes is a list with commas: NAME or NAME(option=value). --list shows all passes. Reports about passes (--print-changed,
---time, --bisect) go to stderr.
+--passes is a list with commas: NAME or NAME(option=value). Without it, the passes run that prepare a network for
+compilation, and stderr names them. --list shows all passes. Reports about passes (--print-changed, --time, --bisect) go to
+stderr.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from relaylang.passes.describe import heading, summary
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.instruments import PassTimingInstrument, PrintChanged, PrintIRAfter, PrintIRBefore, Verify
 from relaylang.passes.manager import Pass, Sequential
-from relaylang.passes.spec import parse_passes
+from relaylang.passes.spec import STANDARD, parse_passes
 from relaylang.plugins.files import Passes
 from relaylang.repl.session import Session
 from relaylang.runtime.files import together
@@ -45,6 +46,7 @@ from relaylang.viz.steps import DrawSteps
 
 EPILOG = """\
 examples:
+  relay opt net.relay
   relay opt net.relay --passes SimplifyInference,FoldConstant,FuseOps
   relay opt net.relay --passes "FoldConstant,FuseOps(fuse_opt_level=2)" --print-changed --time
   relay opt net.relay --load my_passes.py --passes MyPass,DeadCodeElimination --verify
@@ -63,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--passes", metavar="LIST", help="what to run: NAME, or NAME(option=value), with commas")
     parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help="passes of your own")
     parser.add_argument("--list", action="store_true", help="show every pass with its options")
-    parser.add_argument("--opt-level", type=int, default=4, metavar="N", help="leave passes of higher levels out")
+    parser.add_argument("--opt-level", type=int, metavar="N", help="leave passes of higher levels out (4; 3 without --passes)")
     parser.add_argument("--disable", action="append", default=[], metavar="NAME", help="leave a pass out")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="the pass context's options")
     parser.add_argument("--verify", action="store_true", help="check types and variables after every pass")
@@ -86,11 +88,17 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print(listing(registry))
         return 0
-    if args.file is None or args.passes is None:
-        raise UsageError("relay opt: give FILE and --passes, or --list", "relay opt --help")
+    if args.file is None:
+        raise UsageError("relay opt: give FILE, or --list", "relay opt --help")
     check_writable(args.output)
     check_writable(args.viz)
-    passes = parse_passes(args.passes, registry)
+    if args.opt_level is None:
+        args.opt_level = 3 if args.passes is None else 4
+    passes = parse_passes(STANDARD if args.passes is None else args.passes, registry)
+    if args.passes is None:
+        infos = [(text, step.info) for text, step in zip(STANDARD.split(", "), passes)]
+        run = [text for text, info in infos if info.opt_level <= args.opt_level and info.name not in args.disable]
+        print(f"runs --passes {','.join(run)}", file=sys.stderr)
     if args.verify_diagnostics:
         return exit_status(verified(args.file, lambda part: _run(part, passes, args), quiet=True))
     return _run(args.file, passes, args)

@@ -21,6 +21,13 @@ from relaylang.passes.registry import PASSES
 #: A name to a pass, or to its constructor.
 Registry = Mapping[str, "Callable[..., Any] | Pass"]
 
+#: The passes that TVM 0.16's `relay.build` runs before it fuses, in its order.
+STANDARD = (
+    "RemoveUnusedFunctions, SimplifyInference, EliminateCommonSubexpr, CombineParallelConv2D(3), CombineParallelDense(3), "
+    "CombineParallelBatchMatmul(3), FoldConstant, FoldScaleAxis, SimplifyExpr, CanonicalizeCast, CanonicalizeOps, "
+    "FlattenAtrousConv, AlterOpLayout, FastMath, FoldConstant"
+)
+
 
 def parse_passes(text: str, more: Registry | None = None, name: str = "<passes>") -> list[Pass]:
     """The passes that a text lists, in order; `more` are passes beside those of `PASSES`, and go before them.

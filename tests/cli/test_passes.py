@@ -56,6 +56,17 @@ def test_opt_prints_the_result(capsys: pytest.CaptureFixture[str], net: Path, tm
     assert "Primitive=1" in out.read_text()
 
 
+def test_opt_without_passes_runs_those_of_a_build(capsys: pytest.CaptureFixture[str], net: Path) -> None:
+    ran = relay(capsys, "opt", net)
+    said, _, names = ran.err.partition(" --passes ")
+    assert (ran.status, said) == (0, "runs") and "FoldConstant" in names and "FastMath" not in names
+    again = relay(capsys, "opt", net, "--passes", names.strip())
+    assert (again.status, again.out, again.err) == (0, ran.out, "")
+    few = relay(capsys, "opt", net, "--opt-level", "1", "--disable", "SimplifyExpr").err
+    assert few == "runs --passes RemoveUnusedFunctions,SimplifyInference,FlattenAtrousConv\n"
+    assert relay(capsys, "opt").status == 2
+
+
 def test_opt_says_what_passes_did(capsys: pytest.CaptureFixture[str], net: Path) -> None:
     ran = relay(capsys, "opt", net, "--passes", "FoldConstant,Inline", "--print-changed", "--time")
     assert "after FoldConstant" in ran.err and "Inline: nothing changed" in ran.err and " ms" in ran.err
@@ -87,7 +98,6 @@ def test_opt_finds_the_pass_that_changes_the_result(
         (("--passes", "Fold"), 2, "there is no pass Fold"),
         (("--passes", "FuseOps(x=1)"), 2, "has no option x"),
         (("--passes", "FoldConstant", "--load", "absent.py"), 2, "cannot read absent.py"),
-        ((), 2, "give FILE and --passes"),
         (("--passes", "FoldConstant", "--config", "relay.FuseOps.max_dept=1"), 2, "there is no configuration"),
         (("--passes", "FoldConstant", "--config", "x"), 2, "KEY=VALUE"),
     ],

@@ -7,7 +7,8 @@ from typing import Any
 
 from relaylang.ir import IRModule
 from relaylang.ir.binding import bind_params_by_name
-from relaylang.tvm import transform
+from relaylang.passes.manager import Sequential
+from relaylang.passes.spec import STANDARD, parse_passes
 from relaylang.tvm.arrays import from_python
 
 
@@ -19,14 +20,7 @@ def optimize(mod: IRModule, target: Any = None, params: Mapping[str, Any] | None
     if params:
         mod = mod.with_functions(mod.functions)
         mod["main"] = bind_params_by_name(mod["main"], {name: from_python(value) for name, value in params.items()})
-    three = ("CombineParallelConv2D", "CombineParallelDense", "CombineParallelBatchMatmul")
-    passes = [
-        transform.RemoveUnusedFunctions(), transform.SimplifyInference(), transform.EliminateCommonSubexpr(),
-        *[getattr(transform, name)(3) for name in three], transform.FoldConstant(), transform.FoldScaleAxis(),
-        transform.SimplifyExpr(), transform.CanonicalizeCast(), transform.CanonicalizeOps(), transform.FlattenAtrousConv(),
-        transform.AlterOpLayout(), transform.FastMath(), transform.FoldConstant(),
-    ]  # fmt: skip
-    return transform.Sequential(passes)(mod), {}
+    return Sequential(parse_passes(STANDARD))(mod), {}
 
 
 __all__ = ["optimize"]
