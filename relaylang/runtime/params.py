@@ -185,9 +185,7 @@ def _parse_safetensors(data: bytes) -> dict[str, np.ndarray]:
     try:
         header = json.loads(data[8 : 8 + size].decode("utf-8"))
         entries = {str(k): v for k, v in header.items() if k != "__metadata__"}
-        places = [(*v["data_offsets"], k, v["dtype"], tuple(v["shape"])) for k, v in entries.items()]
-        if not all(type(n) is int and n >= 0 for p in places for n in (*p[:2], *p[4])):
-            raise ValueError
+        places = [_place(k, v["dtype"], v["shape"], v["data_offsets"]) for k, v in entries.items()]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Damaged("its header is not a map from names to types, shapes and places") from None
     body = memoryview(data)[8 + size :]
@@ -199,7 +197,7 @@ def _parse_safetensors(data: bytes) -> dict[str, np.ndarray]:
         wanted = prod(shape) * dtype.itemsize
         if begin != expected or end - begin != wanted or end > len(body):
             where = f"bytes {begin} to {end} of {len(body)}"
-            raise Damaged(f"{name[:60]!r} of shape {shape} and {kind} takes {wanted} bytes and lies at {where}")
+            raise Damaged(f"{name[:60]!r} of shape {str(shape)[:60]} and {kind} takes {wanted} bytes and lies at {where}")
         expected = end
     if expected != len(body):
         raise Damaged(f"{len(body) - expected} bytes stand behind its last tensor")
@@ -207,9 +205,18 @@ def _parse_safetensors(data: bytes) -> dict[str, np.ndarray]:
     for begin, end, name, kind, shape in places:
         try:
             found[name] = elements(body, _SAFE[kind], end - begin, begin).reshape(shape).copy()
-        except ValueError:
-            raise Damaged(f"{name[:60]!r} has the shape {shape}") from None
+        except (ValueError, OverflowError):  # of no elements, and extents or axes beyond what numpy counts
+            raise Damaged(f"{name[:60]!r} has the impossible shape {str(shape)[:60]}") from None
     return found
+
+
+def _place(name: str, kind: object, shape: object, offsets: object) -> tuple[int, int, str, str, tuple[int, ...]]:
+    """A tensor's first byte, the byte after its last, name, element type and shape. Raises `ValueError` for other values."""
+    if not (isinstance(kind, str) and isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2):
+        raise ValueError
+    if not all(type(n) is int and n >= 0 for n in (*offsets, *shape)):
+        raise ValueError
+    return offsets[0], offsets[1], name, kind, tuple(shape)
 
 
 def _safetensors_bytes(params: Mapping[str, np.ndarray]) -> bytes:

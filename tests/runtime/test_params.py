@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 import random
+import struct
 from pathlib import Path
 
 import ml_dtypes
@@ -119,3 +121,25 @@ def test_what_a_kind_cannot_hold_leaves_no_file(tmp_path: Path) -> None:
     for kind in KINDS:
         assert "complex64" in said(save_params, tmp_path / f"p.{kind}", {"a": np.zeros(1, "complex64")})
     assert list(tmp_path.iterdir()) == []
+
+
+#: A value of each kind that JSON has.
+JSON = [None, True, 0, -1, 1.5, 2**70, "", "F32", "[]", [], [0], [-1], [2**70, 0], [[]], [None], ["2"], [True], [0, 8, 8], [1] * 70, {}, {"F32": 1}]
+
+
+@pytest.mark.parametrize("field", ["dtype", "shape", "data_offsets", "the entry", "the header", "the name"])
+def test_safetensors_headers_of_every_kind_of_value(field: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.safetensors"
+    right = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+    for value in JSON:
+        header: object = {"w": {**right, field: value}} if field in right else value if field == "the header" else {"w": value}
+        if field == "the name":
+            header = {"w": {name: value for name in right}}
+        text = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(8))
+        try:
+            load_params(path)
+        except RelayError as refused:
+            assert [d.code for d in refused.diagnostics] == ["R0012"] and len(str(refused)) < 400
+        else:
+            assert field == "dtype" and value == "F32"
