@@ -25,6 +25,7 @@ class Options:
     | `folder` | where files beside the model are; "" forbids them |
     | `nodes` | the nodes that layers may become by inlining and unrolling; None: see `relaylang.runtime.budget` |
     | `bytes` | the bytes that unpacking and folding may take; None: see `relaylang.runtime.budget` |
+    | `work` | the steps that folding may take; None: see `relaylang.runtime.budget` |
     """
 
     shapes: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class Options:
     folder: str = ""
     nodes: int | None = None
     bytes: int | None = None
+    work: int | None = None
 
 
 #: An import that says nothing.

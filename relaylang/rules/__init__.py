@@ -9,7 +9,7 @@ stand in `relaylang.passes`. Facts about an operator itself are traits of its re
 | `layout`, `conversions`, `alter_layout` | layouts of operands and results; ConvertLayout; AlterOpLayout |
 | `qnn_lowering`, `qnn_legalize`, `fake_quantization` | qnn.CanonicalizeOps; qnn.Legalize; FakeQuantizationToInteger |
 | `legalize`, `canonicalize`, `simplify` | Legalize; CanonicalizeOps; SimplifyExpr |
-| `precision`, `macs` | ToMixedPrecision; multiply-accumulates |
+| `precision`, `macs`, `work` | ToMixedPrecision; multiply-accumulates; steps of constant folding |
 | `scale_folding`, `padding`, `atrous` | FoldScaleAxis; FoldExplicitPadding; FlattenAtrousConv |
 | `inference`, `fast_math`, `div_to_mul` | SimplifyInference; FastMath; DivToMul |
 | `dynamic_to_static`, `joining`, `splitting` | DynamicToStatic; CombineParallel...; SplitArgs |

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.ir import Call, Expr
+from relaylang.ir import Call, Constant, Expr
+from relaylang.ops import OPS, get
+from relaylang.ops.record import Op, make_attrs
 
 Made = tuple[str, list[Expr], dict[str, Any]]
 Rule = Callable[[Call, list[Any]], "Made | None"]
@@ -104,3 +106,21 @@ RULES: Mapping[str, Rule] = {
     "dyn.image.resize2d": _resize2d,
     "dyn.sparse_to_dense": _sparse_to_dense,
 }
+
+
+def static_call(call: Call, values: list[Any] | None = None) -> Call | None:
+    """The static form of a call of the dyn dialect, without a type; None where an operand that it needs is not constant.
+
+    `values` are its operands' arrays; by default those of its constants.
+    """
+    assert isinstance(call.op, Op)
+    if values is None:
+        values = [a.data if isinstance(a, Constant) else None for a in call.args]
+    made = RULES[call.op.name](call, values)
+    if made is None or made[0] not in OPS:
+        return None
+    name, args, attrs = made
+    op = get(name)
+    kept = {k: getattr(call.attrs, k) for k in op.schema if call.attrs is not None and hasattr(call.attrs, k)}
+    assert op.attrs is not None
+    return Call(op, args, make_attrs(op.attrs, {**kept, **attrs}), (), call.span)

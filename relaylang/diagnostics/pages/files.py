@@ -95,8 +95,9 @@ save_params("p.npz", {"w": np.zeros(3)})
         "R0016",
         "a file asks for more than its budget",
         """A model, a parameter file or a compiled program would become far more than its own size. Functions may call each
-        other twice, constants may double, an archive may swell. Each file has a budget of nodes and one of bytes, which grow
-        with its size. RELAY_BUDGET_NODES and RELAY_BUDGET_BYTES raise them for a file that you trust.""",
+        other twice, constants may double, an archive may swell, and products of constants may take hours. Each file has a
+        budget of nodes, one of bytes and one of work, which grow with its size. RELAY_BUDGET_NODES, RELAY_BUDGET_BYTES and
+        RELAY_BUDGET_WORK raise them for a file that you trust.""",
         "$ relay import laughs.onnx",
         "$ RELAY_BUDGET_NODES=4000000 relay import laughs.onnx",
         "text",

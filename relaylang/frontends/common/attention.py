@@ -37,7 +37,7 @@ def positions(b: Builder, x: Expr, axis: int) -> Expr:
     """0, 1, ... along an axis of a tensor, as a vector of int64."""
     extent = b.shape(x)[axis]
     if isinstance(extent, int):
-        return b.const(np.arange(extent, dtype="int64"))
+        return b.const(b.arrays.arange(extent, dtype="int64"))
     ones = b.op("dyn.ones", b.slice(b.shape_of(x), [axis], [axis + 1], [0]), dtype="int64")
     return b.op("cumsum", ones, axis=0, exclusive=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from relaylang import ops
 from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import Span
+from relaylang.frontends.common.arrays import Arrays
 from relaylang.frontends.common.known import Knowledge
 from relaylang.frontends.common.listing import Listing
 from relaylang.frontends.common.report import Malformed, Report, Unsupported
@@ -39,7 +39,10 @@ from relaylang.ir import (
     type_text,
 )
 from relaylang.ir.typed import retype, typed, typed_constant, typed_field, typed_tuple, typed_var
-from relaylang.ops.record import make_attrs
+from relaylang.ops.record import Op, make_attrs
+from relaylang.rules.dynamic_to_static import RULES as DYNAMIC
+from relaylang.rules.dynamic_to_static import static_call
+from relaylang.rules.work import elements, work
 from relaylang.runtime.budget import Budget
 from relaylang.typing.incremental import CallTyper
 
@@ -82,11 +85,13 @@ class Rank(int):
 class Builder:
     """Builds the program of one model. Every node gets its type and the place of the current layer at once.
 
-    `span` is the current layer's place. `module` takes functions beside `@main`. `budget` bounds what the file makes.
+    `span` is the current layer's place. `module` takes functions beside `@main`. `budget` bounds what the file makes,
+    and `arrays` makes arrays under it.
     """
 
     def __init__(self, listing: Listing, report: Report, options: Options, budget: Budget | None = None) -> None:
-        self.budget = budget or Budget(listing.name, 0, options.nodes, options.bytes)
+        self.budget = budget or Budget(listing.name, 0, options.nodes, options.bytes, options.work)
+        self.arrays = Arrays(self.budget)
         self.listing = listing
         self.report = report
         self.options = options
@@ -109,9 +114,14 @@ class Builder:
         self.budget.take_nodes(1, "writing its layers out")
         op = ops.get(name)
         args = self.operands(operands)
-        made = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
+        return self._made(Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span))
+
+    def _made(self, made: Call) -> Any:
+        """A call of an operator with its type; a constant where it can be folded."""
+        op = made.op
+        assert isinstance(op, Op)
         self._typer.give(made)
-        if not op.stateful and not name.startswith("qnn.") and all(map(_is_constant, args)):
+        if not op.stateful and not op.name.startswith("qnn.") and all(map(_is_constant, made.args)):
             folded = self._fold(made)
             if folded is not None:
                 return folded
@@ -162,13 +172,6 @@ class Builder:
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         return name if count == 0 else self.unique(f"{name}_{count}")
-
-    def reserve(self, count: int, what: str = "computing its constants") -> int:
-        """The count, after so many numbers of 8 bytes are taken from the budget. Raises `Malformed` for a negative one."""
-        if count < 0:
-            raise Malformed(f"{what} needs {count} elements")
-        self.budget.take_bytes(8 * count, what)
-        return count
 
     def tuple(self, fields: Sequence[Expr]) -> Tuple:
         """A tuple of expressions."""
@@ -393,8 +396,12 @@ class Builder:
     # ---- folding
 
     def _fold(self, made: Call) -> Expr | None:
-        if _elements(made.checked_type) > max(_FOLDED, sum(_elements(a.checked_type) for a in made.args)):
+        if elements(made.checked_type) > max(_FOLDED, sum(elements(a.checked_type) for a in made.args)):
             return None
+        if isinstance(made.op, Op) and made.op.name in DYNAMIC:  # its operands' values are its extents, and bound neither bytes nor work
+            static = static_call(made)
+            return None if static is None else self._made(static)
+        self.budget.take_work(work(made), "computing its constants")
         self.budget.take_bytes(_size(made.checked_type), "computing its constants")
         result = compute(made, [_value(a) for a in made.args])
         return None if result is None else self._as_constant(result, made.checked_type)
@@ -446,15 +453,7 @@ def _size(ty: Type | None) -> int:
     """The bytes of a type whose extents are known."""
     if isinstance(ty, TupleType):
         return sum(_size(f) for f in ty.fields)
-    return _elements(ty) * np.dtype(ty.dtype).itemsize if isinstance(ty, TensorType) else 0
-
-
-def _elements(ty: Type | None) -> int:
-    if isinstance(ty, TupleType):
-        return sum(_elements(f) for f in ty.fields)
-    if isinstance(ty, TensorType):
-        return math.prod(int(d) if isinstance(d, int) else 1 for d in ty.shape)
-    return 0
+    return elements(ty) * np.dtype(ty.dtype).itemsize if isinstance(ty, TensorType) else 0
 
 
 __all__ = ["Builder", "Operand", "RelayError", "joined"]

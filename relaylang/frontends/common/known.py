@@ -77,7 +77,7 @@ class Knowledge:
         found = []
         for field in x.fields if isinstance(x, Tuple) else [x]:
             if isinstance(field, Constant) and field.data.size <= _MOST:
-                found.append((field.data, np.ones(field.data.shape, bool)))
+                found.append((field.data, np.ones_like(field.data, bool)))
             elif id(field) in self._found:
                 found.append(self._found[id(field)][1:])
             elif isinstance(field.checked_type, TensorType) and field.checked_type.shape == (1,):

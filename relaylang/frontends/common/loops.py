@@ -62,7 +62,7 @@ _UNROLLED = 8
 def no_rows(b: Builder, x: Expr) -> Expr:
     """A stack of tensors of this type that is empty yet."""
     shape = [int(d) if isinstance(d, int) else 0 for d in b.shape(x)]
-    return b.const(np.zeros([0, *shape], np.dtype(b.dtype(x))))
+    return b.const(b.arrays.zeros([0, *shape], np.dtype(b.dtype(x))))
 
 
 def scan(

@@ -118,8 +118,8 @@ def layer_norm(b: Builder, x: Expr, axis: int, epsilon: float, gamma: Expr | Non
     vectors = [v for v in (gamma, beta) if v is not None]
     one = axis in (-1, rank - 1) and bool(vectors)
     if one and isinstance(last, int) and all(b.shape(v) == (last,) and b.dtype(v) == b.dtype(x) for v in vectors):
-        ones = gamma if gamma is not None else b.const(np.ones(last), b.dtype(x))
-        zeros = beta if beta is not None else b.const(np.zeros(last), b.dtype(x))
+        ones = gamma if gamma is not None else b.const(b.arrays.ones(last), b.dtype(x))
+        zeros = beta if beta is not None else b.const(b.arrays.zeros(last), b.dtype(x))
         return b.op("nn.layer_norm", x, ones, zeros, axis=-1, epsilon=epsilon)
     return scale_and_shift(b, normalise(b, x, list(range(axis % rank, rank)), epsilon), gamma, beta)
 

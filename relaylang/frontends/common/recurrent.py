@@ -98,7 +98,7 @@ def zeros(b: Builder, like: Expr, axis: int, width: int) -> Expr:
     """Zeros of (batch, width), where the batch is an axis of a tensor."""
     extent = b.shape(like)[axis]
     if isinstance(extent, int):
-        return b.const(np.zeros((extent, width), np.dtype(b.dtype(like))))
+        return b.const(b.arrays.zeros((extent, width), np.dtype(b.dtype(like))))
     batch = b.slice(b.shape_of(like), [axis], [axis + 1], [0])
     made = b.op("dyn.zeros", b.concat([batch, b.const(np.array([width], "int64"))], 0), dtype=b.dtype(like))
     return b.refine(made, [None, width])

@@ -44,7 +44,7 @@ class Axis:
 
     def starts(self, b: Builder) -> Expr:
         """Where each cell starts: (regions, cells)."""
-        numbers = b.const(np.arange(self.cells)[None].astype(b.dtype(self.cell)))
+        numbers = b.const(b.arrays.arange(self.cells)[None].astype(b.dtype(self.cell)))
         return b.op("add", self.start, b.op("multiply", numbers, self.cell))
 
 
@@ -65,7 +65,7 @@ def mean(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
     """The mean over the sampling points of each cell: (regions, channels, rows, columns)."""
     y, across = axes
     if isinstance(y.points, int):
-        every = [(y.centres(b, i), across.centres(b, j)) for i, j in np.ndindex(y.points, y.points)]
+        every = [(y.centres(b, i), across.centres(b, j)) for i, j in np.ndindex(b.arrays.reserve((y.points, y.points)))]
         values = [_cells(b, x, batch, [_around(b, row), _around(b, column)]) for row, column in every]
         made = values[0]
         for value in values[1:]:
@@ -93,7 +93,7 @@ def _around(b: Builder, centre: Expr) -> tuple[Expr, Expr]:
 def _cells(b: Builder, x: Expr, batch: Expr, parts: list[tuple[Expr, Expr]]) -> Expr:
     """The means of cells as regions of their own, from the starts and ends of rows and columns."""
     rows, columns = b.extent(parts[0][0], 1), b.extent(parts[1][0], 1)
-    grid = b.const(np.zeros((1, rows, columns)))
+    grid = b.const(b.arrays.zeros((1, rows, columns)))
     (top, bottom), (left, right) = [[b.op("add", b.unsqueeze(v, [2 - i]), grid) for v in part] for i, part in enumerate(parts)]
     image = b.op("add", b.unsqueeze(b.cast(batch, "float64"), [1, 2]), grid)
     rois = b.reshape(b.op("stack", b.tuple([image, left, top, right, bottom]), axis=3), [-1, 5])
@@ -123,7 +123,7 @@ def greatest(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
 
     if isinstance(down.points, int) and isinstance(across.points, int):
         found = value(0, 0)
-        for i, j in list(np.ndindex(down.points, across.points))[1:]:
+        for i, j in list(np.ndindex(b.arrays.reserve((down.points, across.points))))[1:]:
             found = b.op("maximum", found, value(i, j))
     else:
         found = _over_points(b, x, axes, value)

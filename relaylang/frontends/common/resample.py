@@ -33,7 +33,7 @@ def stretch(
         if known is not None and times is not None:
             if not 0 < float(times) < math.inf:
                 raise Malformed(f"it resizes an axis of {known} elements by the scale {times}")
-            b.reserve(int(float(known) * float(times)), "resizing an axis")
+            b.arrays.reserve(int(float(known) * float(times)), "resizing an axis")
         size = b.cast(b.op("floor", b.op("multiply", real, ratio)), "int64")
     elif isinstance(size, int):
         size = b.const(size, "int64")
@@ -45,7 +45,7 @@ def stretch(
 def along(b: Builder, x: Expr, axis: int, to: Stretch, method: Method) -> Expr:
     """One axis resampled: copies, or weighted sums of elements in the data's element type, which is a real one."""
     have, size = b.value(to.have), b.value(to.size)
-    if size is not None and b.reserve(int(size), "resizing an axis") and have == 0:
+    if size is not None and b.arrays.reserve(int(size), "resizing an axis") and have == 0:
         raise Malformed(f"it resizes an axis without elements to {size}")
     at = places(b, method, to)
     if method.kind == "nearest":
@@ -151,11 +151,13 @@ def affine_grid(b: Builder, theta: Expr, spatial: Sequence[int], align_corners: 
     axes = []
     for extent in spatial:
         if align_corners:
-            axes.append(np.linspace(-1, 1, extent) if extent > 1 else np.zeros(1))
+            axes.append(b.arrays.linspace(-1, 1, extent) if extent > 1 else np.zeros(1))
         else:
-            axes.append((np.arange(extent) * 2 + 1) / extent - 1)
-    mesh = np.meshgrid(*axes, indexing="ij")
-    base = np.stack([*mesh[::-1], np.ones_like(mesh[0])], -1).reshape(-1, len(spatial) + 1)
+            axes.append((b.arrays.arange(extent) * 2 + 1) / extent - 1)
+    base = b.arrays.ones((*spatial, len(spatial) + 1))
+    for i, places in enumerate(np.ix_(*axes)):
+        base[..., len(spatial) - 1 - i] = places
+    base = base.reshape(-1, len(spatial) + 1)
     points = b.const(base.astype(np.dtype(b.dtype(theta)))[None])
     batch = b.extent(theta, 0, "the batch")
     made = b.op("nn.batch_matmul", b.op("broadcast_to", points, shape=(batch, *base.shape)), theta, transpose_b=True)

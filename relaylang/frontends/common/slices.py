@@ -52,7 +52,7 @@ def slice_computed(b: Builder, x: Expr, begin: Expr, end: Expr, axes: Sequence[i
     """A slice whose bounds are vectors computed by the program; the extents of other axes stay known."""
     rank, count = b.rank(x), len(axes)
     axes = [a % rank for a in axes]
-    strides = strides if strides is not None else b.const(np.ones(count, np.int64))
+    strides = strides if strides is not None else b.const(b.arrays.ones(count, np.int64))
     full = [
         _spread(b, b.cast(v, "int64"), axes, rank, default)
         for v, default in ((begin, 0), (end, FAR), (strides, 1))
@@ -101,7 +101,7 @@ def pad(b: Builder, x: Expr, pairs: Sequence[tuple[int, int]], mode: str = "cons
 def _repeat(b: Builder, x: Expr, axis: int, before: int, after: int, mode: str) -> Expr:
     """The data again, or mirrored with its border, around itself."""
     size = b.extent(x, axis, "a padded axis")
-    places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
+    places = np.pad(b.arrays.arange(size), b.arrays.reserve((before, after)), mode=mode)  # type: ignore[call-overload]
     return b.op("take", x, b.const(places.astype(np.int32)), axis=axis)
 
 

@@ -89,7 +89,7 @@ def fold(
     if not 1 <= rank <= 3 or columns % count:
         raise Unsupported("Relay has transposed convolutions over 1, 2 or 3 axes")
     channels = columns // count
-    weight = np.tile(np.eye(count), (channels, 1)).reshape(columns, 1, *kernel)
+    weight = b.arrays.tile(b.arrays.eye(count), (channels, 1)).reshape(columns, 1, *kernel)
     data = b.op("reshape", x, newshape=[0, columns, *places])
     return conv_transpose(b, data, b.const(weight, b.dtype(x)), strides, pads, dilations, left, channels)
 

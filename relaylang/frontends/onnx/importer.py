@@ -59,7 +59,7 @@ class Importer:
     """Converts one model. `file` is its name in diagnostics, `size` its length in bytes, 0 where it is not known."""
 
     def __init__(self, model: Any, file: str, options: Options, size: int = 0) -> None:
-        self.budget = Budget(file, size or _size(model), options.nodes, options.bytes)
+        self.budget = Budget(file, size or _size(model), options.nodes, options.bytes, options.work)
         self.budget.grant(layers=len(model.graph.node) + sum(len(f.node) for f in model.functions))
         self.model = model
         self.file = file

@@ -91,8 +91,7 @@ def dense(proto: Any, importer: Importer) -> np.ndarray:
     extents = shape if indices.ndim == 2 else (math.prod(shape),)
     if values.size and not ((indices >= 0) & (indices < np.array(extents, np.int64))).all():
         raise damaged(importer.file, f"{name} has an index outside its shape {shape}")
-    importer.budget.take_bytes(math.prod(shape) * values.itemsize, "laying sparse weights out")
-    made = np.zeros(shape, values.dtype)
+    made = np.zeros(importer.builder.arrays.reserve(shape, "laying sparse weights out", values.itemsize), values.dtype)
     flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
     made.reshape(-1)[flat] = values
     return made

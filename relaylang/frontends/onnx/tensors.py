@@ -108,7 +108,7 @@ def _from_field(proto: Any, dtype: str, shape: tuple[int, ...], count: int, file
 def _unpacked(packed: np.ndarray, dtype: str, count: int) -> np.ndarray:
     """Elements of 2 or 4 bits, several to a byte, the first in the lowest bits."""
     bits = _PACKED[dtype]
-    places = np.arange(0, 8, bits, dtype=np.uint8)
+    places = np.array(range(0, 8, bits), np.uint8)
     parts = ((packed[:, None] >> places) & np.uint8((1 << bits) - 1)).reshape(-1)[:count]
     if dtype.startswith("float"):
         return parts.view(np.dtype(dtype))

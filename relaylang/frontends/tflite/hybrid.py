@@ -40,7 +40,7 @@ def matrix(n: Node, indices: Sequence[int]) -> Matrix:
     parts = [n.x(i) for i in indices]
     if not all(is_hybrid(n, i) for i in indices):
         return Matrix(b.concat([n.real(i) for i in indices], 0))
-    scales = [np.broadcast_to(q.scales, b.extent(x, 0)) for i, x in zip(indices, parts) if (q := n.q(i)) is not None]
+    scales = [np.broadcast_to(q.scales, b.arrays.reserve(b.extent(x, 0))) for i, x in zip(indices, parts) if (q := n.q(i)) is not None]
     return Matrix(b.cast(b.concat(parts, 0), "int8"), np.concatenate(scales))
 
 

@@ -67,7 +67,7 @@ class Graph:
                 return self.importer.read(self.variable(tensor))
             if tensor.data is None and 0 in tensor.shape and min(tensor.shape) == 0 and tensor.dtype not in OTHER.values():
                 # The buffer of a constant without elements is empty, as those of computed tensors are.
-                return self.importer.builder.const(np.zeros(tensor.shape, np.dtype(tensor.dtype)))
+                return self.importer.builder.const(self.importer.builder.arrays.zeros(tensor.shape, np.dtype(tensor.dtype)))
             if tensor.data is None:
                 raise self.importer.undefined(tensor)
             found = self.values[tensor.index] = self.importer.constant(tensor)
@@ -82,7 +82,7 @@ class Importer:
     """Converts one model. `file` is its name in diagnostics."""
 
     def __init__(self, model: Model, file: str, options: Options, budget: Budget | None = None) -> None:
-        self.budget = budget or Budget(file, 0, options.nodes, options.bytes)
+        self.budget = budget or Budget(file, 0, options.nodes, options.bytes, options.work)
         self.budget.grant(layers=sum(len(g.operators) for g in model.subgraphs))
         self.model = model
         self.file = file
@@ -326,7 +326,7 @@ def import_tflite(model: Any, options: Options = DEFAULTS, file: str = "") -> Im
         model = model._tab.Bytes
     with gc_paused(), np.errstate(all="ignore"):
         data, name = bytes(model), file or "the model"
-        budget = Budget(name, len(data), options.nodes, options.bytes)
+        budget = Budget(name, len(data), options.nodes, options.bytes, options.work)
         return Importer(read_model(data, name, budget), name, options, budget).run()
 
 

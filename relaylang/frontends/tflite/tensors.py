@@ -42,8 +42,9 @@ def array_of(
     kind = np.dtype(dtype)
     if sparsity is not None and sparsity.TraversalOrderLength():
         values = raw.view(kind)
-        # The elements, and for each of them its place along the axes and blocks.
-        budget.take_bytes(count * (kind.itemsize + 8 * (len(shape) + 2)), "laying sparse weights out")
+        # The elements, and for each of them its place along the axes and blocks, and along the whole axes.
+        levels = sparsity.TraversalOrderLength() + len(shape)
+        budget.take_bytes(count * (kind.itemsize + 8 * levels), "laying sparse weights out")
         return _dense(values, shape, sparsity, file, name)
     if dtype == "int4":
         budget.take_bytes(2 * raw.size, "unpacking weights of four bits")

@@ -270,7 +270,7 @@ def import_pytorch(
     with gc_paused(), np.errstate(all="ignore"):
         if is_torchscript(data):
             return import_torchscript(data, name, options, names, converters)
-        budget = Budget(name, len(data), options.nodes, options.bytes)
+        budget = Budget(name, len(data), options.nodes, options.bytes, options.work)
         return Importer(read_program(data, name, budget), name, options, budget, converters).run()
 
 

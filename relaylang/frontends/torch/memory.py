@@ -199,7 +199,7 @@ class Memory:
         """The elements of a view put to their positions, which the view itself shows."""
         b: Builder = self.scope.importer.builder
         shape = b.static_shape(base, "the tensor below a view that is written")
-        numbers = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+        numbers = b.arrays.arange(math.prod(shape), dtype=np.int64).reshape(shape)
         positions = b.value(self._shown(view, b.const(numbers)))
         if positions is None or np.unique(positions).size != positions.size:
             raise Unsupported("it writes into a view whose elements lie at computed places, or share a place")

@@ -193,7 +193,7 @@ class _Reader:
         if any(s < 0 for s in sizes) or len(sizes) != len(strides) or offset < 0 or any(s < 0 for s in strides):
             raise damaged(self.file, f"{name} has the impossible shape {sizes}")
         if 0 in sizes:
-            return np.zeros(sizes, kind)
+            return flat[:0].reshape(sizes)
         last = offset + sum((n - 1) * s for n, s in zip(sizes, strides))
         if last >= flat.size:
             raise damaged(self.file, f"{name} has {flat.size} elements, but its shape {tuple(sizes)} needs {last + 1}")

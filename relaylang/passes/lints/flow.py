@@ -17,6 +17,8 @@ from relaylang.typing.exhaustive import Undecided, unreachable
 
 #: The most nodes of a condition that is computed.
 _MOST_NODES = 64
+#: The steps that all constant conditions of a text may take. An editor asks with every change.
+_MOST_STEPS = 1 << 24
 
 
 def unreachable_clauses(view: View) -> Iterator[Diagnostic]:
@@ -53,11 +55,12 @@ def _removal(view: View, clause: Span) -> Fix | None:
 
 def constant_conditions(view: View) -> Iterator[Diagnostic]:
     """R1006: conditions that are made of constants alone, also of those that lets name."""
+    compute = evaluator(_MOST_STEPS)
     for node in view.nodes:
         if not isinstance(node, If):
             continue
         cond = _constant(view, node.cond)
-        value = fold_expr(cond, evaluator()) if cond is not None else None
+        value = fold_expr(cond, compute) if cond is not None else None
         if isinstance(value, Constant):
             branch = "first" if value.data else "second"
             title = f"the condition is always {'true' if value.data else 'false'}"

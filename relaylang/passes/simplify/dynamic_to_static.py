@@ -21,26 +21,12 @@ from relaylang.ir import (
     rewrite,
 )
 from relaylang.ir.typed import typed
-from relaylang.ops import OPS, get, make_attrs
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import Compute, evaluator, fold_node
-from relaylang.rules.dynamic_to_static import RULES
+from relaylang.rules.dynamic_to_static import RULES, static_call
 from relaylang.typing import infer
-
-
-def _static_call(call: Call) -> Call | None:
-    assert isinstance(call.op, Op)
-    values = [a.data if isinstance(a, Constant) else None for a in call.args]
-    made = RULES[call.op.name](call, values)
-    if made is None or made[0] not in OPS:
-        return None
-    name, args, attrs = made
-    op = get(name)
-    kept = {k: getattr(call.attrs, k) for k in op.schema if call.attrs is not None and hasattr(call.attrs, k)}
-    assert op.attrs is not None
-    return Call(op, args, make_attrs(op.attrs, {**kept, **attrs}), (), call.span)
 
 
 def dynamic_to_static(mod: IRModule, compute: Compute) -> IRModule:
@@ -86,7 +72,7 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
             continue
         new = rebuild(node, tuple([done[id(c)] for c in inner]))
         if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name in RULES:
-            new = _static_call(new) or new
+            new = static_call(new) or new
         touched = new is not node or (untyped and isinstance(node, (Call, Tuple)))
         if touched and isinstance(new, (Call, Tuple)) and all(done[id(c)].checked_type is not None or isinstance(c, Op)
                                                              for c in inner):  # fmt: skip

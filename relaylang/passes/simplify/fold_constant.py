@@ -40,12 +40,19 @@ from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_primitive, per_function
+from relaylang.rules.dynamic_to_static import RULES as DYNAMIC
+from relaylang.rules.dynamic_to_static import static_call
+from relaylang.rules.work import elements, work
 from relaylang.services import service
-from relaylang.typing import check
+from relaylang.typing import check, infer
 
 _P = TypeVar("_P", IRModule, Expr)
 #: `(call, arrays)` to an array or a tuple of arrays; None where it cannot be computed.
 Compute = Callable[[Call, list[Any]], Any]
+#: The steps that one run may compute. A step takes a few nanoseconds.
+STEPS = 1 << 34
+#: Results with more elements are computed only where they are no larger than their operands.
+_LARGE = 1 << 24
 
 
 def fold_constant(program: _P, compute: Compute, fold_qnn: bool = False) -> _P:
@@ -175,9 +182,27 @@ def _fold_call(old: Expr, new: Call, compute: Compute, fold_qnn: bool) -> Expr:
     return new if result is None else _expression(result, old.checked_type)
 
 
-def evaluator() -> Compute:
-    """What computes a call of an operator on constants: the interpreter's, where no other is given."""
-    return service("evaluate a call")
+def evaluator(steps: int = STEPS) -> Compute:
+    """What computes calls of operators on constants: the interpreter, for at most so many steps. Later calls stay calls.
+
+    A call stays one, too, whose result would have more than 2**24 elements, and more than its operands.
+    """
+    compute: Compute = service("evaluate a call")
+    used = 0
+
+    def bounded(call: Call, values: list[Any]) -> Any:
+        nonlocal used
+        if isinstance(call.op, Op) and call.op.name in DYNAMIC:  # its type tells no size
+            static = static_call(call, values)
+            if static is None or any(d.severity == "error" for d in infer(static, fragment=True)):
+                return None
+            call = static
+        if elements(call.checked_type) > max(_LARGE, sum([elements(a.checked_type) for a in call.args])):
+            return None
+        used += work(call)
+        return compute(call, values) if used <= steps else None
+
+    return bounded
 
 
 def fold_typed(expr: Expr, mod: IRModule | None = None, fold_qnn: bool = False) -> Expr:

@@ -121,8 +121,8 @@ def linear_attention(
         output = b.op("reshape", b.op("multiply", read, scale), newshape=[batch, heads * width])
         return [output, state]
 
-    start = b.const(np.zeros((batch, own, size, width), "float32")) if past is None else b.cast(past, "float32")
-    none = b.const(np.zeros((batch, heads * width), "float32"))
+    start = b.const(b.arrays.zeros((batch, own, size, width), "float32")) if past is None else b.cast(past, "float32")
+    none = b.const(b.arrays.zeros((batch, heads * width), "float32"))
     outputs, last = recurrence(b, b.concat(rows, 2), [none, start], step)
     y = b.transpose(outputs, [1, 0, 2])
     return [b.cast(y, dtype), b.cast(last[1], dtype if past is None else b.dtype(past))]
@@ -163,8 +163,8 @@ def tensor_scatter(n: Node, cache: Expr, update: Expr, at: Expr | None = None) -
     b = n.b
     axis = n.int("axis", -2) % b.rank(cache)
     shape = b.static_shape(update, "the update")
-    start = b.const(np.zeros(shape[0], "int64")) if at is None else b.cast(at, "int64")
-    places: Expr = b.op("add", b.unsqueeze(start, [1]), b.const(np.arange(shape[axis], dtype="int64")))
+    start = b.const(b.arrays.zeros(shape[0], "int64")) if at is None else b.cast(at, "int64")
+    places: Expr = b.op("add", b.unsqueeze(start, [1]), b.const(b.arrays.arange(shape[axis], dtype="int64")))
     if n.string("mode", "linear") == "circular":
         places = b.op("floor_mod", places, b.extent(cache, axis))
     places = b.unsqueeze(places, [i for i in range(b.rank(cache)) if i not in (0, axis)])

@@ -86,9 +86,10 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
         for at in range(count):
             place = group * count + at
             starts = [at // kernel[1] * dilations[0] - pads[0][0], at % kernel[1] * dilations[1] - pads[1][0]]
-            rows = np.arange(out_high)[:, None] * strides[0] + starts[0]
-            columns = np.arange(out_wide)[None, :] * strides[1] + starts[1]
+            rows = b.arrays.arange(out_high)[:, None] * strides[0] + starts[0]
+            columns = b.arrays.arange(out_wide)[None, :] * strides[1] + starts[1]
             moved = b.slice(offset, [2 * place], [2 * place + 2], [1])
+            b.arrays.reserve((2, out_high, out_wide))
             grid = b.op("add", moved, b.const(np.stack(np.broadcast_arrays(rows, columns))[None], b.dtype(x)))
             # The sampler counts places from -1 to 1, columns first.
             scale = b.const(np.array([2 / wide, 2 / high]).reshape(1, 2, 1, 1), b.dtype(x))

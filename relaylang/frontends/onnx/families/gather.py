@@ -138,7 +138,7 @@ def eye_like(n: Node, x: Expr) -> Any:
     shape = b.shape(x)
     if all(isinstance(d, int) for d in shape):
         rows, columns = b.static_shape(x)
-        return b.const(np.eye(rows, columns, k), dtype)
+        return b.const(b.arrays.eye(rows, columns, k), dtype)
     ends = [_extent(b, x, i, "int64") for i in (0, 1)]
     zero, one = b.const(np.int64(0)), b.const(np.int64(1))
     row, column = (b.op("arange", zero, end, one, start=zero, stop=end, step=one, dtype="int64") for end in ends)

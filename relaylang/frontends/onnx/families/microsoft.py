@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported, nn
+from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.quantised import dequantize, less_zero
 from relaylang.frontends.onnx.node import Node
@@ -175,7 +175,7 @@ def embed_layer_norm(
         total = b.op("add", total, b.op("take", kinds, segments, axis=0, mode="clip"))
     made = nn.layer_norm(b, total, -1, n.float("epsilon", 1e-12), gamma, beta)
     if mask is None:
-        index = b.const(np.zeros(b.extent(ids, 0), "int32")) if n.has_output(1) else None
+        index = b.const(b.arrays.zeros(b.extent(ids, 0), "int32")) if n.has_output(1) else None
     else:
         index = b.op("sum", b.cast(mask, "int32"), axis=[1])
     return [made, index, total]
@@ -238,11 +238,11 @@ def inverse(n: Node, x: Expr) -> Any:
     if size > 16:
         raise Unsupported(f"inverses of matrices with more than 16 rows, here {size}, are not converted")
     dtype = b.dtype(x)
-    unit = b.const(np.eye(size), dtype)
+    unit = b.const(b.arrays.eye(size), dtype)
     right = b.op("add", b.op("zeros_like", x), unit)
     whole = b.concat([x, right], rank - 1)
-    left = b.const(np.ones((size, 1)), dtype)  # the rows that have cleared no column
-    found = b.const(np.zeros((size, size)), dtype)  # which row has cleared which column
+    left = b.const(b.arrays.ones((size, 1)), dtype)  # the rows that have cleared no column
+    found = b.const(b.arrays.zeros((size, size)), dtype)  # which row has cleared which column
     for i in range(size):
         column = b.slice(whole, [i], [i + 1], [rank - 1])
         # Rows that are used up are below every other one.
@@ -256,7 +256,7 @@ def inverse(n: Node, x: Expr) -> Any:
         whole = b.op("add", b.op("multiply", b.op("subtract", whole, b.op("multiply", others, row)), b.op("subtract", 1.0, chosen)),
                      b.op("multiply", chosen, row))  # fmt: skip
         left = b.op("multiply", left, b.op("subtract", 1.0, chosen))
-        place = b.const(np.eye(size)[i : i + 1], dtype)
+        place = b.const(b.arrays.eye(size)[i : i + 1], dtype)
         found = b.op("add", found, b.op("multiply", chosen, place))
     rows = b.slice(whole, [size], [2 * size], [rank - 1])
     order = b.transpose(found, [*range(rank - 2), rank - 1, rank - 2])
@@ -283,8 +283,12 @@ def unfold(n: Node, x: Expr) -> Any:
     """All slices of a size along an axis, each as a new last axis."""
     b = n.b
     axis, size = n.int("dim", -1) % b.rank(x), n.int("size")
-    starts = np.arange(0, b.extent(x, axis) - size + 1, n.int("step", 1))
-    made = b.op("take", x, b.const((starts[:, None] + np.arange(size)).astype("int32")), axis=axis, mode="clip")
+    step = n.int("step", 1)
+    if step < 1 or size < 1:
+        raise Malformed(f"its slices have {size} elements and lie {step} apart")
+    starts = b.arrays.arange(-(-(b.extent(x, axis) - size + 1) // step)) * step
+    b.arrays.reserve((starts.size, size))
+    made = b.op("take", x, b.const((starts[:, None] + b.arrays.arange(size)).astype("int32")), axis=axis, mode="clip")
     rank = b.rank(made)
     return b.transpose(made, [*[i for i in range(rank) if i != axis + 1], axis + 1])
 

@@ -194,7 +194,7 @@ def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
     if bits not in (2, 4, 8):
         raise Unsupported(f"weights of {bits} bits are not converted")
     per_byte = 8 // bits
-    shifts = np.arange(per_byte, dtype=np.uint8) * bits
+    shifts = np.array(range(0, 8, bits), np.uint8)
     spread = (packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)
     return spread.reshape(*packed.shape[:-1], packed.shape[-1] * per_byte)
 
@@ -211,7 +211,7 @@ def matmul_nbits(
     if index is not None:
         raise Unsupported("an order of the groups is not converted")
     if zeros is None:
-        shift = np.full((rows, blocks), float(1 << (bits - 1)), np.float32)
+        shift = b.arrays.full((rows, blocks), float(1 << (bits - 1)), np.float32)
     else:
         given = b.need(zeros, "the zero points")
         if given.dtype == np.uint8:

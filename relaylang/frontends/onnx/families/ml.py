@@ -242,13 +242,13 @@ def svm_classifier(n: Node, x: Expr) -> Any:
     weights = np.array(n.floats("coefficients"), "float32").reshape(-1, count)
     starts = np.concatenate([[0], np.cumsum(per_class)])
     pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
-    table = np.zeros((count, len(pairs)), "float32")
+    table = b.arrays.zeros((count, len(pairs)), "float32")
     for at, (i, j) in enumerate(pairs):
         table[starts[i] : starts[i + 1], at] = weights[j - 1, starts[i] : starts[i + 1]]
         table[starts[j] : starts[j + 1], at] = weights[i, starts[j] : starts[j + 1]]
     scores = b.op("add", nn.matmul(b, values, b.const(table)), b.const(np.array(n.floats("rho"), "float32")))
     won = b.cast(b.op("greater", scores, 0.0), "float32")
-    firsts, seconds = (np.eye(len(names), dtype="float32")[[p[k] for p in pairs]] for k in (0, 1))
+    firsts, seconds = (b.arrays.eye(len(names), dtype="float32")[[p[k] for p in pairs]] for k in (0, 1))
     votes = b.op("add", nn.matmul(b, won, b.const(firsts)), nn.matmul(b, b.op("subtract", 1.0, won), b.const(seconds)))
     return [best(b, votes, names), transformed(b, scores, n.string("post_transform", "NONE"))]
 

@@ -101,7 +101,7 @@ def _places(n: Node, w: Window, x: Expr) -> Expr:
     best = b.cast(b.op("argmax", b.op("stack", b.tuple(parts), axis=0), axis=[0]), "int64")
     order = range(count) if n.int("storage_order", 0) else reversed(range(count))
     scale, kernel = 1, math.prod(w.kernel)
-    images = (np.arange(shape[0] * shape[1]) * math.prod(shape[2:])).reshape(*shape[:2], *[1] * count)
+    images = (b.arrays.arange(shape[0] * shape[1]) * math.prod(shape[2:])).reshape(*shape[:2], *[1] * count)
     place: Any = b.const(images, "int64")
     weights = {}
     for axis in order:
@@ -110,7 +110,7 @@ def _places(n: Node, w: Window, x: Expr) -> Expr:
     for axis in range(count):
         kernel //= w.kernel[axis]
         own = b.op("floor_mod", b.op("floor_divide", best, kernel), w.kernel[axis])
-        starts = (np.arange(results[axis]) * w.strides[axis] - w.pads[axis][0]).reshape([-1] + [1] * (count - 1 - axis))
+        starts = (b.arrays.arange(results[axis]) * w.strides[axis] - w.pads[axis][0]).reshape([-1] + [1] * (count - 1 - axis))
         own = b.op("add", b.op("multiply", own, w.dilations[axis]), b.const(starts, "int64"))
         place = b.op("add", b.op("multiply", own, weights[axis]), place)
     return place

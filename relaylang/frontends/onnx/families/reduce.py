@@ -56,7 +56,7 @@ def _left(shape: Sequence[int], axes: Sequence[int], keepdims: bool) -> list[int
 
 
 def _full(b: Builder, shape: list[int], value: Any, dtype: str) -> Expr:
-    return b.const(np.full(shape, value, np.dtype(dtype)))
+    return b.const(b.arrays.full(shape, value, np.dtype(dtype)))
 
 
 def _nearest(value: float, dtype: str) -> Any:
@@ -177,7 +177,7 @@ def _unique_slices(n: Node, x: Expr, axis: int, sorted_: bool) -> list[Expr]:
     differ = b.op("not_equal", left, right)
     equal = b.op("logical_not", b.op("any", differ, axis=[2]))
     first = b.op("argmax", b.cast(equal, "int32"), axis=[1])
-    is_first = b.op("equal", first, b.const(np.arange(count), "int32"))
+    is_first = b.op("equal", first, b.const(b.arrays.arange(count), "int32"))
     kept = b.cast(b.squeeze(b.op("argwhere", is_first), [1]), "int64")
     if sorted_:
         # A slice's rank is the number of first slices that are less where they first differ.

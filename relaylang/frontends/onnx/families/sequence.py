@@ -94,7 +94,7 @@ def split(n: Node, x: Expr, parts: Expr | None = None) -> Any:
     if parts is None:
         if not isinstance(extent, int):
             return [_chunks(b, x, axis, None, keep)]
-        items = _cut(b, x, axis, [1] * extent)
+        items = _cut(b, x, axis, [1] * b.arrays.reserve(extent))
         return [items if keep else [b.squeeze(i, [axis]) for i in items]]
     given, count = b.known(parts), b.shape(parts)
     known = [v for v in given or [None] if v is not None]

@@ -150,7 +150,7 @@ def range_(n: Node, start: Expr, limit: Expr, delta: Expr) -> Any:
             raise Malformed(f"it counts from {first} to {last} by steps of {step}")
         count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
         if count <= 1 << 16:
-            return b.const((first + np.arange(count) * step).astype(first.dtype))
+            return b.const((first + b.arrays.arange(count) * step).astype(first.dtype))
     numbers = [b.scalar(v) for v in (start, limit, delta)]
     return b.op("arange", *numbers, start=numbers[0], stop=numbers[1], step=numbers[2], dtype=b.dtype(start))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
@@ -23,13 +23,13 @@ def _fourier(b: Builder, x: Expr, length: int, inverse: bool, onesided: bool) ->
         x = b.slice(x, [0], [length], [b.rank(x) - 2])
     used = min(have, length)
     bins = length // 2 + 1 if onesided and not inverse else length
-    turn = 2 * np.pi * np.outer(np.arange(used), np.arange(bins)) / length
+    turn = 2 * np.pi * b.arrays.outer(b.arrays.arange(used), b.arrays.arange(bins)) / length
     scale = 1 / length if inverse else 1.0
     cos, sin = np.cos(turn) * scale, np.sin(turn) * (scale if inverse else -scale)
     if parts == 1 and inverse and onesided:
         raise Unsupported("the inverse of a real transform needs its imaginary part")
     # Row i, part p of the signal to bin j, part q of the result.
-    matrix = np.zeros((used, parts, bins, 2))
+    matrix = b.arrays.zeros((used, parts, bins, 2))
     matrix[:, 0, :, 0], matrix[:, 0, :, 1] = cos, sin
     if parts == 2:
         matrix[:, 1, :, 0], matrix[:, 1, :, 1] = -sin, cos
@@ -42,8 +42,8 @@ def _fourier(b: Builder, x: Expr, length: int, inverse: bool, onesided: bool) ->
 def _real_inverse(b: Builder, x: Expr, length: int) -> Expr:
     """The real signal of a one-sided spectrum."""
     bins = b.extent(x, -2)
-    turn = 2 * np.pi * np.outer(np.arange(bins), np.arange(length)) / length
-    weight = np.full((bins, 1), 2.0)
+    turn = 2 * np.pi * b.arrays.outer(b.arrays.arange(bins), b.arrays.arange(length)) / length
+    weight = b.arrays.full((bins, 1), 2.0)
     weight[0] = 1.0
     if length % 2 == 0 and bins == length // 2 + 1:
         weight[-1] = 1.0
@@ -81,10 +81,13 @@ def stft(n: Node, signal: Expr, step: Expr, window: Expr | None = None, length: 
         size = b.extent(window, 0, "the window")
     else:
         raise Unsupported("it has neither a window nor a length of frames")
+    if hop < 1 or size < 1:
+        raise Malformed(f"its frames have {size} elements and lie {hop} apart")
     if b.rank(signal) == 2:
         signal = b.unsqueeze(signal, [2])
     frames = (b.extent(signal, 1, "the signal") - size) // hop + 1
-    index = np.arange(frames)[:, None] * hop + np.arange(size)[None, :]
+    b.arrays.reserve((frames, size))
+    index = b.arrays.arange(frames)[:, None] * hop + b.arrays.arange(size)[None, :]
     cut = b.op("take", signal, b.const(index), axis=1)  # (batch, frames, size, parts)
     if window is not None:
         cut = b.op("multiply", cut, b.reshape(window, [1, 1, size, 1]))
@@ -97,7 +100,7 @@ def _window(*terms: float) -> Any:
     def convert(n: Node, size: Expr) -> Any:
         count = n.b.need_ints(size, "the length of the window")[0]
         period = count if n.int("periodic", 1) else count - 1
-        x = 2 * math.pi * np.arange(count) / max(period, 1)
+        x = 2 * math.pi * n.b.arrays.arange(count) / max(period, 1)
         made = sum(t * np.cos(i * x) for i, t in enumerate(terms))
         return n.b.const(np.asarray(made).astype(np.dtype(n.dtype("output_datatype", "float32"))))
 
@@ -110,19 +113,20 @@ def mel_weight_matrix(n: Node, bins: Expr, length: Expr, rate: Expr, low: Expr, 
     count, size, hertz = (b.need_ints(x, "the size")[0] for x in (bins, length, rate))
     lowest, highest = (float(b.need(x, "the frequency").reshape(-1)[0]) for x in (low, high))
     spectrum = size // 2 + 1
-    mel = np.arange(count + 2, dtype=np.float64)
+    mel = b.arrays.arange(count + 2, dtype=np.float64)
     edges = [2595 * math.log10(1 + f / 700) for f in (lowest, highest)]
     mel = mel * ((edges[1] - edges[0]) / (len(mel) - 1 + 1)) + edges[0]
     places = (700 * (10 ** (mel / 2595) - 1) * (size + 1) // hertz).astype(np.int64)
-    made = np.zeros((spectrum, count))
+    made = b.arrays.zeros((spectrum, count))
+    b.budget.take_nodes(count, "computing its triangles")
     for i in range(count):
         left, middle, right = places[i], places[i + 1], places[i + 2]
         if middle == left:
             made[middle, i] = 1
         else:
-            made[left : middle + 1, i] = (np.arange(left, middle + 1) - left) / (middle - left)
+            made[left : middle + 1, i] = (b.arrays.arange(left, middle + 1) - left) / (middle - left)
         if right > middle:
-            made[middle:right, i] = (right - np.arange(middle, right)) / (right - middle)
+            made[middle:right, i] = (right - b.arrays.arange(middle, right)) / (right - middle)
     return b.const(made.astype(np.dtype(n.dtype("output_datatype", "float32"))))
 
 

@@ -101,7 +101,8 @@ def _forest(n: Node, targets: int, kind: str) -> Forest:
     where = {key: i for i, key in enumerate(zip(trees, nodes))}
     names = [m.removeprefix("BRANCH_") for m in n.strings("nodes_modes")]
     count = len(names)
-    yes, no = np.arange(count), np.arange(count)
+    arrays = n.b.arrays
+    yes, no = arrays.arange(count), arrays.arange(count)
     for i, (mode, y, o) in enumerate(zip(names, n.ints("nodes_truenodeids"), n.ints("nodes_falsenodeids"))):
         if mode != "LEAF":
             yes[i], no[i] = where[trees[i], y], where[trees[i], o]
@@ -110,7 +111,7 @@ def _forest(n: Node, targets: int, kind: str) -> Forest:
     first: dict[int, int] = {}
     for i, tree in enumerate(trees):
         first.setdefault(tree, i)
-    weights, there = np.zeros((count, targets)), np.zeros((count, targets), bool)
+    weights, there = arrays.zeros((count, targets)), arrays.zeros((count, targets), bool)
     owners = zip(n.ints(f"{kind}_treeids"), n.ints(f"{kind}_nodeids"), n.ints(f"{kind}_ids"), _numbers(n, f"{kind}_weights"))
     for tree, node, target, weight in owners:
         weights[where[tree, node], target] += weight
@@ -232,10 +233,10 @@ class _Inner:
 
     def forest(self, targets: int) -> Forest:
         count, leaves = len(self.modes), len(self.leaf_ids)
-        self.n.b.reserve((count + leaves) * targets, "laying a forest out")
-        weights, there = np.zeros((count + leaves, targets)), np.zeros((count + leaves, targets), bool)
-        weights[count + np.arange(leaves), self.leaf_ids] = self.leaf_weights
-        there[count + np.arange(leaves), self.leaf_ids] = True
+        arrays = self.n.b.arrays
+        weights, there = arrays.zeros((count + leaves, targets)), arrays.zeros((count + leaves, targets), bool)
+        weights[count + arrays.arange(leaves), self.leaf_ids] = self.leaf_weights
+        there[count + arrays.arange(leaves), self.leaf_ids] = True
         yes, no = self._numbered(self.yes, count, leaves), self._numbered(self.no, count, leaves)
         if max(*yes, *no) >= count + leaves:
             raise Unsupported("a branch leads to a node that does not exist")

@@ -153,8 +153,8 @@ def transform_tensor(n: Node) -> Any:
     places = []
     for first in (0, 4):
         along, down, shift = (_element(b, flat, first + i) for i in (0, 1, 3))
-        across = b.const((np.arange(columns, dtype=np.float32) + half).reshape(1, -1))
-        below = b.const((np.arange(lines, dtype=np.float32) + half).reshape(-1, 1))
+        across = b.const((b.arrays.arange(columns, dtype=np.float32) + half).reshape(1, -1))
+        below = b.const((b.arrays.arange(lines, dtype=np.float32) + half).reshape(-1, 1))
         made = b.op("add", b.op("multiply", across, along), b.op("multiply", below, down))
         places.append(b.op("subtract", b.op("add", made, shift), half))
     inside = None

@@ -197,7 +197,7 @@ def broadcast_args(n: Node) -> Any:
 
 def _padded_shape(n: Node, shape: Expr, rank: int) -> Expr:
     b, missing = n.b, rank - n.b.extent(shape, 0)
-    return b.concat([b.const(np.ones(missing), b.dtype(shape)), shape], 0) if missing else shape
+    return b.concat([b.const(b.arrays.ones(missing), b.dtype(shape)), shape], 0) if missing else shape
 
 
 def space_to_depth(n: Node) -> Any:

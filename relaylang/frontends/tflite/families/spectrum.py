@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.tflite.node import Complex, Node
 from relaylang.ir import Expr
@@ -16,9 +16,9 @@ from relaylang.ir import Expr
 _LONGEST = 1 << 13
 
 
-def _turns(size: int, used: int, bins: int) -> tuple[np.ndarray, np.ndarray]:
+def _turns(b: Builder, size: int, used: int, bins: int) -> tuple[np.ndarray, np.ndarray]:
     """Cosines and negative sines (used, bins) of a transform of `size` places."""
-    turn = 2 * np.pi * np.outer(np.arange(used), np.arange(bins)) / size
+    turn = 2 * np.pi * b.arrays.outer(b.arrays.arange(used), b.arrays.arange(bins)) / size
     return np.cos(turn).astype("float32"), -np.sin(turn).astype("float32")
 
 
@@ -31,9 +31,9 @@ def rfft2d(n: Node) -> Any:
         raise Unsupported(f"its transform has {max(height, width)} places, more than {_LONGEST}")
     rows, columns = min(b.extent(x, -2), height), min(b.extent(x, -1), width)
     x = b.slice(x, [0, 0], [rows, columns], [rank - 2, rank - 1])
-    cosines, sines = _turns(width, columns, width // 2 + 1)
+    cosines, sines = _turns(b, width, columns, width // 2 + 1)
     real, imaginary = (matmul(b, x, b.const(m)) for m in (cosines, sines))
-    cosines, sines = _turns(height, rows, height)
+    cosines, sines = _turns(b, height, rows, height)
     order = [*range(rank - 2), rank - 1, rank - 2]
 
     def along(part: Expr, matrix: np.ndarray) -> Expr:

@@ -72,7 +72,7 @@ def tile(n: Node) -> Any:
         return b.refine(made, [d * c if isinstance(d, int) and c is not None else None for d, c in zip(extents, known)])
     if 0 in counts:
         have = [1] * (len(counts) - b.rank(x)) + list(b.static_shape(x))
-        return b.const(np.zeros([d * c for d, c in zip(have, counts)]), b.dtype(x))
+        return b.const(b.arrays.zeros([d * c for d, c in zip(have, counts)]), b.dtype(x))
     return b.op("tile", x, reps=counts)
 
 
@@ -214,19 +214,19 @@ def spaced(power: bool) -> Convert:
         if isinstance(start, Expr) or isinstance(end, Expr):
             return _computed_steps(n, start, end, steps, dtype, power)
         if "int" in dtype and not power:
-            return b.const(_whole_steps(int(start), int(end), steps), dtype)
-        made = np.linspace(start, end, steps, dtype=np.float64)
+            return b.const(_whole_steps(b, int(start), int(end), steps), dtype)
+        made = b.arrays.linspace(start, end, steps)
         made = float(n.get("base", 10.0)) ** made if power else made
         return b.const(np.trunc(made).astype(np.int64) if "int" in dtype else made, dtype)
 
     return convert
 
 
-def _whole_steps(start: int, end: int, steps: int) -> np.ndarray:
+def _whole_steps(b: Builder, start: int, end: int, steps: int) -> np.ndarray:
     """Whole numbers: the ends lose their fractions first, and each half counts from its own end."""
-    step, places = (end - start) / max(steps - 1, 1), np.arange(steps)
+    step, places = (end - start) / max(steps - 1, 1), b.arrays.arange(steps)
     front, back = start + step * places, end - step * places[::-1]
-    return np.trunc(np.where(np.arange(steps) < steps // 2, front, back)) if steps > 1 else np.full(steps, start)
+    return np.trunc(np.where(places < steps // 2, front, back)) if steps > 1 else b.arrays.full(steps, start)
 
 
 def _computed_steps(n: Node, start: Any, end: Any, steps: int, dtype: str, power: bool) -> Expr:
@@ -234,7 +234,7 @@ def _computed_steps(n: Node, start: Any, end: Any, steps: int, dtype: str, power
     whole = "int" in dtype
     start, end = (b.cast(v, "int64") if whole and isinstance(v, Expr) else int(v) if whole else v for v in (start, end))
     first, last = (b.cast(v, kind) if isinstance(v, Expr) else b.const(v, kind) for v in (start, end))
-    places = np.arange(steps)
+    places = b.arrays.arange(steps)
     step = b.op("divide", b.op("subtract", last, first), float(max(steps - 1, 1)))
     front = b.op("add", first, b.op("multiply", step, b.const(places, kind)))
     back = b.op("subtract", last, b.op("multiply", step, b.const(places[::-1].copy(), kind)))
@@ -282,7 +282,7 @@ def empty_like(n: Node) -> Any:
 
 def empty(n: Node) -> Any:
     size = n.ints("size")
-    return n.b.const(np.zeros(size), n.dtype() or n.result_dtype())
+    return n.b.const(n.b.arrays.zeros(size), n.dtype() or n.result_dtype())
 
 
 def flat(n: Node) -> Any:
@@ -299,7 +299,7 @@ def ranges(n: Node) -> Any:
     start, end, by = n.get("start", 0), n.get("end"), n.get("step", 1)
     if any(isinstance(v, Expr) for v in (start, end, by)):
         raise Unsupported("its bounds are computed")
-    return n.b.const(start + by * np.arange(int((end - start) / by) + 1), n.dtype() or n.result_dtype())
+    return n.b.const(start + by * n.b.arrays.arange(int((end - start) / by) + 1), n.dtype() or n.result_dtype())
 
 
 def _of(module: Any, name: str) -> Convert:

@@ -51,7 +51,7 @@ def _causal(n: Node, q: Expr, k: Expr) -> Expr:
     b = n.b
     rows, columns = (b.shape(t)[-2] for t in (q, k))
     if isinstance(rows, int) and isinstance(columns, int):
-        return b.const(np.tril(np.ones((rows, columns), bool)))
+        return b.const(np.tril(b.arrays.ones((rows, columns), bool)))
     return b.op("less_equal", heads.positions(b, k, b.rank(k) - 2), b.unsqueeze(heads.positions(b, q, b.rank(q) - 2), [1]))
 
 

@@ -126,7 +126,8 @@ def avg_pool(n: Node) -> Any:
     shares = []
     for i in (0, 1):
         extent, out = b.extent(x, i - 2), b.extent(grad, i - 2)
-        share = np.zeros((out, extent))
+        b.budget.take_nodes(out, "computing the shares of its windows")
+        share = b.arrays.zeros((out, extent))
         for o in range(out):
             first = o * stride[i] - padding[i]
             last = min(first + size[i], extent + padding[i])
@@ -142,7 +143,8 @@ def adaptive_avg_pool(n: Node) -> Any:
     shares = []
     for axis in (-2, -1):
         extent, out = b.extent(x, axis), b.extent(grad, axis)
-        share = np.zeros((out, extent))
+        b.budget.take_nodes(out, "computing the shares of its windows")
+        share = b.arrays.zeros((out, extent))
         for o in range(out):
             low, high = o * extent // out, -(-(o + 1) * extent // out)
             share[o, low:high] = 1 / (high - low)
@@ -155,7 +157,7 @@ def max_pool(n: Node) -> Any:
     b, grad, x = n.b, n.x("grad_output"), n.x()
     shape = list(b.static_shape(x))
     front = math.prod(shape[:-2])
-    zeros = b.const(np.zeros((front, math.prod(shape[-2:]))), b.dtype(grad))
+    zeros = b.const(b.arrays.zeros((front, math.prod(shape[-2:]))), b.dtype(grad))
     rows, places = (b.reshape_exactly(t, [front, -1]) for t in (grad, n.x("indices")))
     return b.reshape_exactly(b.op("scatter_elements", zeros, places, rows, axis=1, reduction="add"), shape)
 
@@ -170,7 +172,7 @@ def embedding(n: Node) -> Any:
     padding = b.op("equal", flat, b.const(n.int("padding_idx", -1), b.dtype(flat)))
     rows = b.op("where", b.unsqueeze(padding, [1]), b.const(0, b.dtype(rows)), rows)
     places = broadcast_to(b, b.unsqueeze(flat, [1]), b.shape_of(rows))
-    return b.op("scatter_elements", b.const(np.zeros((count, width)), b.dtype(grad)), places, rows, axis=0, reduction="add")
+    return b.op("scatter_elements", b.const(b.arrays.zeros((count, width)), b.dtype(grad)), places, rows, axis=0, reduction="add")
 
 
 RULES = (

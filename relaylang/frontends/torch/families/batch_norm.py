@@ -15,8 +15,8 @@ def _stored(n: Node, x: Expr) -> Expr:
     """By the stored mean and variance."""
     b = n.b
     mean, variance = n.x("running_mean"), n.x("running_var")
-    ones = b.const(np.ones(b.static_shape(mean)), b.dtype(mean))
-    zeros = b.const(np.zeros(b.static_shape(mean)), b.dtype(mean))
+    ones = b.const(b.arrays.ones(b.static_shape(mean)), b.dtype(mean))
+    zeros = b.const(b.arrays.zeros(b.static_shape(mean)), b.dtype(mean))
     gamma, beta = (n.x(name) if n.has(name) else other for name, other in (("weight", ones), ("bias", zeros)))
     return b.field(b.op("nn.batch_norm", x, gamma, beta, mean, variance, axis=1, epsilon=float(n.get("eps", 1e-5))), 0)
 

@@ -105,12 +105,13 @@ def window(kind: str) -> Convert:
         count = n.int("window_length")
         points = count + 1 if n.get("periodic", True) and count > 1 else count
         if kind == "kaiser":
-            made = np.kaiser(points, float(n.get("beta", 12.0)))
+            made = np.kaiser(n.b.arrays.reserve(points), float(n.get("beta", 12.0)))
         elif kind == "hamming":
             alpha, beta = float(n.get("alpha", 0.54)), float(n.get("beta", 0.46))
-            made = alpha - beta * np.cos(2 * np.pi * np.arange(points) / max(points - 1, 1)) if points > 1 else np.ones(points)
+            turn = 2 * np.pi * n.b.arrays.arange(points) / max(points - 1, 1)
+            made = alpha - beta * np.cos(turn) if points > 1 else n.b.arrays.ones(points)
         else:
-            made = {"hann": np.hanning, "blackman": np.blackman, "bartlett": np.bartlett}[kind](points)
+            made = {"hann": np.hanning, "blackman": np.blackman, "bartlett": np.bartlett}[kind](n.b.arrays.reserve(points))
         return n.b.const(made[:count], n.dtype() or n.result_dtype())
 
     return convert
@@ -149,7 +150,8 @@ def vander(n: Node) -> Any:
     """Powers of numbers in columns."""
     b, x = n.b, n.x("x")
     count = n.int("N", b.extent(x, -1))
-    powers = np.arange(count) if n.get("increasing") or "linalg" in n.call.target else np.arange(count)[::-1].copy()
+    powers = b.arrays.arange(count)
+    powers = powers if n.get("increasing") or "linalg" in n.call.target else powers[::-1].copy()
     wide = b.cast(b.unsqueeze(x, [-1]), "float64")
     return b.cast(b.op("power", wide, b.const(powers, "float64")), b.dtype(x))
 

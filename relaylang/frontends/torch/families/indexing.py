@@ -41,7 +41,7 @@ def gather(n: Node) -> Any:
     positions = b.cast(positions, "int64")
     have, wanted = b.shape(x), b.shape(positions)
     if 0 in wanted:
-        return b.const(np.zeros(b.static_shape(positions)), b.dtype(x))
+        return b.const(b.arrays.zeros(b.static_shape(positions)), b.dtype(x))
     cut = [i for i in range(b.rank(x)) if i != axis and have[i] != wanted[i] and isinstance(wanted[i], int)]
     if cut:
         x = b.slice(x, [0] * len(cut), [b.extent(positions, i) for i in cut], cut)
@@ -155,11 +155,11 @@ def masked_fill(n: Node) -> Any:
 # ---- diagonals
 
 
-def diagonal_places(rows: int, columns: int, offset: int) -> np.ndarray:
+def diagonal_places(b: Builder, rows: int, columns: int, offset: int) -> np.ndarray:
     """The positions of a diagonal in a flat matrix."""
     count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
     first = offset if offset >= 0 else -offset * columns
-    return first + np.arange(count, dtype=np.int64) * (columns + 1)
+    return first + b.arrays.arange(count) * (columns + 1)
 
 
 def diagonal(n: Node) -> Any:
@@ -167,7 +167,7 @@ def diagonal(n: Node) -> Any:
     rank = b.rank(x)
     axes = [n.int("dim1", 0) % rank, n.int("dim2", 1) % rank]
     x = b.transpose(x, [*[a for a in range(rank) if a not in axes], *axes])
-    places = diagonal_places(b.extent(x, rank - 2), b.extent(x, rank - 1), n.int("offset", 0))
+    places = diagonal_places(b, b.extent(x, rank - 2), b.extent(x, rank - 1), n.int("offset", 0))
     return b.op("take", b.op("reshape", x, newshape=[0] * (rank - 2) + [-3]), b.const(places), axis=rank - 2)
 
 
@@ -175,10 +175,10 @@ def embedded(b: Builder, x: Expr, offset: int) -> Expr:
     """Vectors on diagonals of matrices of zeros, on two new axes behind."""
     count = b.extent(x, -1)
     size = count + abs(offset)
-    places = np.zeros(size * size, np.int64)
-    mask = np.zeros(size * size, bool)
-    at = diagonal_places(size, size, offset)
-    places[at], mask[at] = np.arange(count), True
+    places = b.arrays.zeros(size * size, np.int64)
+    mask = b.arrays.zeros(size * size, bool)
+    at = diagonal_places(b, size, size, offset)
+    places[at], mask[at] = b.arrays.arange(count), True
     made = b.op("take", x, b.const(places.reshape(size, size)), axis=b.rank(x) - 1)
     return b.op("where", b.const(mask.reshape(size, size)), made, b.const(0, b.dtype(x)))
 
@@ -201,14 +201,14 @@ def diag(n: Node) -> Any:
     offset = n.int("diagonal" if "diagonal" in n.call.args else "offset", 0)
     if b.rank(x) == 1 or n.call.target.startswith("aten.diagflat"):
         return embedded(b, b.op("reshape", x, newshape=[-1]), offset)
-    places = diagonal_places(b.extent(x, 0), b.extent(x, 1), offset)
+    places = diagonal_places(b, b.extent(x, 0), b.extent(x, 1), offset)
     return b.op("take", b.op("reshape", x, newshape=[-1]), b.const(places), axis=0)
 
 
 def trace(n: Node) -> Any:
     b = n.b
     x = b.cast(n.x(), n.result_dtype())
-    places = diagonal_places(b.extent(x, 0), b.extent(x, 1), 0)
+    places = diagonal_places(b, b.extent(x, 0), b.extent(x, 1), 0)
     return b.op("sum", b.op("take", b.op("reshape", x, newshape=[-1]), b.const(places), axis=0))
 
 
@@ -280,7 +280,7 @@ def embedding_bag(n: Node) -> Any:
         if end > start:
             made.append(b.op(op, b.slice(rows, [start], [end], [0]), axis=[0]))
         else:
-            made.append(b.const(np.zeros(b.extent(weight, 1)), b.dtype(weight)))
+            made.append(b.const(b.arrays.zeros(b.extent(weight, 1)), b.dtype(weight)))
     return [b.op("stack", b.tuple(made), axis=0)]
 
 
@@ -289,7 +289,7 @@ def expand_rows(n: Node) -> Any:
     b = n.b
     if n.overload == "Tensor":
         counts = b.need(n.x("repeats"), "the repeats").reshape(-1)
-        return b.const(np.repeat(np.arange(counts.size), counts))
+        return b.const(b.arrays.repeat(b.arrays.arange(counts.size), counts))
     x, dim, repeats = n.x(), n.get("dim"), n.get("repeats")
     if dim is None:
         x, dim = b.op("reshape", x, newshape=[-1]), 0
@@ -299,12 +299,12 @@ def expand_rows(n: Node) -> Any:
     counts = b.need(repeats, "the repeats").reshape(-1)
     if counts.size == 1:
         return b.op("repeat", x, repeats=int(counts[0]), axis=axis)
-    return b.op("take", x, b.const(np.repeat(np.arange(counts.size), counts)), axis=axis)
+    return b.op("take", x, b.const(b.arrays.repeat(b.arrays.arange(counts.size), counts)), axis=axis)
 
 
 def eye(n: Node) -> Any:
     rows = n.int("n")
-    return n.b.const(np.eye(rows, n.int("m", rows)), n.dtype() or n.result_dtype())
+    return n.b.const(n.b.arrays.eye(rows, n.int("m", rows)), n.dtype() or n.result_dtype())
 
 
 def unfold_axis(n: Node) -> Any:
@@ -314,18 +314,21 @@ def unfold_axis(n: Node) -> Any:
         return b.reshape(x, [n.int("size")])
     axis = n.int("dimension") % b.rank(x)
     size, step = n.int("size"), n.int("step")
+    if step < 1 or size < 0:
+        raise Malformed(f"its windows have {size} elements and lie {step} apart")
     count = (b.extent(x, axis) - size) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(size)
+    b.arrays.reserve((count, size))
+    places = b.arrays.arange(count)[:, None] * step + b.arrays.arange(size)
     made = b.op("take", x, b.const(places.astype(np.int64)), axis=axis)
     rank = b.rank(x)
     return b.transpose(made, [*range(axis + 1), *range(axis + 2, rank + 1), axis + 1])
 
 
-def strided_places(sizes: list[int], strides: list[int], offset: int) -> np.ndarray:
+def strided_places(b: Builder, sizes: list[int], strides: list[int], offset: int) -> np.ndarray:
     """The places of a strided view in its flat tensor."""
-    places = np.full(sizes, offset, np.int64)
+    places = b.arrays.full(sizes, offset, np.int64)
     for axis, (size, stride) in enumerate(zip(sizes, strides)):
-        places += (np.arange(size) * stride).reshape([-1 if i == axis else 1 for i in range(len(sizes))])
+        places += (b.arrays.arange(size) * stride).reshape([-1 if i == axis else 1 for i in range(len(sizes))])
     return places
 
 
@@ -333,9 +336,9 @@ def as_strided(n: Node) -> Any:
     """Elements at computed places of the flat tensor, whose own elements lie in order."""
     b, x = n.b, n.x()
     sizes = n.ints("size")
-    places = strided_places(sizes, n.ints("stride"), n.int("storage_offset", 0))
+    places = strided_places(b, sizes, n.ints("stride"), n.int("storage_offset", 0))
     count = math.prod(b.static_shape(x))
-    if count == places.size and (places.reshape(-1) == np.arange(count)).all():
+    if count == places.size and (places.reshape(-1) == b.arrays.arange(count)).all():
         return b.reshape_exactly(x, sizes)
     return b.op("take", b.op("reshape", x, newshape=[-1]), b.const(places), axis=0)
 

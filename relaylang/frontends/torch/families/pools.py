@@ -98,11 +98,16 @@ def pool(kind: str, count: int) -> Any:
     return convert
 
 
+#: Positions in lists take more bytes than those in arrays.
+_PLACES, _LISTED = "listing the places of windows", 64
+
+
 def _places(n: Node, extents: Sequence[int], count: int) -> list[list[list[int]]]:
     """For each axis, the positions in each window; those in the padding are left out."""
     found = []
     for axis, (extent, k, s, p, d) in enumerate(zip(extents, *_window(n, count))):
         out = _results(extent, k, s, p, d, bool(n.get("ceil_mode")))
+        n.b.arrays.reserve((max(out, 0), k), _PLACES, _LISTED)
         starts = [i * s - p for i in range(out)]
         found.append([[q for q in range(first, first + d * k, d) if 0 <= q < extent] for first in starts])
         if not all(found[axis]):
@@ -114,6 +119,7 @@ def largest_places(b: Builder, x: Expr, windows: list[list[list[int]]]) -> Expr:
     """The places of the largest elements of windows in the flat spatial axes of (n, c, d...)."""
     count = len(windows)
     extents = [b.extent(x, 2 + i, "an axis of a pool with places") for i in range(count)]
+    b.arrays.reserve([len(w) for w in windows] + [max(map(len, w), default=0) for w in windows], _PLACES, _LISTED)
     rows = []
     for cell in itertools.product(*windows):
         rows.append([int(np.ravel_multi_index(at, extents)) for at in itertools.product(*cell)])
@@ -121,7 +127,7 @@ def largest_places(b: Builder, x: Expr, windows: list[list[list[int]]]) -> Expr:
     table = np.array([row + row[:1] * (most - len(row)) for row in rows], np.int64)
     flat = b.op("reshape", x, newshape=[0, 0, math.prod(extents)])
     best = b.cast(b.op("argmax", b.op("take", flat, b.const(table), axis=2), axis=[3]), "int64")
-    at = b.op("add", best, b.const(np.arange(len(rows), dtype=np.int64) * most))
+    at = b.op("add", best, b.const(b.arrays.arange(len(rows), dtype=np.int64) * most))
     made = b.op("take", b.const(table.reshape(-1)), at, axis=0)
     return b.op("reshape", made, newshape=[0, 0, *[len(w) for w in windows]])
 
@@ -162,6 +168,7 @@ def adaptive_pool(kind: str, count: int) -> Any:
         known = [int(d) for d in extents if isinstance(d, int)]
         if len(known) < count or not n.used(1):
             return [made]
+        b.arrays.reserve([max(e, s) for e, s in zip(known, sizes)], _PLACES, _LISTED)
         windows = [[list(range(i * e // s, -(-(i + 1) * e // s))) for i in range(s)] for e, s in zip(known, sizes)]
         return _with_places(n, made, x, windows, single)
 
@@ -175,7 +182,7 @@ def max_unpool(n: Node) -> Any:
     sizes = n.ints("output_size")
     rows = b.reshape_exactly(x, [math.prod(front), -1])
     places = b.reshape_exactly(n.x("indices"), [math.prod(front), -1])
-    zeros = b.const(np.zeros((math.prod(front), math.prod(sizes))), b.dtype(x))
+    zeros = b.const(b.arrays.zeros((math.prod(front), math.prod(sizes))), b.dtype(x))
     return b.reshape_exactly(b.op("scatter_elements", zeros, places, rows, axis=1), [*front, *sizes])
 
 

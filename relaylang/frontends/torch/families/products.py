@@ -102,7 +102,7 @@ def matrix_power(n: Node) -> Any:
     """By repeated squares."""
     b, x, count = n.b, n.x(), n.int("n")
     if count == 0:
-        return b.op("add", b.op("zeros_like", x), b.const(np.eye(b.extent(x, -1)), b.dtype(x)))
+        return b.op("add", b.op("zeros_like", x), b.const(b.arrays.eye(b.extent(x, -1)), b.dtype(x)))
     if count < 0:
         raise Unsupported("it needs the inverse of a matrix")
     made: Expr | None = None

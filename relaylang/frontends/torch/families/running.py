@@ -46,7 +46,7 @@ def running_extreme(sign: int) -> Callable[[Node], Any]:
         axis = n.int("dim") % b.rank(x)
         extent = b.extent(x, axis)
         shape = [-1 if i == axis else 1 for i in range(b.rank(x))]
-        places = b.op("add", b.cast(b.op("zeros_like", x), "int64"), b.const(np.arange(extent).reshape(shape)))
+        places = b.op("add", b.cast(b.op("zeros_like", x), "int64"), b.const(b.arrays.arange(extent).reshape(shape)))
         for step in _steps(extent):
             before = _shifted(b, x, axis, step, _least(b.dtype(x), sign))
             place = _shifted(b, places, axis, step, 0)

@@ -54,7 +54,7 @@ def nearest(exact: bool) -> Any:
             extent = b.extent(x, 2 + i)
             kept = size == extent and not exact
             ratio = np.float32(1 / scale if scale and not kept else extent / size)
-            at = (np.arange(size, dtype=np.float32) + np.float32(0.5 * exact)) * ratio
+            at = (b.arrays.arange(size, dtype=np.float32) + np.float32(0.5 * exact)) * ratio
             x = b.op("take", x, b.const(np.minimum(np.floor(at), extent - 1).astype(np.int64)), axis=2 + i)
         return x
 

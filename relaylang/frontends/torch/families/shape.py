@@ -207,7 +207,7 @@ def _clamped(b: Builder, x: Expr, pairs: list[tuple[int, int]]) -> Any:
     for axis, (before, after) in enumerate(pairs):
         if (before, after) != (0, 0):
             extent = b.extent(x, axis)
-            places = np.clip(np.arange(-before, extent + after), 0, extent - 1)
+            places = np.clip(b.arrays.arange(-before, extent + after), 0, extent - 1)
             x = b.op("take", x, b.const(places), axis=axis)
     return x
 
@@ -234,7 +234,7 @@ def arange(n: Node) -> Any:
             start, end, step = int(start), int(end), int(step)
         count = max(math.ceil((end - start) / step), 0)
         if count < _RANGE:
-            return b.const(start + step * np.arange(count), dtype)
+            return b.const(start + step * b.arrays.arange(count), dtype)
     first, last, by = (b.cast(v, dtype) if isinstance(v, Expr) else b.const(v, dtype) for v in (start, end, step))
     return b.arange(first, last, by, dtype)
 

@@ -194,7 +194,7 @@ def diagonal_scatter(n: Node) -> Any:
     axes = [n.int("dim1", 0) % rank, n.int("dim2", 1) % rank]
     order = [*[a for a in range(rank) if a not in axes], *axes]
     turned = b.transpose(x, order)
-    places = diagonal_places(b.extent(turned, rank - 2), b.extent(turned, rank - 1), n.int("offset", 0))
+    places = diagonal_places(b, b.extent(turned, rank - 2), b.extent(turned, rank - 1), n.int("offset", 0))
     flat = b.op("reshape", turned, newshape=[0] * (rank - 2) + [-3])
     source = n.x("src")
     made = b.op("scatter_elements", flat, _rows(b, b.const(places), source, -1), source, axis=rank - 2)
@@ -204,7 +204,7 @@ def diagonal_scatter(n: Node) -> Any:
 def as_strided_scatter(n: Node) -> Any:
     """Elements of the flat tensor at computed places replaced."""
     b, x = n.b, n.x()
-    places = strided_places(n.ints("size"), n.ints("stride"), n.int("storage_offset", 0)).reshape(-1)
+    places = strided_places(b, n.ints("size"), n.ints("stride"), n.int("storage_offset", 0)).reshape(-1)
     flat, source = b.op("reshape", x, newshape=[-1]), b.op("reshape", n.x("src"), newshape=[-1])
     return b.reshape_to(b.op("scatter_elements", flat, b.const(places), source, axis=0), b.shape_of(x))
 
@@ -229,7 +229,7 @@ def fill_diagonal(n: Node) -> Any:
     shape = b.static_shape(x)
     if len(shape) != 2 or n.get("wrap"):
         raise Unsupported("the diagonal is that of a matrix")
-    mask = np.eye(*shape, dtype=bool)
+    mask = b.arrays.eye(*shape, dtype=bool)
     return b.op("where", b.const(mask), b.const(n.get("fill_value"), b.dtype(x)), x)
 
 

@@ -47,7 +47,7 @@ def import_torchscript(
     Raises `RelayError`: the file is damaged (R0802), options do not fit, or an input has no shape (R0804), calls are wrong
     (R0805) or cannot be converted (R0801).
     """
-    budget = Budget(file, len(data), options.nodes, options.bytes)
+    budget = Budget(file, len(data), options.nodes, options.bytes, options.work)
     archive = read_archive(data, file, budget)
     try:
         return _Importer(archive, file, options, names, converters or {}, budget).run()

@@ -150,7 +150,7 @@ class Unpickler:
             raise damaged(self.file, f"{where} has the impossible shape {tuple(sizes)}")
         last = offset + sum((n - 1) * s for n, s in zip(sizes, strides))
         if 0 in sizes:
-            array = np.zeros(sizes, dtype)
+            array = flat[:0].reshape(sizes)
         elif last >= flat.size:
             raise damaged(self.file, f"{where} has {flat.size} elements, but its shape {tuple(sizes)} needs {last + 1}")
         else:

@@ -71,7 +71,7 @@ def _back(b: Builder, operator: str, args: dict[str, Any], again: Callable[[Expr
 def _by_position(b: Builder, again: Callable[[Expr], Expr], base: Expr, value: Expr) -> Expr:
     """The elements of a view put to their positions, which the view itself shows."""
     shape = b.static_shape(base, "the tensor below a view that is written")
-    numbers = np.arange(math.prod(shape), dtype=np.int64).reshape(shape)
+    numbers = b.arrays.arange(math.prod(shape), dtype=np.int64).reshape(shape)
     positions = b.value(again(b.const(numbers)))
     if positions is None or np.unique(positions).size != positions.size:
         raise Unsupported("it writes into a view whose elements lie at computed places, or share a place")
