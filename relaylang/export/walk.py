@@ -42,6 +42,7 @@ from relaylang.ir import (
     children,
     type_text,
 )
+from relaylang.ir.missing import refuse_missing
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.typing import infer
@@ -202,6 +203,7 @@ class Walk(ABC):
 
     def entry(self, name: str = "main") -> tuple[list[Value], Any, Type]:
         """Write the body of a function: its parameters, its result, the result's type."""
+        refuse_missing(self.mod)
         function = self.normal(self.mod[name])
         assert isinstance(function, Function) and function.body is not None
         scope: dict[Var, Any] = {}

@@ -8,6 +8,7 @@ from typing import Any
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
 from relaylang.ir.binding import bind_params_by_name
+from relaylang.ir.missing import refuse_missing
 from relaylang.passes.context import PassContext
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.manager import Pass, Sequential
@@ -67,6 +68,7 @@ def quantize(mod: IRModule, params: Mapping[str, Any] | None = None, dataset: Da
     if not config.do_simulation:
         steps.append(realize())
     mod = prerequisite_optimize(mod, params)
+    refuse_missing(mod)
     with PassContext(opt_level=3):
         mod = Sequential([*steps, FoldConstant()])(mod)
     if config.partition_conversions == "disabled":

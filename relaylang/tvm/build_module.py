@@ -10,9 +10,9 @@ import numpy as np
 from relaylang.backends import compile_module
 from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.target import Target
-from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Expr, IRModule, MetaRef, post_order
+from relaylang.ir import Expr, IRModule
 from relaylang.ir.binding import bind, bind_params_by_name
+from relaylang.ir.missing import refuse_missing
 from relaylang.runtime.artifact import Artifact
 from relaylang.tvm.arrays import from_python
 from relaylang.tvm.executor import create_executor
@@ -44,7 +44,7 @@ def build(
     check(mod)
     targets = targets_of(target)
     values: dict[str, np.ndarray] = {name: from_python(value) for name, value in (params or {}).items()}
-    _refuse_missing(mod, values)
+    refuse_missing(mod, values, _ADVICE)
     artifact: Artifact
     if getattr(executor, "name", "") == "aot" and getattr(runtime, "name", "") == "crt":
         targets = [*accelerators_of(mod, targets), *targets]
@@ -54,22 +54,8 @@ def build(
     return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor)
 
 
-def _refuse_missing(mod: IRModule, values: Mapping[str, Any]) -> None:
-    """Raise `RelayError` (R0403) where a constant has no value: it would be an input that nothing sets."""
-    missing: dict[str, MetaRef] = {}
-    for function in mod.functions.values():
-        for node in post_order(function):
-            if isinstance(node, MetaRef) and node.name_hint not in values:
-                missing.setdefault(node.name_hint, node)
-    if not missing:
-        return
-    first = next(iter(missing.values()))
-    more = f", and {len(missing) - 1} more have none" if len(missing) > 1 else ""
-    notes = [
-        f'give it to build: params={{"{first.name_hint}": array}}',
-        f'or to the reader: relay.parse(text, init_meta_table={{"{first.type_key}": [relay.const(array)]}})',
-    ]
-    raise RelayError(error("R0403", f"the constant {first.name_hint} has no value{more}", first.span, notes=notes))
-
+#: How a user of TVM's names gives a constant its value.
+_ADVICE = """give it to build: params={"NAME": array}
+or to the reader: relay.parse(text, init_meta_table={"KEY": [relay.const(array)]})"""
 
 __all__ = ["bind", "bind_params_by_name", "build", "create_executor"]

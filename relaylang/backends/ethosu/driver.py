@@ -37,6 +37,7 @@ from relaylang.ir import (
     rebuild,
     rewrite,
 )
+from relaylang.ir.missing import refuse_missing
 from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.partition.lift import Lifting, region_function, regions_of
@@ -111,6 +112,7 @@ def compile_regions(mod: IRModule, options: Mapping[str, Any], params: Mapping[s
     how = settings(options)
     load("flatbuffers", "writing TOSA")
     mod = check(bind_params(check(mod), params, entry))
+    refuse_missing(mod)
     mod = check(fold_constants(mod, entry))
     partitioned, compiled, tosa = _partition_and_compile(mod, entry, how, prefix)
     functions = dict(regions_of(partitioned.module, RECIPE.name))

@@ -1,0 +1,36 @@
+"""Constants without a value: `meta[relay.Constant][0]` in a text whose metadata section is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir.expr import MetaRef
+from relaylang.ir.module import IRModule
+from relaylang.ir.visit import post_order
+
+
+#: How the text gets the value, and the command line.
+_ADVICE = """read the text with it: init_meta_table={"KEY": [constant]}
+or give it by its name in a file of parameters: --params FILE"""
+
+
+def refuse_missing(mod: IRModule, values: Container[str] = (), advice: str = _ADVICE) -> None:
+    """Raise `RelayError` (R0403) where a constant of the module has no value, and `values` has no entry of its name.
+
+    NAME and KEY in `advice`, the lines of a note, stand for the constant's name and the key of its metadata.
+    """
+    missing: dict[str, MetaRef] = {}
+    for function in mod.functions.values():
+        for node in post_order(function):
+            if isinstance(node, MetaRef) and node.name_hint not in values:
+                missing.setdefault(node.name_hint, node)
+    if not missing:
+        return
+    first = next(iter(missing.values()))
+    more = f", and {len(missing) - 1} more have none" if len(missing) > 1 else ""
+    notes = advice.replace("NAME", first.name_hint).replace("KEY", first.type_key).splitlines()
+    raise RelayError(error("R0403", f"the constant {first.name_hint} has no value{more}", first.span, notes=notes))
+
+
+__all__ = ["refuse_missing"]
