@@ -55,16 +55,26 @@ def _missing(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, Type
         if steps > LIMIT:
             raise Undecided
         shapes = _shapes(rows, definitions)
+        parts = _specialised(rows, shapes)
         for shape in shapes:  # the simplest witness is found first
-            size = _size(shape)
-            stack.append((_specialise(rows, shape, size), width - 1 + size, (shape, witness)))
+            stack.append((parts[shape], width - 1 + _size(shape), (shape, witness)))
         if not shapes:
             stack.append(([row[1] for row in rows if row is not None], width - 1, (None, witness)))
 
 
 def unreachable(clauses: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> list[int]:
     """The numbers of clauses whose values earlier clauses take. Raises `Undecided`."""
-    return [n for n in range(1, len(clauses)) if not _takes_more(clauses[n], clauses[:n], definitions)]
+    found = []
+    alike: dict[Constructor | int, list[Clause]] = {}  # earlier clauses by their head: others take none of its values
+    for n, clause in enumerate(clauses):
+        head = _shape(clause.lhs)
+        earlier = clauses[:n] if head is None else alike.setdefault(head, [])
+        if not _takes_more(clause, earlier, definitions):
+            found.append(n)
+        if head is None:  # it takes every value
+            return [*found, *range(n + 1, len(clauses))]
+        alike[head].append(clause)
+    return found
 
 
 def _takes_more(clause: Clause, earlier: Sequence[Clause], definitions: Mapping[GlobalTypeVar, TypeData]) -> bool:
@@ -83,10 +93,9 @@ def _takes_more(clause: Clause, earlier: Sequence[Clause], definitions: Mapping[
         assert own is not None
         head = _shape(own[0])
         shapes = [head] if head is not None else _shapes(rows, definitions)
+        parts, inner = _specialised(rows, shapes), _specialised([own], shapes)
         for shape in shapes:
-            size = _size(shape)
-            (inner,) = _specialise([own], shape, size)
-            stack.append((_specialise(rows, shape, size), inner, width - 1 + size))
+            stack.append((parts[shape], inner[shape][0], width - 1 + _size(shape)))
         if not shapes:
             stack.append(([row[1] for row in rows if row is not None], own[1], width - 1))
     return False
@@ -112,21 +121,24 @@ def _shape(pattern: Pattern | None) -> Constructor | int | None:
     return None
 
 
-def _specialise(rows: list[_Row], shape: Constructor | int, size: int) -> list[_Row]:
-    """The rows that take a value of a shape, with the patterns of its fields in front."""
-    out: list[_Row] = []
+def _specialised(rows: list[_Row], shapes: Sequence[Constructor | int]) -> dict[Constructor | int, list[_Row]]:
+    """For each shape, the rows that take a value of it, with the patterns of its fields in front."""
+    out: dict[Constructor | int, list[_Row]] = {shape: [] for shape in shapes}
     for row in rows:
         assert row is not None
         pattern, rest = row
+        head = _shape(pattern)
         if isinstance(pattern, (PatternConstructor, PatternTuple)):
-            if _shape(pattern) != shape and _shape(pattern) is not shape:
-                continue
-            for part in reversed(pattern.patterns):
-                rest = (part, rest)
-        else:
-            for _ in range(size):
-                rest = (None, rest)
-        out.append(rest)
+            if head in out:
+                for part in reversed(pattern.patterns):
+                    rest = (part, rest)
+                out[head].append(rest)
+            continue
+        for shape, taken in out.items():
+            inner = rest
+            for _ in range(_size(shape)):
+                inner = (None, inner)
+            taken.append(inner)
     return out
 
 

@@ -6,7 +6,8 @@ from relaylang.ir import IRModule, PatternConstructor, PatternWildcard
 from relaylang.ir.expr import Clause, const
 from relaylang.syntax import parse
 from relaylang.typing import infer
-from relaylang.typing.exhaustive import missing_value
+from relaylang.typing.exhaustive import missing_value, unreachable
+from tests.growth import Run, assert_linear
 
 TYPES = """#[version = "0.0.5"]
 type List[A] { Cons(A, List[A]), Nil, }
@@ -51,3 +52,29 @@ def test_deep_pattern() -> None:
         [Clause(PatternConstructor(nil), const(1)), Clause(pattern, const(1))], module.type_definitions
     )
     assert missing == "Cons(_, Nil)"
+
+
+def _wide(count: int, last: str) -> IRModule:
+    """A match with a clause for each of many constructors."""
+    kinds = ", ".join(f"C{i}(int32)" for i in range(count))
+    arms = " ".join(f"C{i}(%x{i}) => {{ %x{i} }}," for i in range(count))
+    text = f'#[version = "0.0.5"]\ntype T {{ {kinds} }}\ndef @main(%t: T) {{ match (%t) {{ {arms} {last} }} }}'
+    module = parse(text).module
+    assert isinstance(module, IRModule)
+    return module
+
+
+@pytest.mark.parametrize("last", ["", "_ => { 1 },"])
+def test_clauses_of_many_constructors_are_checked_in_linear_time(last: str) -> None:
+    def prepare(count: int) -> Run:
+        module = _wide(count, last)
+        clauses = module["main"].body.clauses
+        assert missing_value(clauses[:-1] if not last else clauses[1:-1], module.type_definitions) is not None
+        return lambda: (missing_value(clauses, module.type_definitions), unreachable(clauses, module.type_definitions))
+
+    assert_linear(prepare)
+
+
+def test_unreachable_clauses_among_many() -> None:
+    module = _wide(30, "C7(_) => { 1 }, _ => { 1 }, C3(_) => { 1 }, %y => { 1 },")
+    assert unreachable(module["main"].body.clauses, module.type_definitions) == [30, 31, 32, 33]
