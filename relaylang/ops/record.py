@@ -102,6 +102,10 @@ class AttrError(ValueError):
         super().__init__(message)
 
 
+#: Lists of extents, in which `?` and type variables may stand. Other lists of whole numbers have none.
+_EXTENTS = {
+    "shape", "newshape", "out_shape", "output_shape", "target_shape", "size", "output_size", "pooled_size", "crop_size", "kernel_size",
+}  # fmt: skip
 _DTYPE = re.compile(r"(?:None|bool|handle|custom\[.*\]\d+|(?:int|uint|float|bfloat)\d*(?:_?\w+)?(?:x\d+)?)?")
 _WANTED = {
     "int": "a whole number",
@@ -138,9 +142,11 @@ def _fits(kind: str, value: AnyValue) -> AnyValue:
     elif kind == "str":
         if isinstance(value, str):
             return value
-    elif isinstance(value, np.ndarray) and kind in ("Ints", "NestedInts", "Floats"):
+    elif isinstance(value, np.ndarray) and kind in ("Ints", "Extents", "NestedInts", "Floats"):
         return _fits(kind, tuple(value))
     elif kind == "Ints":
+        return tuple(map(_whole, value)) if isinstance(value, (list, tuple)) else (_whole(value),)
+    elif kind == "Extents":
         if isinstance(value, (list, tuple)):
             return tuple([v if v is ANY or isinstance(v, TypeVar) else _whole(v) for v in value])
         return (_whole(value),)
@@ -178,9 +184,11 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
     try:
         if field.gaps and isinstance(value, (list, tuple)):
             return tuple([None if v is None else _whole(v) for v in value])
-        return _whole(value) if field.is_object and field.kind == "int" else _fits(field.kind, value)
+        if field.is_object and field.kind == "int":
+            return _whole(value)
+        return _fits("Extents" if field.kind == "Ints" and field.name in _EXTENTS else field.kind, value)
     except TypeError:
-        shown = repr(value)
+        shown = repr(list(value) if isinstance(value, tuple) else value)
         shown = shown if len(shown) <= 60 else shown[:57] + "..."
         raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not {shown}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from relaylang.ir.types import ANY
 from relaylang.ops import OPS
 from tests.conformance.seeds import LEFT_OUT, Seed, seeds
 
@@ -51,6 +52,24 @@ def calls() -> Iterator[tuple[str, list[str], dict[str, Any], str]]:
                     if key not in seen:
                         seen.add(key)
                         yield op, args, {**attrs, name: other}, name
+
+
+def with_unknown_numbers() -> Iterator[tuple[str, list[str], dict[str, Any], str]]:
+    """As `calls`, with `?` for numbers of a list: for one, for all, in a list of another length, and in place of the list."""
+    for op, found in seeds().items():
+        if op in LEFT_OUT:
+            continue
+        args, attrs = found[0]
+        for name, field in OPS[op].schema.items():
+            if field.kind not in ("Ints", "NestedInts", "Bounds", "AnyAttr"):
+                continue
+            value = attrs.get(name, field.default)
+            value = list(value) if isinstance(value, (list, tuple)) else []
+            odd: list[Any] = [ANY, [ANY], [*value, ANY], [[ANY, ANY]], [ANY] * (len(value) + 1)]
+            for i, part in enumerate(value):
+                odd.append([*value[:i], [ANY] * len(part) if isinstance(part, (list, tuple)) else ANY, *value[i + 1 :]])
+            for other in odd:
+                yield op, args, {**attrs, name: other}, name
 
 
 def shortest(found: list[Seed]) -> list[Seed]:

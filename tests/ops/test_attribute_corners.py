@@ -18,7 +18,8 @@ from relaylang.ops.record import AttrError
 from relaylang.syntax import parse
 from relaylang.typing import infer
 from tests.conformance.ours import type_of
-from tests.ops.attribute_corners import calls
+from tests.ops.attribute_corners import calls, with_unknown_numbers
+from tests.shared import check_each
 
 #: Operators that passes make of others. Their attributes must agree with weights in a form that types do not show.
 BY_PASSES = {
@@ -99,6 +100,22 @@ def test_numbers_out_of_range_are_refused_or_computed() -> None:
             if said:
                 wrong.append(f"{op} {odd}={attrs[odd]}: {said}")
     assert wrong == []
+
+
+@pytest.mark.parametrize("part", [0, *[pytest.param(i, marks=pytest.mark.sweep) for i in range(1, 10)]])
+def test_an_unknown_number_in_a_list_is_refused_or_typed(part: int) -> None:
+    def check(case: tuple[str, list[str], dict[str, Any], str]) -> None:
+        op, args, attrs, _ = case
+        try:
+            made = make_attrs(OPS[op].attrs, attrs)  # type: ignore[arg-type]
+        except AttrError:
+            return
+        params = [Var(f"p{i}", type_of(a)) for i, a in enumerate(args)]
+        said = infer(IRModule.from_expr(Function(params, Call(OPS[op], params, made))))
+        assert "R0900" not in [d.code for d in said]
+
+    cases = list(with_unknown_numbers())[part::10]
+    check_each(check, cases, [f"{op} {odd}={attrs[odd]}" for op, _, attrs, odd in cases])
 
 
 X = "%x: Tensor[(1, 4, 8, 8), float32]"
