@@ -16,7 +16,7 @@ from relaylang.runtime.artifact import TensorSpec, bind_arguments, part_of, stru
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.files import atomic_write, together
 from relaylang.runtime.library import function_in, open_library, unload
-from relaylang.runtime.tensors import aligned, at_a_line
+from relaylang.runtime.tensors import aligned, at_a_line, empty
 from relaylang.runtime.text import reason
 
 #: An input: its parameter, its place in a tuple, its shape and element type.
@@ -157,7 +157,7 @@ class AotProgram:
         given = []
         for name, path, spec in self._inputs:
             given.append(spec.check(name, part_of(values[name], path, name)))
-        results = [np.empty(dims, np.dtype(dtype)) for dims, dtype in self._outputs]
+        results = [empty(dims, np.dtype(dtype)) for dims, dtype in self._outputs]
         run, memory = self._function(), aligned(max(1, self.workspace))
         status = run(_addresses(given), _addresses(results), self._constants.ctypes.data, memory.ctypes.data)
         if status:

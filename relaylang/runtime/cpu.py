@@ -31,7 +31,7 @@ from relaylang.runtime.manifest import STATUS, Manifest, differences, read, read
 from relaylang.runtime.packed import Packed, check_machine, unpacked
 from relaylang.runtime.peaks import measured
 from relaylang.runtime.profile import Profile
-from relaylang.runtime.tensors import aligned, at_a_line, destinations
+from relaylang.runtime.tensors import aligned, at_a_line, destinations, empty
 
 _buffer, _place = ctypes.c_char.from_buffer, ctypes.addressof
 
@@ -177,7 +177,7 @@ class CpuArtifact:
         out = named.pop("out", None) if "out" in named and "out" not in self._names else None
         arrays = self._arrays(args, named)
         if out is None:
-            outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+            outputs = [empty(shape, dtype) for shape, dtype in self._outputs]
         else:
             taken = [(f"the input {name}", array) for (name, _, _), array in zip(self._inputs, arrays)]
             outputs = destinations(self._manifest.structure, out, self._outputs, [*taken, *self.params.items()])
@@ -217,7 +217,7 @@ class CpuArtifact:
         Raises `RelayError` (R0640) for inputs and numbers that do not fit.
         """
         arrays = self._arrays(args, inputs or {})
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
+        outputs = [empty(shape, dtype) for shape, dtype in self._outputs]
         places, results, arena, bound = _pointers(arrays), _pointers(outputs), self._arena(), self._bound
         code, threads = self._code, self._threads
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,6 +11,15 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 
 _LINE = 64
+
+
+def empty(shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """A tensor for a result, without values. Raises `RelayError` (R0408) where there is not enough memory."""
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError):
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        raise RelayError(error("R0408", f"there is not enough memory: {size} bytes are needed")) from None
 
 
 def aligned(size: int) -> np.ndarray:

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from relaylang.backends import compile_module
+from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.syntax import parse
+from relaylang.typing import check
+from tests.shared import few
 
 TEXT = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(3), float32]) {
@@ -158,3 +162,35 @@ def test_an_immutable_tensor_of_another_library() -> None:
     np.testing.assert_array_equal(made.run(Frozen(W.copy())), -W)
     with pytest.raises(RelayError, match="out cannot be written"):
         made.run(W, out=Frozen(np.zeros(3, "f4")))
+
+
+_HUGE = {
+    "zeros": ("", 'zeros(shape=[N], dtype="float32")'),
+    "full": ("%v: float32", 'full(%v, shape=[N], dtype="float32")'),
+    "one_hot": ("%i: Tensor[(4), int32]", 'one_hot(%i, 1f, 0f, depth=N, axis=-1, dtype="float32")'),
+    "random.uniform": ("%k: Tensor[(10), uint64]", 'random.uniform(%k, 0f, 1f, out_shape=[N], out_dtype="float32")'),
+    "random.normal": ("%k: Tensor[(10), uint64]", 'random.normal(%k, 0f, 1f, out_shape=[N], out_dtype="float32")'),
+    "random.threefry_generate": ("%k: Tensor[(10), uint64]", "random.threefry_generate(%k, out_shape=[N])"),
+    "broadcast_to": ("%v: float32", "broadcast_to(%v, shape=[N])"),
+    "tile": ("%v: Tensor[(4), float32]", "tile(%v, reps=[N])"),
+    "repeat": ("%v: Tensor[(4), float32]", "repeat(%v, repeats=N, axis=0)"),
+    "nn.pad": ("%v: Tensor[(4), float32]", "nn.pad(%v, 0f, pad_width=[[0, N]])"),
+}
+_ENGINES = {
+    "interpreter": lambda mod, args: evaluate(mod, *args),
+    "c": lambda mod, args: compile_module(mod, "c -cflags=-O0").run(*args),
+    "vm": lambda mod, args: compile_vm(mod, "c -cflags=-O0").call("main", args),
+    "vm, portable": lambda mod, args: compile_vm(mod, native=False).call("main", args),
+}
+
+
+@pytest.mark.parametrize("engine", _ENGINES)
+@pytest.mark.parametrize("op", few(_HUGE, "full"))
+def test_results_beyond_the_memory_are_told_as_such(op: str, engine: str) -> None:
+    params, call = _HUGE[op]
+    mod = parse(f'#[version = "0.0.5"]\ndef @main({params}) {{ {call.replace("N", str(1 << 44))} }}').module
+    check(mod)
+    args = tuple([np.ones([int(d) for d in p.checked_type.shape], p.checked_type.dtype) for p in mod["main"].params])
+    with pytest.raises(RelayError) as refused:
+        _ENGINES[engine](mod, args)
+    assert refused.value.diagnostics[0].code == "R0408"
