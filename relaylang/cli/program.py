@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from relaylang.cli.comments import types_from_comments
 from relaylang.cli.models import check_unused, imported, is_binary
-from relaylang.diagnostics import Diagnostic, Label, RelayError
+from relaylang.diagnostics import Diagnostic, Label, RelayError, by_place
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, IRModule, Type, Var
 from relaylang.runtime.text import read_bytes, text_of
@@ -95,7 +95,7 @@ def load_checked(path: str | SourceFile, options: Options | None = None) -> Prog
         program = load(path, header_note=True, options=options)
     except RelayError as wrong:
         if isinstance(wrong.partial, IRModule):
-            raise RelayError([*wrong.diagnostics, *check_rest(wrong.partial, wrong.diagnostics)]) from None
+            raise RelayError(by_place([*wrong.diagnostics, *check_rest(wrong.partial, wrong.diagnostics)])) from None
         raise
     check(program)
     return program
@@ -114,5 +114,17 @@ def check(program: Program, assume: Mapping[Var, Type] | None = None) -> None:
         program.notes += notes
     said = infer(program.node, fragment=fragment, assume=known)
     program.notes += [d for d in said if d.severity != "error"]
-    if any(d.severity == "error" for d in said):
-        raise RelayError(program.notes + [d for d in said if d.severity == "error"])
+    errors = [d for d in said if d.severity == "error"]
+    if errors:
+        raise RelayError(by_place(_with_reasons(errors, program.notes)))
+
+
+def _with_reasons(errors: list[Diagnostic], notes: list[Diagnostic]) -> list[Diagnostic]:
+    """Errors and notes; a note on a value that the text lacks joins the error about its type."""
+    lacking = {(d.span.start, d.span.end): d for d in notes if d.code == "R0151" and d.span is not None}
+    joined = []
+    for problem in errors:
+        place = (problem.span.start, problem.span.end) if problem.span is not None and problem.code == "R0304" else None
+        reason = lacking.pop(place, None) if place is not None else None
+        joined.append(problem if reason is None else replace(problem, notes=(*problem.notes, reason.title)))
+    return joined + [d for d in notes if d.code != "R0151" or d in lacking.values()]

@@ -14,11 +14,12 @@ from relaylang.diagnostics.value import (
     Label,
     RelayError,
     and_more,
+    by_place,
     error,
     first_ones,
 )
 
 __all__ = [
     "Diagnostic", "Diagnostics", "Fix", "Label", "RelayError", "SourceFile", "Span", "and_more",
-    "did_you_mean", "error", "first_ones", "render",
+    "by_place", "did_you_mean", "error", "first_ones", "render",
 ]  # fmt: skip

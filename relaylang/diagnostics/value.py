@@ -134,6 +134,20 @@ class Diagnostics:
             raise RelayError([*self.items, *and_more(self.errors - self.limit)])
 
 
+def by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """The diagnostics in the order of their places, source by source, and notes after all others."""
+    every = list(diagnostics)
+    sources = {d.span.source.name: None for d in every if d.span is not None}
+    order = {name: number for number, name in enumerate(sources)}
+
+    def key(diagnostic: Diagnostic) -> tuple[bool, int, int]:
+        span = diagnostic.span
+        place = (order[span.source.name], span.start) if span is not None else (len(order), 0)
+        return diagnostic.severity == "note", *place
+
+    return sorted(every, key=key)
+
+
 def and_more(hidden: int, exact: bool = True) -> list[Diagnostic]:
     """A note that counts the hidden errors; an empty list where there are none."""
     if hidden <= 0:

@@ -61,7 +61,7 @@ class Rewritings:
     def old_call(self, row: Spelling, call: Call, args: int, attrs: list[int], at: int, last: int) -> None:
         """Give the call today's name, and today's further arguments and attributes for its attributes."""
         if row.makes is not None:
-            title = f"`{row.name}` as {row.versions} wrote it has no short form today"
+            title = f"`{row.name}` as {row.reading} has no short form today"
             raise RelayError(error("R0152", title, self.source.offsets(at), notes=["`relay print` writes what it means"]))
         token = self.tokens[at]
         self.texts[at] = row.now + token[len(token.rstrip("(")) :]

@@ -6,6 +6,7 @@ read again by `recovery`. It finds the expected tokens, and reads on behind the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Any as AnyValue
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.diagnostics import Diagnostic, Fix, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, MetaRef, Var
@@ -351,13 +352,16 @@ def notes_of(build: Build, defines: bool) -> list[Diagnostic]:
         untyped = sum(m.type_annotation is None for m in what)
         count = f"{len(what)} value{'s' if len(what) != 1 else ''} of the metadata section"
         lacks = "has no such section" if build.meta.values is None else "its section lacks them"
+        held = len((build.meta.values or {}).get(what[0].type_key, ()))
+        if len(what) == 1 and what[0].index >= held > 0:
+            lacks = f"its section has {held} of this kind, numbered from 0"
         says = "the types are taken from the comments behind them" if not untyped else f"{untyped} without a type"
         span = build.reports.place(what[0].span.first) if what[0].span is not None else None
         title = f"the text refers to {count} and {lacks if len(what) > 1 else lacks.replace('them', 'it')}"
         notes.append(error("R0151", title, span, says, severity="note"))
     for row, places in build.operators.respelled.items():
         count = f" ({len(places)} calls)" if len(places) > 1 else ""
-        title = f"`{row.name}` is read as {row.versions} wrote it{count}: {row.says}"
+        title = f"`{row.name}` is read as {row.reading}{count}: {row.says}"
         hint = f"`relay fmt` writes `{row.now}`" if row.now != row.name else "`relay fmt` writes it as today"
         notes.append(error("R0152", title, build.reports.place(places[0]), notes=[hint], severity="note"))
     alone = build.type_actions.alone
@@ -369,16 +373,40 @@ def notes_of(build: Build, defines: bool) -> list[Diagnostic]:
         text = inside.text[inside.end_of(first) : inside.start_of(last)].strip()
         hints = [f"`({shown(text)},)` says the same; without parentheses it is the type itself"]
         notes.append(error("R0153", title, build.reports.place(first, last), notes=hints, severity="note"))
-    if defines and not build.text.versioned:
-        notes.append(
-            error(
-                "R0150",
-                "the text has no version header",
-                notes=['texts begin with `#[version = "0.0.5"]`; TVM refuses those that do not'],
-                severity="note",
-            )
-        )
+    if defines:
+        notes += _header_notes(build)
     return notes
+
+
+#: A first line that may be meant as the version header, and the version in one.
+_LIKE_HEADER = re.compile(r"\s*((?:#|//)[\s\[({!#]*([A-Za-z]+)[\s=:]*[\"'“]?v?[0-9.]+[\"'”]?[\])}]*)")
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+_WRITTEN = frozenset(f"0.0.{n}" for n in range(1, 6))
+
+
+def _header_notes(build: Build) -> list[Diagnostic]:
+    """The notes about a module's version header: it is missing, misspelt, or of no TVM."""
+    source, header = build.reports.source, build.text.header
+    if build.text.versioned:
+        found = _VERSION.search(header)
+        if not header or (found is not None and found[0] in _WRITTEN):
+            return []
+        what = f"no TVM wrote the version {found[0]}" if found is not None else "the version header has no version"
+        start = source.text.find(header)
+        span = Span(source.plain, start, start + len(header))
+        return [error("R0150", f"{what}: the text is read as 0.0.5", span, severity="note", fix=_header_fix(span))]
+    like = _LIKE_HEADER.match(source.text)
+    if like is not None and (like[2].lower() == "version" or did_you_mean(like[2], ("version",))):
+        span = Span(source.plain, *like.span(1))
+        title = f"the text has no version header: `{shown(like[1])}` is a comment"
+        return [error("R0150", title, span, severity="note", fix=_header_fix(span))]
+    notes = ['texts begin with `#[version = "0.0.5"]`; TVM refuses those that do not']
+    return [error("R0150", "the text has no version header", notes=notes, severity="note")]
+
+
+def _header_fix(span: Span) -> Fix:
+    header = '#[version = "0.0.5"]'
+    return Fix(span, header, f"did you mean `{header}`?")
 
 
 def parse_expr(text: str, name: str = "<string>") -> Expr:

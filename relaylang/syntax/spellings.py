@@ -29,6 +29,8 @@ from relaylang.ops.record import make_attrs
 from relaylang.syntax.metadata_nodes import MetaNode, device_node
 
 Version = tuple[int, int]
+#: The versions of a row for calls as the operator's builder takes them.
+_BUILDER = ((0, 0), (0, 0))
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,16 @@ class Spelling:
 
     @property
     def versions(self) -> str:
-        """`TVM 0.6 to 0.7`."""
+        """`TVM 0.6 to 0.7`; `Python` for the call of a builder, which no TVM wrote."""
+        if (self.first, self.last) == _BUILDER:
+            return "Python"
         first, last = (f"{major}.{minor}" for major, minor in (self.first, self.last))
         return f"TVM {first}" if first == last else f"TVM {first} to {last}"
+
+    @property
+    def reading(self) -> str:
+        """How such a call is read, for messages: `TVM 0.6 wrote it`."""
+        return "its builder in Python takes it" if self.versions == "Python" else f"{self.versions} wrote it"
 
     @cached_property
     def known(self) -> set[str]:
@@ -196,6 +205,12 @@ def _device_copy(args: Sequence[Expr], old: dict[str, AnyValue]) -> tuple[list[E
     return list(args), {f"{end}_virtual_device": _device(old, f"{end}_dev_type") for end in ("src", "dst")}
 
 
+def _range(args: Sequence[Expr], old: dict[str, AnyValue]) -> tuple[list[Expr], dict[str, AnyValue]]:
+    """The attributes of a range that repeat its arguments."""
+    repeated = {name: arg for name, arg in zip(("start", "stop", "step"), args) if old.get(name) is None}
+    return list(args), {**old, **repeated}
+
+
 def _quantised(name: str, count: int, *order: str) -> Spelling:
     operands = tuple(Operand(n, _SCALE if "scale" in n else _ZERO) for n in order)
     given = {"out_dtype": "float32"} if name == "qnn.dequantize" else {}
@@ -293,6 +308,15 @@ SPELLINGS: tuple[Spelling, ...] = (
     Spelling("dyn.strided_slice", (0, 7), (0, 7), "dyn.strided_slice", "there were no `axes`", given={"axes": None}),
     Spelling("topk", (0, 6), (0, 6), "topk", "`k` was 1 where it is not given", given={"k": 1}),
     Spelling("nn.dense", (0, 6), (0, 6), "nn.dense", "`units` could be left out", given={"units": None}),
+    *(
+        Spelling(name, *_BUILDER, name, "`units` are the weight's where they are not given", given={"units": None})
+        for name in ("nn.matmul", "nn.bitserial_dense", "qnn.dense", "qnn.contrib_dense_pack")
+    ),
+    Spelling("transpose", *_BUILDER, "transpose", "`axes` are reversed where they are not given", given={"axes": None}),
+    Spelling(
+        "arange", *_BUILDER, "arange", "`start`, `stop` and `step` repeat the arguments",
+        given={"start": None, "stop": None, "step": None}, makes=_range,
+    ),
     Spelling(
         "nn.contrib_conv2d_gemm_weight_transform", (0, 7), (0, 14), "nn.contrib_conv2d_gemm_weight_transform",
         "other names of attributes", renamed={"tile_rows": "tile_N", "tile_cols": "tile_K"},

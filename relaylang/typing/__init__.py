@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.diagnostics import Diagnostic, RelayError, by_place
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, Var
 from relaylang.ir.module import IRModule
@@ -29,7 +29,7 @@ def infer(
 ) -> list[Diagnostic]:
     """Find the type of every node of a module or an expression, and fill `checked_type` in place.
 
-    Returns errors, warnings and notes. Where there are errors no type is written. In a `fragment` what stays unknown is
+    Returns errors and warnings by place, then notes. Where there are errors no type is written. In a `fragment` what stays unknown is
     a note, and such nodes have an `IncompleteType`; elsewhere it is an error.
     `module` gives the functions and type definitions that an expression refers to. `assume` gives types to variables
     that have no annotation. `fresh` looks at every node again, whatever type it has.
@@ -55,7 +55,7 @@ def infer(
                 if not fresh:
                     inference.earlier.check_names()
                 inference.results.store()
-            return inference.diagnostics
+            return by_place(inference.diagnostics)
         except Stale:
             fresh = True
 

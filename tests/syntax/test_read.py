@@ -477,6 +477,25 @@ def test_modules() -> None:
 def test_headers_of_all_versions(header: str) -> None:
     assert parse(f"{header}\ndef @main() {{ 1 }}").module["main"].body.data == 1
     assert parse_expr(f"{header}\n%x").name_hint == "x"
+    assert not parse(f"{header}\ndef @main() {{ 1 }}").notes
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ('#[verison = "0.0.5"]', 'the text has no version header: `#[verison = "0.0.5"]` is a comment'),
+        ('#[Version = "0.0.5"]', 'the text has no version header: `#[Version = "0.0.5"]` is a comment'),
+        ("# version 0.0.5", "the text has no version header: `# version 0.0.5` is a comment"),
+        ('// #[version = "0.0.5"]', 'the text has no version header: `// #[version = "0.0.5"]` is a comment'),
+        ('#[version = "0.1.0"]', "no TVM wrote the version 0.1.0: the text is read as 0.0.5"),
+        ('#[version = "0.0.6"]', "no TVM wrote the version 0.0.6: the text is read as 0.0.5"),
+        ("#[version = latest]", "the version header has no version: the text is read as 0.0.5"),
+    ],
+)
+def test_headers_of_no_version(header: str, said: str) -> None:
+    (note,) = parse(f"{header}\ndef @main() {{ 1 }}").notes
+    assert (note.code, note.severity, note.title) == ("R0150", "note", said)
+    assert note.fix is not None and note.fix.apply(f"{header}\n") == '#[version = "0.0.5"]\n'
 
 
 def test_an_empty_module_has_a_header() -> None:

@@ -112,9 +112,10 @@ PAGES = (
     ),
     Page(
         "R0150",
-        "the text has no version header",
+        "no version header of TVM",
         """A note. Texts of TVM begin with `#[version = "0.0.5"]`, and TVM refuses those that do not; relaylang reads them.
-        `relay print` and `relay fmt` write the header.""",
+        A misspelt header is a comment, and a version that no TVM wrote is read as 0.0.5. `relay print` and `relay fmt`
+        write the header.""",
         "def @main() {\n  1\n}",
         '#[version = "0.0.5"]\ndef @main() {\n  1\n}',
     ),
@@ -123,7 +124,7 @@ PAGES = (
         "values are missing from the text",
         """A note. The program refers to constants by `meta[relay.Constant][0]`, and the text has no metadata section
         with their values. `show_meta_data=False` prints such texts. Their types are taken from the comments behind
-        them. To run the program give them values: `--params`, `--random-params`, or `--input
+        them. As an error: the kind of the value is misspelt. To run the program give them values: `--params`, `--random-params`, or `--input
         'meta[relay.Constant][0]=w.npy'`.""",
         "add(1f, meta[relay.Constant][0] /* ty=Tensor[(2), float32] */)",
         "add(1f, 2f)",
@@ -132,7 +133,7 @@ PAGES = (
         "R0152",
         "a call as an older TVM wrote it",
         """A note. Operators changed their names, arguments and attributes between TVM 0.6 and 0.16. relaylang reads
-        the call as that version wrote it, with the same meaning. The language reference has the table. `relay fmt`
+        the call as that version wrote it, with the same meaning. Some calls are read as the builder in Python takes them. The language reference has the table. `relay fmt`
         and `relay print` write today's call. As an error: `relay fmt` has no short form for the call, and `relay
         print` writes a longer one.""",
         "scatter(%x, %i, %u)",

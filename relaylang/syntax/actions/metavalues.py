@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any as AnyValue
 
-from relaylang.diagnostics import error
+from relaylang.diagnostics import Diagnostic, Fix, did_you_mean, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Expr, MetaRef, Tuple
 from relaylang.ir.types import Type
@@ -107,8 +107,22 @@ class MetaValues:
         """Leave a reference out of `missing`: a diagnostic names it."""
         self.missing = [m for m in self.missing if m is not ref]
 
+    def misspelt(self, ref: MetaRef) -> Diagnostic | None:
+        """The error about a reference whose kind is misspelt and whose type no comment states."""
+        kinds = {"relay.Constant", *(self.values or ())}
+        near = did_you_mean(ref.type_key, kinds) if ref.type_key not in kinds else None
+        if near is None or ref.type_annotation is not None or ref.span is None:
+            return None
+        span, text = self.reports.place(ref.span.first), f"meta[{near}][{ref.index}]"
+        title = f"metadata has no values of the kind `{shown(ref.type_key)}`"
+        return error("R0151", title, span, fix=Fix(span, text, f"did you mean `{text}`?"))
+
     def finish(self) -> None:
-        """Report the values that are no expressions and that no call took."""
+        """Report the values that are no expressions and that no call took, and references of a misspelt kind."""
+        for ref in self.missing:
+            said = self.misspelt(ref)
+            if said is not None:
+                self.reports.add(said)
         for at, (token, kind) in self.loose.items():
             what = shown(token.partition("/*")[0].strip())
             notes = ["it may stand last in a call, as the call's attributes"] if kind == ATTRIBUTES else []

@@ -219,7 +219,7 @@ class OperatorCalls:
             place = self.reports.within(at, 0, len(self.reports.tokens[at].rstrip("(")))
             title = f"`{op.name}` wants the {what} {names}"
             notes = [f"`{name}=None` takes the weight's" for name in lacking if name in _OF_WEIGHT and schema[name].optional]
-            self.reports.add(error("R0208", title, place, notes=[f"attributes have names: {_by_name(op)}", *notes]))
+            self.reports.add(error("R0208", title, place, notes=[f"attributes have names: {_by_name(op, lacking)}", *notes]))
         return None
 
     def _unknown_attribute(self, op: Op, pair: Pair) -> None:
@@ -251,9 +251,8 @@ _PADDING = {
 }
 
 
-def _by_name(op: Op) -> str:
-    """A call with the attributes that the operator wants: `clip(data, a_min=..., a_max=...)`."""
-    names = [field.name for field in op.schema.values() if field.required]
+def _by_name(op: Op, names: list[str]) -> str:
+    """A call with attributes that it lacks: `clip(data, a_min=..., a_max=...)`."""
     return f"`{op.name}({', '.join([*op.args, *[f'{name}=...' for name in names]])})`"
 
 

@@ -203,13 +203,16 @@ class TypeActions:
         return []
 
     def on_dim_number(self, v: str, first: int, last: int) -> AnyValue:
+        fix = None
         try:
             value, dtype = scalar(v)
+            if not np.issubdtype(value.dtype, np.integer) and value == np.floor(value) and abs(value) < 2**31:
+                fix = Fix(self.reports.place(first), str(int(value)), f"write `{int(value)}`")
             if not np.issubdtype(value.dtype, np.integer):
                 raise LiteralError(f"{shown(v)} is not a whole number")
             return extent(int(value), dtype)
         except LiteralError as e:
-            self.reports.add(error("R0105", f"not an extent: {e}", self.reports.place(first)))
+            self.reports.add(error("R0105", f"not an extent: {e}", self.reports.place(first), fix=fix))
             return ANY
 
     def on_dim_any(self, v: str, first: int, last: int) -> AnyValue:

@@ -31,9 +31,12 @@ class TextActions:
     def __init__(self, locals: Locals) -> None:
         self.locals = locals
         self.versioned = False
+        #: The header's text; empty where there is none.
+        self.header = ""
 
     def on_start_versioned(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
         self.versioned = True
+        self.header = v[0]
         return v[1]
 
     def on_text_defs(self, v: AnyValue, first: int, last: int) -> AnyValue:

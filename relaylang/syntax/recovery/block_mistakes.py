@@ -6,6 +6,7 @@ from relaylang.diagnostics import Fix, error
 from relaylang.diagnostics.source import Span
 from relaylang.diagnostics.suggest import did_you_mean
 from relaylang.syntax.recovery.expected import EXPRESSION
+from relaylang.syntax.recovery.language_mistakes import LOOPS, no_loop
 from relaylang.syntax.recovery.rule import Answer, Here, Repair
 
 _BINDERS = ("LET", "FREE_VAR")
@@ -169,9 +170,8 @@ def words_of_others(h: Here) -> Answer:
     if h.p in ("var", "val", "const", "auto", "mut") and h.k in ("LOCAL", "PARAM", "GRAPHBIND"):
         said = error("R0101", f"a variable is bound with `let`, not `{h.p}`", place, fix=Fix(place, "let", "write `let`"))
         return said, Repair(h.i, ("LET",), 1)
-    if h.p in ("for", "while", "loop") and h.k in EXPRESSION:
-        said = error("R0101", f"Relay has no `{h.p}`: a loop is a function that calls itself", place)
-        return said, None
+    if h.p in LOOPS and h.k in EXPRESSION:
+        return no_loop(h.p, place), None
     if h.p == "lambda":
         return error("R0101", "Relay has no `lambda`: a function is written `fn (%x) { ... }`", place), None
     if h.p == "meta" and h.t == "[":
@@ -250,8 +250,8 @@ def misspelt_head(h: Here) -> Answer:
     near = {"fi": "if", "iff": "if", "If": "if", "IF": "if", "unless": "if", "switch": "match", "nf": "fn", "fun": "fn",
             "func": "fn", "function": "fn", "Fn": "fn", "lambda": "fn"}.get(word) or did_you_mean(word, ("match",))  # fmt: skip
     h.r.first = min(h.r.first or at, max(0, at) + 1)
-    if word in ("while", "for", "loop"):
-        return error("R0101", f"Relay has no `{word}`: a loop is a function that calls itself", span), None
+    if word in LOOPS:
+        return no_loop(word, span), None
     if near is not None:
         return error("R0101", f"`{word}` is not a keyword", span, fix=Fix(span, near, f"did you mean `{near}`?")), None
     return None

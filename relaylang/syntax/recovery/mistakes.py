@@ -16,6 +16,7 @@ from relaylang.syntax.recovery.block_mistakes import (
     no_percent,
     words_of_others,
 )
+from relaylang.syntax.recovery.language_mistakes import arrow_function, colon_block, definition_inside, loop
 from relaylang.syntax.recovery.rule import Answer, Here
 from relaylang.syntax.recovery.token_mistakes import (
     arrows,
@@ -31,6 +32,7 @@ from relaylang.syntax.recovery.value_mistakes import (
     call_without_parentheses,
     choice_of_python,
     list_as_value,
+    literal_as_pattern,
     value_of_attribute,
 )
 
@@ -40,9 +42,10 @@ if TYPE_CHECKING:
 #: The rules, in the order in which they are asked.
 _RULES = (
     matmul,
-    other_language, string_over_lines, tensor, no_token, header, operator, definition, arrows, no_percent, blocks,
+    other_language, string_over_lines, tensor, definition_inside, loop, no_token, header, operator, arrow_function, colon_block,
+    definition, arrows, no_percent, blocks,
     choice_of_python, call_without_parentheses, misspelt_head, branches, words_of_others, index, brackets_of_lists,
-    argument_behind_attributes, list_as_value, value_of_attribute,
+    argument_behind_attributes, list_as_value, value_of_attribute, literal_as_pattern,
 )  # fmt: skip
 
 

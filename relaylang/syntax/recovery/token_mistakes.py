@@ -17,13 +17,22 @@ _OPERATORS = {
 }  # fmt: skip
 #: Words of other languages for them.
 _WORDS = {"and": "&&", "or": "||", "not": "!"}
+#: Quotation marks that are not those of strings, and what ends a string that begins with one.
+_QUOTES = {"'": "'", "`": "`", "“": "”“\"", "”": "”“\"", "„": "”“\"", "‘": "’‘'", "’": "’‘'", "«": "»", "»": "«"}
+#: Signs of word processors and formulas for those of Relay text.
+_LOOKALIKES = {
+    "−": "-", "–": "-", "—": "-", "→": "->", "⇒": "=>", "×": "*", "·": "*", "÷": "/", "≤": "<=", "≥": ">=", "≠": "!=", "λ": "fn",
+}  # fmt: skip
 _OTHERS = (
-    (re.compile(r"^\s*(?:from|import)\s+tvm|@I\.ir_module|@T\.prim_func|@R\.function|^@tvm\.script", re.M),
+    (re.compile(r"^\s*(?:from|import)\s+tvm\.script|@I\.ir_module|@T\.prim_func|@R\.function|^@tvm\.script", re.M),
      "this is TVMScript (Python), not Relay text",
      "Relax and TensorIR have no Relay text; `mod.astext()` of TVM up to 0.19 prints a Relay module"),
+    (re.compile(r"^\s*(?:from|import)\s+(?:tvm|relaylang)\b.*$", re.M),
+     "this is a Python script, not Relay text",
+     "`relay tvm FILE` runs it; `print(mod.astext())` in it prints the Relay text of a module"),
     (re.compile(r"^\s*(?:module\s*(?:attributes\b|\{|@)|func\.func\b)|\btensor<[0-9?x]*x?[a-z]+[0-9]+>", re.M),
      "this is MLIR, not Relay text", "relaylang reads what `mod.astext()` of TVM prints"),
-    (re.compile(r"^\s*(?:def @?\w+\(.*\)[^(){]*:\s*$|import \w+\s*$|class \w+[:(]|from [\w.]+ import\b)", re.M),
+    (re.compile(r"^\s*(?:def (?:\w+\([^%\n]*\)|@\w+\([^%\n)]+\))[^(){]*:\s*$|import [\w.]+(?: as \w+)?\s*$|class \w+[:(]|from [\w.]+ import\b)", re.M),
      "this is Python, not Relay text", "a Relay function is `def @main(%x: Tensor[(1, 3), float32]) { ... }`"),
     (re.compile(r'\A\s*\{\s*"'),
      "this is JSON, not Relay text", "TVM's `save_json` writes such files; `mod.astext()` prints the text"),
@@ -90,18 +99,19 @@ def no_token(h: Here) -> Answer:
         fix = Fix(h.part(h.i, stop, stop), '"', 'put `"` here')
         h.r.owed.clear()
         return error("R0102", "this string is never closed", begin, "opened here", fix=fix), None
-    if t[0] == "'":
+    if t[0] in _QUOTES:
         line = h.r.source.plain.line(place.line)[place.column - 1 :]
-        found = re.match(r"'([^'\"\\\n]*)'", line)
+        found = re.match(rf"{t[0]}([^\"\\\n{_QUOTES[t[0]]}]*)[{_QUOTES[t[0]]}]", line)
+        title = "strings stand in double quotes" if t[0] in "'`" else 'strings stand in straight quotes: `"`'
         if found is None:
-            return error("R0101", "strings stand in double quotes", place), None
+            return error("R0101", title, place), None
         span = h.part(h.i, 0, found.end())
         at = h.i
         while h.r.source.start_of(at) < span.end and h.r.tokens[at]:
             at += 1
         fix = Fix(span, f'"{found[1]}"', f'write `"{found[1][:40]}"`')
         repair = Repair(at, ("STRING",)) if h.can("STRING") else None
-        return error("R0101", "strings stand in double quotes", span, fix=fix), repair
+        return error("R0101", title, span, fix=fix), repair
     if t == "#" and h.r.source.text.startswith("#[version", place.start):
         at = h.i
         stop = place.start - place.column + 1 + len(h.r.source.line(place.line))
@@ -127,6 +137,12 @@ def no_token(h: Here) -> Answer:
         return error("R0113", title, h.r.place(h.i, last), f"write `{op}`"), repair
     if t == "\\" and h.n[:1] == "n":
         return error("R0101", "a `\\n` stands here instead of a line end", place), None
+    plain = _LOOKALIKES.get(t) or unicodedata.normalize("NFKC", t)
+    if plain != t and plain.isascii() and plain.strip():
+        kind = h.r.tab.names[h.r.tab.kind_of(plain)]
+        repair = Repair(h.after, (kind,)) if h.can(kind) else Repair(h.after)
+        title = f"the character `{t}` has no meaning here; `{plain}` is another one"
+        return error("R0101", title, place, fix=Fix(place, plain, f"write `{plain}`")), repair
     shown = t[:20] if t.isprintable() else f"U+{ord(t[0]):04X}"
     if unicodedata.category(t[0]) == "Cf":  # it cuts names in two, and errors about the pieces help nobody
         h.r.stopped = True

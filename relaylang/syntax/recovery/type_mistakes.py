@@ -21,13 +21,48 @@ def index(h: Here) -> Answer:
     if h.t != "[" or not h.can("PROJ") or h.at is None:
         return None
     close = h.r.next(h.after)
-    if h.nk == "NUMBER" and h.r.tokens[close] == "]" and h.n.isdigit():
+    whole = h.nk == "NUMBER" and h.r.tokens[close] == "]" and h.n.isdigit()
+    kind = _declared(h)
+    title = "Relay has no `[...]` behind a value"
+    if whole and kind == "tuple":
         span = h.r.place(h.i, close)
-        said = error("R0101", "a tuple's field is taken with `.`", span, fix=Fix(span, f".{h.n}", f"write `.{h.n}`"),
-                     notes=["an element of a tensor is taken with `take` or `strided_slice`"])  # fmt: skip
+        said = error("R0101", "a tuple's field is taken with `.`", span, fix=Fix(span, f".{h.n}", f"write `.{h.n}`"))
         return said, Repair(h.r.next(close), ("PROJ",))
+    if whole and kind == "tensor":
+        span = h.r.place(h.at, close)
+        taken = f"take({h.p}, {h.n}, axis=0)"
+        note = "`strided_slice` takes a range of elements; `.0` is for fields of tuples"
+        said = error("R0101", title, span, notes=[note], fix=Fix(span, taken, f"write `{taken[:60]}`"))
+        return said, Repair(h.r.next(close))
+    if whole:
+        span = h.r.place(h.i, close)
+        notes = [f"of a tuple, `.{h.n}` takes the field", "of a tensor, `take` takes an element and `strided_slice` a range"]
+        return error("R0101", title, span, notes=notes), Repair(h.r.next(close), ("PROJ",))
     note = "`take`, `strided_slice` and `split` take parts of tensors"
-    return error("R0101", "Relay has no `[...]` behind a value", h.place(), notes=[note]), behind_groups(h)
+    return error("R0101", title, h.place(), notes=[note]), behind_groups(h)
+
+
+def _declared(h: Here) -> str:
+    """What the text says of the value in front of this token: it is a "tuple", a "tensor", or "" for neither."""
+    r = h.r
+    if h.p == ")":
+        depth, at = 0, h.at or 0
+        while at >= 0:
+            token = r.tokens[at]
+            depth += (token == ")") - (token[-1:] == "(")
+            if depth == 0:
+                return "tuple" if token == "(" and "," in r.tokens[at : h.at] and r.tokens[at - 1] not in ("]", ")") else ""
+            at -= 1
+    if h.pk != "LOCAL":
+        return ""
+    for at in range(h.i - 1, -1, -1):  # the nearest parameter, or variable with a type
+        token = r.tokens[at]
+        if token.startswith(f"{h.p}: Tensor["):
+            return "tensor"
+        if token == h.p and r.tokens[at + 1] == ":":
+            first = r.tokens[at + 2]
+            return "tuple" if first == "(" else "tensor" if is_dtype(first) or first.startswith("Tensor") else ""
+    return ""
 
 
 def tensor(h: Here) -> Answer:

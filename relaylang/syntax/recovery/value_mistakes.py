@@ -38,15 +38,31 @@ def list_as_value(h: Here) -> Answer:
 
 def value_of_attribute(h: Here) -> Answer:
     """`nn.conv2d(data=%x)`, `nn.softmax(%x, axis=%n)`."""
-    if h.pk != "NAMEEQ" or h.k not in ("LOCAL", "GLOBAL", "PARAM") or h.at is None or h.can("LOCAL"):
+    if h.k not in ("LOCAL", "GLOBAL", "PARAM") or h.can("LOCAL"):
         return None
-    name = h.p.rstrip("= \t")
-    notes = [
-        f"if `{name}` is an argument, leave out its name: arguments have places only",
-        "if it is an attribute, write a number, a string or a list: attributes are known before the program runs",
-    ]
-    h.r.stopped = True
-    return error("R0101", f"`{name}=` cannot take a variable", h.r.place(h.at, h.i), notes=notes), None
+    r = h.r
+    brackets = [(sign, at) for sign, at, _ in r.open]
+    at = h.at
+    while brackets and brackets[-1][0] == "[":  # a list, or a list of lists
+        at = brackets.pop()[1] - 1
+    if at is None or not (r.kind(at) == "NAMEEQ" or (r.tokens[at] == "=" and r.kind(at - 1) == "NAME")):
+        return None
+    at -= r.tokens[at] == "="
+    name = r.tokens[at].rstrip("= \t")
+    called = r.tokens[brackets[-1][1]].rstrip("(") if brackets else ""
+    dynamic = OPS.get(f"dyn.{called}")
+    if dynamic is not None and name in dynamic.args:
+        notes = [f"`{dynamic.name}({', '.join(dynamic.args)})` takes it as an argument, a tensor that the program computes"]
+    elif h.at == at:
+        notes = [
+            f"if `{name}` is an argument, leave out its name: arguments have places only",
+            "if it is an attribute, write a number, a string or a list: attributes are known before the program runs",
+        ]
+    else:
+        notes = ["attributes are known before the program runs: write numbers or strings"]
+    r.stopped = True
+    place = r.place(at, h.i) if h.at == at else h.place()
+    return error("R0101", f"`{name}=` cannot take a variable", place, notes=notes), None
 
 
 def choice_of_python(h: Here) -> Answer:
@@ -72,4 +88,14 @@ def call_without_parentheses(h: Here) -> Answer:
     return error("R0112", "the arguments of a call stand in parentheses", span, fix=fix), Repair(h.after)
 
 
-__all__ = ["call_without_parentheses", "choice_of_python", "list_as_value", "value_of_attribute"]
+def literal_as_pattern(h: Here) -> Answer:
+    """`match (%n) { 0 => ... }`, `Some(1) => ...`."""
+    if h.k not in ("NUMBER", "STRING", "MINUS") or h.can(h.k) or not h.can("LOCAL") or not h.can("NAMEP"):
+        return None
+    last = h.after if h.k == "MINUS" and h.nk == "NUMBER" else h.i
+    note = "`match` takes apart values of a type with constructors; `if (%x == 0) { a } else { b }` compares numbers"
+    said = error("R0101", "a pattern is a constructor, a variable or `_`, not a literal", h.r.place(h.i, last), notes=[note])
+    return said, Repair(h.r.next(last), ("LOCAL",))
+
+
+__all__ = ["call_without_parentheses", "choice_of_python", "list_as_value", "literal_as_pattern", "value_of_attribute"]
