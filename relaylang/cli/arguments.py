@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.cli.inputs import bad_value, fit_array, literal_array, load_array, missing, unknown_names
-from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.ir import (
     Constant,
     Expr,
@@ -94,12 +94,12 @@ def values_for(
                 absent.append(node)
         except RelayError as e:
             wrong += e.diagnostics
+    unused = [name for name in file_values if name not in names]
     if absent:
-        wrong += missing(absent).diagnostics
+        wrong += missing(absent, [_unused(args.params, unused, names).title] if unused else ()).diagnostics
     if wrong:
         raise RelayError(wrong)
-    unused = [name for name in file_values if name not in names]
-    return values, [_unused(args.params, unused)] if unused else []
+    return values, [_unused(args.params, unused, names)] if unused else []
 
 
 def filled_with(what: str, ty: TensorType) -> np.ndarray:
@@ -116,9 +116,13 @@ def _untyped(node: Var | MetaRef) -> Diagnostic:
     return error("R0706", f"no random value for parameter {name}: its type is not known", node.span, notes=notes)
 
 
-def _unused(path: str, names: Sequence[str]) -> Diagnostic:
-    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return error("R0705", f"{path} holds values that the program does not take: {shown}", severity="note")
+def _unused(path: str, unused: Sequence[str], names: Sequence[str]) -> Diagnostic:
+    """The note on names of a file that no parameter has."""
+    shown = ", ".join(unused[:5]) + (", ..." if len(unused) > 5 else "")
+    near = {name: found for name in unused[:5] if (found := did_you_mean(name, names))}
+    notes = [f"did you mean {found} for {name}?" for name, found in near.items()]
+    title = f"{path} has {shown}, which no parameter is called"
+    return error("R0705", title, severity="note", notes=notes)
 
 
 def input_value(name: str, text: str, ty: Type | None, session: Session) -> Any:
@@ -127,7 +131,7 @@ def input_value(name: str, text: str, ty: Type | None, session: Session) -> Any:
     if text.endswith(".npy"):
         array = load_array(text)
         return fit_array(array, ty, what, exact=True) if isinstance(ty, TensorType) else array
-    array_or_none = None if isinstance(ty, TupleType) else literal_array(text)
+    array_or_none = None if isinstance(ty, TupleType) else literal_array(text, what)
     if array_or_none is not None and isinstance(ty, TensorType):
         return fit_array(array_or_none, ty, what, exact=False)
     if not text:
@@ -147,7 +151,7 @@ def free_inputs(args: argparse.Namespace, inputs: Mapping[str, str]) -> dict[str
         if text.endswith(".npy"):
             values[name] = load_array(text)
         else:
-            array = literal_array(text)
+            array = literal_array(text, f"--input {name}")
             if array is None:
                 raise bad_value(f"--input {name}={text} is neither a .npy file nor a number or lists of them")
             narrow = {"int64": np.int32, "float64": np.float32}.get(array.dtype.name, array.dtype)

@@ -84,10 +84,11 @@ def load_array(path: str) -> np.ndarray:
         raise bad_value(f"{path} is not a .npy file: {e}") from None
 
 
-def literal_array(text: str) -> np.ndarray | None:
+def literal_array(text: str, what: str = "the value") -> np.ndarray | None:
     """Numbers in nested lists as an array (bool, int64, uint64, object or float64), None for another text.
 
     The numbers may have Relay's suffixes. One number with a point, an exponent or an `f` makes all of them floats.
+    Raises `RelayError` for lists of different lengths, which names `what` they are for.
     """
     top: list[Any] = []
     stack = [top]
@@ -127,7 +128,27 @@ def literal_array(text: str) -> np.ndarray | None:
     try:
         return np.array(top[0])
     except (ValueError, OverflowError):
-        raise bad_value(f"the lists of {_short(text)} are not of one length") from None
+        raise bad_value(f"{what}: {_ragged(top[0])}", [f"the lists of {_short(text)} are not of one length"]) from None
+
+
+def _ragged(value: list[Any]) -> str:
+    """The first two of nested lists that differ in their length: `row 2 has 1 number, row 1 has 2`."""
+    level: list[tuple[str, Any]] = [("", value)]
+    while level:
+        level = [(f"{name}, {i}" if name else f"row {i}", x) for name, one in level for i, x in enumerate(one, 1)]
+        for name, item in level:
+            if _length(item) != _length(level[0][1]):
+                return f"{name} {_length(item)}, {level[0][0]} {_length(level[0][1])}"
+        if not level or not isinstance(level[0][1], list):
+            break
+    return "it is nested too deeply"
+
+
+def _length(item: Any) -> str:
+    if not isinstance(item, list):
+        return "is a number"
+    what = "list" if item and isinstance(item[0], list) else "number"
+    return f"has {len(item)} {what}{'s' * (len(item) != 1)}"
 
 
 def fit_array(array: np.ndarray, ty: TensorType, what: str, *, exact: bool) -> np.ndarray:
@@ -202,8 +223,8 @@ def unknown_names(given: Iterable[str], names: Sequence[str]) -> list[Diagnostic
     return found
 
 
-def missing(nodes: Sequence[Var | MetaRef]) -> RelayError:
-    """The error for parameters that nothing gives a value."""
+def missing(nodes: Sequence[Var | MetaRef], hints: Sequence[str] = ()) -> RelayError:
+    """The error for parameters that nothing gives a value; `hints` are further notes."""
     shown = []
     for node in nodes[:8]:
         ty = node.checked_type if node.checked_type is not None else node.type_annotation
@@ -213,5 +234,5 @@ def missing(nodes: Sequence[Var | MetaRef]) -> RelayError:
     title = (
         f"no value for parameter {nodes[0].name_hint}" if len(nodes) == 1 else f"{len(nodes)} parameters have no value"
     )
-    notes = [*shown, "give values with --input NAME=VALUE, --params FILE, or --random-params SEED"]
+    notes = [*shown, *hints, "give values with --input NAME=VALUE, --params FILE, or --random-params SEED"]
     return RelayError(error("R0706", title, nodes[0].span, notes=notes))

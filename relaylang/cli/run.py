@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from relaylang.cli.outputs import check_arrays, write_arrays
 from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
 from relaylang.cli.usage import UsageError
+from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, TensorType, Type, Var, parameter_names, post_order
 from relaylang.repl.debugger import Stopped
@@ -276,4 +278,15 @@ def _expression(program: Program, args: argparse.Namespace, stages: Stages, limi
     session.memory_limit, session.time_limit = limits.memory, limits.seconds
     given = free_inputs(args, split_types(split_inputs(args.input))[0])
     with stages.stage("evaluate"), limits.running():
-        return session.evaluate(args.expr, "<expression>", {n: typed(v) for n, v in given.items()})
+        try:
+            return session.evaluate(args.expr, "<expression>", {n: typed(v) for n, v in given.items()})
+        except RelayError as wrong:
+            raise RelayError([_with_option(d) for d in wrong.diagnostics]) from None
+
+
+def _with_option(diagnostic: Diagnostic) -> Diagnostic:
+    """A variable's lack of a value, with the option that gives one."""
+    if diagnostic.code != "R0722" or diagnostic.span is None or not diagnostic.span.text.startswith("%"):
+        return diagnostic
+    name = diagnostic.span.text.removeprefix("%")
+    return replace(diagnostic, notes=(*diagnostic.notes, f"give it one: --input {name}=VALUE, such as --input {name}=1"))

@@ -62,6 +62,19 @@ _TOKEN = re.compile(
 )
 _DTYPE = re.compile(r"(?:u?int(?:1|2|4|8|16|32|64|128)|float(?:16|32|64|8_\w+)|bfloat16|bool)$")
 _DEPTH = 100
+_HELP = "`relay match --help` shows how patterns are written"
+#: Words and signs of other notations, among them the functions of `relaylang.dataflow_pattern`, and what stands for them here.
+_HERE = {
+    "*": "`_` matches anything, `...` any further arguments", "?": "`_` matches anything", "%": "`var` matches a variable",
+    "wildcard": "`_` matches anything", "any": "`_` matches anything", "is_op": "a call is written as in a program: `nn.relu(_)`",
+    "is_constant": "`const` matches a constant", "constant": "`const` matches a constant", "is_expr": "`1f` matches that number",
+    "is_var": "`var` matches a variable, `%x` one of that name", "is_tuple": "`(p, q)` matches a tuple",
+    "is_tuple_get_item": "`p.0` matches a field", "is_if": "`if (p) { q } else { r }` matches a branch",
+    "is_let": "`let p = q; r` matches a let", "has_dtype": "`p : int8` has that element type",
+    "has_shape": "`p : Tensor[(1, _), _]` has that shape", "has_type": "`p : Tensor[(1, 3), int8]` has that type",
+    "has_attr": "`p @ key=value` has that attribute", "optional": "`nn.relu?(p)` matches the call or `p` alone",
+}  # fmt: skip
+_FUNCTIONS = re.compile(r"\b(?:" + "|".join(name for name in _HERE if "_" in name or name == "wildcard") + r")\s*\(")
 
 
 class _Parser:
@@ -77,14 +90,19 @@ class _Parser:
         while place < len(text):
             found = _TOKEN.match(text, place)
             if found is None:
-                self.stop("this is no part of a pattern", place, place + 1)
+                python = _FUNCTIONS.search(text)
+                if python is not None:
+                    name = python[0].rstrip("( ")
+                    self.stop(f"{name} makes patterns in Python, and this one is a text", *python.span(), [_HERE[name], _HELP])
+                hint = [_HERE[text[place]], _HELP] if text[place] in _HERE else None
+                self.stop("this is no part of a pattern", place, place + 1, hint)
             if found.lastgroup is not None:
                 self.tokens.append((found.lastgroup, found.group(), place, found.end()))
             place = found.end()
         self.tokens.append(("end", "", len(text), len(text)))
 
     def stop(self, what: str, first: int, last: int, notes: list[str] | None = None) -> NoReturn:
-        notes = notes or ["`relay match --help` shows how patterns are written"]
+        notes = notes or [_HELP]
         raise RelayError(error("R0525", what, Span(self.source, first, max(last, first + 1)), notes=notes))
 
     def wrong(self, what: str, notes: list[str] | None = None) -> NoReturn:
@@ -160,7 +178,7 @@ class _Parser:
         if kind == "name":
             return self.named(text, first, last)
         self.at -= 1
-        self.wrong("a pattern is wanted")
+        self.wrong("a pattern is wanted", [_HERE[text], _HELP] if text in _HERE else None)
 
     def binding(self, name: str) -> DFPattern:
         if self.peek("="):
@@ -203,6 +221,8 @@ class _Parser:
             child = self.pattern()
             self.want(")")
             return DominatorPattern(parent, path, child)
+        if find(text) is None and text in _HERE:
+            self.stop(f"{text} makes patterns in Python, and this one is a text", first, last, [_HERE[text], _HELP])
         if find(text) is None:
             near = did_you_mean(text, names())
             self.stop(f"there is no operator {text}", first, last, [f"did you mean {near}?"] if near else None)
@@ -228,6 +248,7 @@ class _Parser:
     def arguments(self, op: str = "") -> tuple[list[DFPattern], bool, dict[str, Any]]:
         args: list[DFPattern] = []
         starts: list[int] = []
+        begin = self.tokens[self.at][2]
         attrs: dict[str, Any] = {}
         rest = False
         while not self.peek(")"):
@@ -250,11 +271,14 @@ class _Parser:
             if not self.take(","):
                 break
         self.want(")")
-        if op and not rest and not OPS[op].variadic and len(args) > max(len(OPS[op].args), 0) > 0:
-            count = len(OPS[op].args)
+        count = len(OPS[op].args) if op and not rest and not OPS[op].variadic else 0
+        if count and len(args) != count:
             end = self.tokens[self.at - 1][3]
             said = f"{op} takes {count} argument{'' if count == 1 else 's'}, not {len(args)}"
-            self.stop(said, starts[count], end, [f"its arguments: {', '.join(OPS[op].args)}"])
+            notes = [f"its arguments: {', '.join(OPS[op].args)}"]
+            if len(args) < count:
+                notes.append(f"`...` matches further ones: `{op}({'_, ' * bool(args)}...)`")
+            self.stop(said, starts[count] if len(args) > count else begin, end, notes)
         return args, rest, attrs
 
     def attribute(self, into: dict[str, Any]) -> dict[str, Any]:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.diagnostics import Diagnostic, Fix, RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
+from relaylang.diagnostics.suggest import allowed, edits
 from relaylang.runtime.text import read_text
 from relaylang.syntax.tokeniser import is_blank
 
@@ -30,6 +32,9 @@ _EXPECTED = re.compile(r"(?://|#)\s*expected-(\w+)(.*)$")
 EXPECTED_PLACE = re.compile(r"@(?:[+-]?\d+|above|below|unknown)(?=\s*\{\{)")
 _REST = re.compile(r"(-re)?(?:@([+-]?\d+|above|below|unknown))?\s*\{\{(.*)\}\}\s*$")
 _MERGE = "2>&1"
+#: A comment that begins with a word in capitals, as checks do, and a regular expression in a check.
+_WORD = re.compile(r"\s*(?://|#)\s*([A-Z][A-Z0-9]*)(?:-[A-Z]+(?:-\d+)?)?(?:\{LITERAL\})?:")
+_EXPRESSION = re.compile(r"\{\{(.*?)\}\}")
 
 
 @dataclass(frozen=True)
@@ -178,11 +183,42 @@ def _unknown_checks(test: TestFile) -> list[Diagnostic]:
     if not prefixes:
         return []
     known = check_pattern(prefixes)
+    wrong = _misspelt_checks(test, prefixes)
     like = re.compile(rf"(?://|#)\s*((?:{'|'.join(map(re.escape, prefixes))})-[A-Z][\w-]*)(?:\{{LITERAL\}})?:")
     found = [(i, m) for i, line in enumerate(test.lines, 1) if (m := like.search(line)) and not known.search(line)]
     kinds = ", ".join(f"-{k}" for k in ("NEXT", "SAME", "NOT", "DAG", "LABEL", "EMPTY", "COUNT-n"))
     note = f"behind the prefix stands nothing, or one of {kinds}"
-    return [_bad(test.span(i), f"there is no check `{m[1]}:`", note) for i, m in found]
+    return [*wrong, *(_bad(test.span(i), f"there is no check `{m[1]}:`", note) for i, m in found)]
+
+
+def _misspelt_checks(test: TestFile, prefixes: Sequence[str]) -> list[Diagnostic]:
+    """Checks such as `CHEK:`, which nothing would look at."""
+    found = []
+    starts = test.source.line_starts()
+    for number, line in enumerate(test.lines, 1):
+        written = _WORD.match(line)
+        if written is None or written[1].startswith(tuple(prefixes)):
+            continue
+        word = written[1]
+        near = next((p for p in prefixes if edits(word, p, 2) <= min(2, allowed(p))), None)
+        if near is not None:
+            span = Span(test.source, starts[number - 1] + written.start(1), starts[number - 1] + written.end(1))
+            found.append(error("R0762", f"there is no check `{word}:`", span, fix=Fix(span, near, f"did you mean `{near}`?")))
+    return found
+
+
+def wrong_expression(test: TestFile, number: int) -> tuple[Span, str, str] | None:
+    """The first `{{...}}` of a line (from 1) that is no regular expression: where it goes wrong, its text, and the reason."""
+    line, start = test.lines[number - 1], test.source.line_starts()[number - 1]
+    for inner in _EXPRESSION.finditer(line):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # classes of POSIX, such as [[:alpha:]]
+                re.compile(inner[1])
+        except re.error as e:
+            at = start + inner.start(1) + min(e.pos or 0, len(inner[1]))
+            return Span(test.source, at, at + 1), inner[0], e.msg
+    return None
 
 
 def _bad(span: Span, title: str, *notes: str) -> Diagnostic:
@@ -222,9 +258,10 @@ def _command(words: list[str], span: Span) -> Command:
     words = [w for w in words if w != _MERGE]
     if len(words) < 2 or words[0] != "relay":
         said = f"`{' '.join(words)[:60]}`" if words else "nothing"
-        raise RelayError(
-            _bad(span, f"a RUN line calls `relay VERB ...`, not {said}", "e.g. `// RUN: relay opt %s --passes FuseOps`")
-        )
+        note = "e.g. `// RUN: relay opt %s --passes FuseOps`"
+        if words and words[0].lower() == "filecheck":
+            note = "leave it out: the output is compared with the checks of the file; `| filecheck OPTIONS` takes options"
+        raise RelayError(_bad(span, f"a RUN line calls `relay VERB ...`, not {said}", note))
     return Command(tuple(words[1:]), fails, merge)
 
 

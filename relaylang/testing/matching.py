@@ -19,7 +19,7 @@ from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.testing.directives import Run, TestFile
+from relaylang.testing.directives import Run, TestFile, wrong_expression
 
 #: How near a line must be to a check to be shown, or to be written for it.
 LIKE = 0.5
@@ -315,6 +315,11 @@ def diagnose(miss: Miss, test: TestFile, run: Run, output: str) -> Diagnostic:
         return error("R0760", title, span, notes=notes)
     if miss.message.endswith("is empty."):
         return error("R0760", "the output is empty", span, notes=notes)
+    expression = wrong_expression(test, miss.line) if inside and "regex" in miss.message else None
+    if expression is not None:
+        place, text, reason = expression
+        notes.append("a sign that stands for itself there has a `\\` in front; outside of `{{ }}` every sign does")
+        return error("R0760", f"`{text[:60]}` holds no regular expression: {reason}", place, notes=notes)
     if check is None or not inside or "regex" in miss.message:
         return error("R0760", miss.message, span, notes=notes)
     at = span.source.text.find(check.text, span.start, span.end) if check.text else -1

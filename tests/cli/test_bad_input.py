@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 from relaylang.backends.cpu import toolchain
 from relaylang.cli import main
+from relaylang.ir import IRModule, Tuple, const
+from relaylang.syntax import astext
 from tests.cli.command import one_diagnostic, relay, relay_process
 from tests.shared import PATIENCE, ROOT, few, wait_for_work
 
@@ -156,6 +159,50 @@ def test_wrong_shapes_in_a_parameter_file(capsys: Caps, tmp_path: Path) -> None:
     ran = relay(capsys, "run", MLP, "--random-params", "0", "--params", tmp_path / "p.npz")
     one_diagnostic(ran, 2, "R0705")
     assert "(2, 2)" in ran.err and "Tensor[(64, 784), float32]" in ran.err
+
+
+def test_names_of_a_parameter_file_that_no_parameter_has(capsys: Caps, tmp_path: Path) -> None:
+    net, params = tmp_path / "net.relay", tmp_path / "p.npz"
+    net.write_text("def @main(%w_1: Tensor[(2), float32]) { exp(%w_1) }")
+    np.savez(params, weight=np.zeros(2, np.float32), w_l=np.zeros(2, np.float32))
+    ran = relay(capsys, "run", net, "--params", params)
+    one_diagnostic(ran, 2, "R0706")
+    assert f"{params} has weight, w_l, which no parameter is called" in ran.err
+    ran = relay(capsys, "run", net, "--params", params, "--input", "w_1=[1, 2]")
+    assert ran.status == 0 and "note[R0705]" in ran.err and "did you mean w_1 for w_l?" in ran.err
+
+
+def test_a_variable_of_an_expression_has_a_way_to_a_value(capsys: Caps) -> None:
+    ran = relay(capsys, "run", NUMBERS, "-e", "add(%x, 1)")
+    one_diagnostic(ran, 2, "R0722")
+    assert "give it one: --input x=VALUE, such as --input x=1" in ran.err
+    assert relay(capsys, "run", NUMBERS, "-e", "add(%x, 1)", "--input", "x=1").out == "2 : int32\n"
+
+
+def test_errors_come_by_place_and_notes_after_them(capsys: Caps, tmp_path: Path) -> None:
+    net = tmp_path / "net.relay"
+    net.write_text("""def @a(%x: Tensor[(2), float32]) { @c(%x) }
+def @b(%x: Tensor[(2), float32]) -> int32 {
+  let %t = (%x, %x).3;
+  add(%x, 1)
+}
+def @c(%x: int32) {
+  @b(%x)
+}
+""")
+    places = re.findall(r"net.relay:(\d+):\d+: (\w+)", relay(capsys, "check", net).err)
+    assert places == [("1", "error"), ("3", "error"), ("4", "error"), ("7", "error"), ("1", "note")]
+    net.write_text("def @a(%x: Tensor[(2), float32]) {\n  add(%x, 1)\n}\ndef @b() {\n  nn.rellu(1f)\n}\n")
+    assert re.findall(r"net.relay:(\d+)", relay(capsys, "check", net).err) == ["2", "5"]
+
+
+def test_a_value_that_the_section_lacks_is_one_error(capsys: Caps, tmp_path: Path) -> None:
+    net = tmp_path / "net.relay"
+    text = astext(IRModule.from_expr(Tuple([const(np.ones(3, np.float32)), const(np.zeros(3, np.float32))])))
+    net.write_text(text.replace("[relay.Constant][1]", "[relay.Constant][3]"))
+    ran = relay(capsys, "check", net)
+    one_diagnostic(ran, 1, "R0304")
+    assert "its section has 2 of this kind, numbered from 0" in ran.err and "note[" not in ran.err
 
 
 def test_unknown_entry(capsys: Caps) -> None:

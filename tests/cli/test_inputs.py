@@ -43,9 +43,20 @@ def test_what_is_no_literal(text: str) -> None:
     assert literal_array(text) is None
 
 
-def test_ragged_lists_are_said() -> None:
-    with pytest.raises(RelayError, match="not of one length"):
-        literal_array("[[1, 2], [3]]")
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[1, 2], [3]]", "--input x: row 2 has 1 number, row 1 has 2 numbers"),
+        ("[[1], [2, 3], [4]]", "--input x: row 2 has 2 numbers, row 1 has 1 number"),
+        ("[[[1, 2], [3, 4]], [[5, 6]]]", "--input x: row 2 has 1 list, row 1 has 2 lists"),
+        ("[[[1, 2], [3, 4]], [[5, 6], [7]]]", "--input x: row 2, 2 has 1 number, row 1, 1 has 2 numbers"),
+        ("[1, [2]]", "--input x: row 2 has 1 number, row 1 is a number"),
+    ],
+)
+def test_ragged_lists_are_said(text: str, says: str) -> None:
+    with pytest.raises(RelayError) as wrong:
+        literal_array(text, "--input x")
+    assert wrong.value.diagnostics[0].title == says
 
 
 def test_a_deep_list_is_read_without_recursion() -> None:

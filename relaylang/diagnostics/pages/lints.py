@@ -112,4 +112,22 @@ PAGES = (
         f"def @main(%x: {_T}) {{\n  exp(%x)\n}}",
         "lint",
     ),
+    Page(
+        "R1013",
+        "a misspelt attribute of a function",
+        """Functions may have attributes of any name, and this name is nearly that of an attribute with a meaning. As it
+        is, nothing reads it.""",
+        f"def @main(%x: {_T}) {{\n  let %f = fn (%y: {_T}, Primitve=1) {{ exp(%y) }};\n  %f(%x)\n}}",
+        f"def @main(%x: {_T}) {{\n  let %f = fn (%y: {_T}, Primitive=1) {{ exp(%y) }};\n  %f(%x)\n}}",
+        "lint",
+    ),
+    Page(
+        "R1014",
+        "mixed element types",
+        """A product multiplies floats with other numbers, or a condition is not bool. relaylang computes it; TVM's
+        kernels may not. Cast one of the tensors, or compare the condition with zero.""",
+        f'def @main(%x: {_T}) {{ nn.dense(%x, cast(%x, dtype="float16"), units=2) }}',
+        f"def @main(%x: {_T}) {{ nn.dense(%x, %x, units=2) }}",
+        "lint",
+    ),
 )

@@ -33,6 +33,8 @@ LINTS: dict[str, Callable[[View], Iterator[Diagnostic]]] = {
     "R1009": calls.repeated_calls,
     "R1010": numbers.wide_constants,
     "R1011": numbers.overflows,
+    "R1013": names.misspelt_attributes,
+    "R1014": numbers.mixed_elements,
 }
 
 #: Those whose places may go, which editors draw in grey.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 
-from relaylang.diagnostics import Diagnostic, Fix
-from relaylang.ir import GlobalVar, Let, post_order
+from relaylang.diagnostics import Diagnostic, Fix, did_you_mean
+from relaylang.ir import Function, GlobalVar, Let, post_order
 from relaylang.passes.effects import may_have_effects
 from relaylang.passes.lints.repairs import Repair, past_blanks
 from relaylang.passes.lints.view import View, finding
@@ -16,6 +17,12 @@ from relaylang.syntax.tokeniser import Token
 
 #: Attributes of functions that somebody calls from outside, or that code generators made.
 _OUTSIDE = ("global_symbol", "Compiler", "Primitive")
+
+#: The attributes of functions that have a meaning here.
+_MEANT = (
+    "Primitive", "Compiler", "Composite", "PartitionedFromPattern", "Inline", "SkipOptimization", "global_symbol", "target",
+    "kernel_layout", "data_layout", "relay.reshape_only", "virtual_device", "param_virtual_devices", "workspace_bytes",
+)  # fmt: skip
 
 #: Functions that a program's user calls. An import of a network with variables makes the second one.
 _ENTRIES = ("main", "initial_state")
@@ -212,3 +219,18 @@ def shadowing(view: View) -> Iterator[Diagnostic]:
 
 
 __all__ = ["shadowing", "unused_bindings", "unused_functions", "unused_parameters"]
+
+
+def misspelt_attributes(view: View) -> Iterator[Diagnostic]:
+    """R1013: attributes of functions whose names are nearly those of attributes that have a meaning."""
+    for node in view.nodes:
+        if not isinstance(node, Function) or node.span is None:
+            continue
+        text = node.span.text
+        for name in node.attrs:
+            near = did_you_mean(name, _MEANT) if name not in _MEANT else None
+            written = re.search(rf"(?<![\w.\"]){re.escape(name)}(?=\s*=)", text) if near is not None else None
+            if near is not None and written is not None:
+                span = view.span(node.span.start + written.start(), node.span.start + written.end())
+                fix = Fix(span, near, f"did you mean {near}?")
+                yield finding("R1013", f"no attribute of functions is called {name}", span, "nothing reads it", fix=fix)

@@ -13,8 +13,11 @@ from relaylang.diagnostics import Diagnostic, Fix
 from relaylang.ir import Call, Constant, Function, TensorType, Type, Var, children
 from relaylang.ir.types import type_children
 from relaylang.ops.record import Op
+from relaylang.ops.takes import kind_of
+from relaylang.ops.traits import Trait
 from relaylang.passes.lints.calls import name_of
 from relaylang.passes.lints.view import View, finding
+from relaylang.typing.places import argument_span
 
 
 def _shifted(x: Any, by: Any) -> Any:
@@ -36,6 +39,8 @@ _EXACT: dict[str, Callable[..., Any]] = {
     "left_shift": _shifted,
     "cast": lambda x: x,
 }
+#: Traits of operators that multiply two tensors.
+_PRODUCTS = frozenset({Trait.CONV, Trait.CONV_TRANSPOSE, Trait.MATMUL})
 _MOST_NUMBERS = 4096
 #: The greatest exponent and shift that is computed.
 _MOST_BITS = 128
@@ -133,3 +138,25 @@ def _integers(data: Any) -> Any:
     if not np.isfinite(data).all():
         return None
     return np.asarray([int(n) for n in data.reshape(-1).tolist()], dtype=object).reshape(data.shape)
+
+
+def mixed_elements(view: View) -> Iterator[Diagnostic]:
+    """R1014: products of two element types of which one is a float's, and conditions that are not bool."""
+    for node in view.nodes:
+        op = node.op if isinstance(node, Call) else None
+        if not isinstance(node, Call) or not isinstance(op, Op):
+            continue
+        types = [arg.checked_type for arg in node.args]
+        dtypes = [ty.dtype if isinstance(ty, TensorType) else "" for ty in types]
+        for index, name in enumerate(op.args[: len(dtypes)]):
+            if name == "condition" and dtypes[index] not in ("", "bool"):
+                label = f"this is {dtypes[index]}"
+                note = "a comparison with zero says the same: numbers other than 0 count as true"
+                yield finding("R1014", f"the condition of {op.name} is not bool", argument_span(node, index), label, note=note)
+        if not _PRODUCTS.intersection(op.traits) or len(dtypes) < 2 or "" in dtypes[:2] or dtypes[0] == dtypes[1]:
+            continue
+        if "f" in (kind_of(dtypes[0]), kind_of(dtypes[1])):
+            title = f"{op.name} mixes the element types {dtypes[0]} and {dtypes[1]}"
+            note = f'cast one of them, such as cast({op.args[1]}, dtype="{dtypes[0]}")'
+            yield finding("R1014", title, argument_span(node, 1), f"this is {dtypes[1]}", note=note,
+                          at=argument_span(node, 0), also=f"and this {dtypes[0]}")  # fmt: skip

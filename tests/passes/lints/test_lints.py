@@ -186,11 +186,30 @@ FOUND = {
     "code of no lint": (main("%x // relay: ignore[R0801]\n"), [("R1012", "R0801")], None),
     "comment in vain": (main("%x // relay: ignore\n"), [("R1012", "relay: ignore")], None),
     "overflow": (main("add(%n, multiply(100000, 100000))", "%n: int32"), [("R1011", "multiply(100000, 100000)")], None),
+    "a misspelt attribute": (
+        main(f"let %f = fn (%y: {T}, Primitve=1) {{ exp(%y) }}; %f(%x)"),
+        [("R1013", "Primitve")],
+        main(f"let %f = fn (%y: {T}, Primitive=1) {{ exp(%y) }}; %f(%x)"),
+    ),
+    "a misspelt attribute of a definition": (
+        f'def @f(%x: {T}, Compilr="npu", Inline=1) {{ %x }}\n' + main("@f(%x)"),
+        [("R1013", "Compilr")],
+        f'def @f(%x: {T}, Compiler="npu", Inline=1) {{ %x }}\n' + main("@f(%x)"),
+    ),
+    "mixed elements": (
+        main("nn.dense(%x, %w, units=4)", f"%x: {T}, %w: Tensor[(4, 3), float16]"), [("R1014", "%w")], None,
+    ),
+    "mixed elements of a convolution": (
+        main("nn.conv2d(%x, %w)", "%x: Tensor[(1, 3, 8, 8), float16], %w: Tensor[(4, 3, 3, 3), float32]"), [("R1014", "%w")], None,
+    ),
+    "a condition of floats": (main("where(%x, exp(%x), %x)"), [("R1014", "%x")], None),
     "narrow": (main('cast(300, dtype="int8")', ""), [("R1011", 'cast(300, dtype="int8")')], None),
 }  # fmt: skip
 #: Texts without findings.
 CLEAN = {
     "effects": main("let %r = ref(%x); let %u = ref_write(%r, exp(%x)); ref_read(%r)"),
+    "other attributes of functions": f'def @f(%x: {T}, Name="x", my_key=1, Primitive=1) {{ 1 }}\n' + main("%x"),
+    "products of whole numbers": main("nn.dense(%x, %w, units=4)", "%x: Tensor[(2, 3), uint8], %w: Tensor[(4, 3), int8]"),
     "a name that tells": main("let %_y = exp(%x); %x"),
     "parameters of @main": main("%x", f"%x: {T}, %y: {T}"),
     "functions of a code generator": f'def @f(%x: {T}, Compiler="npu", global_symbol="f") {{ 1 }}\n' + main("%x"),
