@@ -232,7 +232,7 @@ class Walk(ABC):
         """A function in A-normal form, with operators that the format lacks written with others."""
         done = self.bodies.get(id(function))
         if done is None:
-            lowered = legalise(function, keep=self.rules)
+            lowered = legalise(self.prepared(function), keep=self.rules)
             done = convert(lowered, let_results=False, enter_primitive=True)  # type: ignore[assignment]
             assert isinstance(done, Function)
             infer(done, module=self.mod)
@@ -439,6 +439,10 @@ class Walk(ABC):
     def named(self, made: Any) -> Any:
         """What a rule made, under the name that the call wishes for."""
         return made
+
+    def prepared(self, function: Function) -> Expr:
+        """A function with the calls that the format has for several of Relay's."""
+        return function
 
     def legal(self, name: str) -> str:
         """A name as the format allows it."""

@@ -11,15 +11,21 @@ from typing import Any
 import numpy as np
 
 from relaylang.export.onnx.kernels import carrier
+from relaylang.export.onnx.recurrent import with_layers
 from relaylang.export.walk import Loop, Value, Walk, grouped, leaves, tensor_types
+from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.files import need_package
+from relaylang.frontends.common.listing import Listing
 from relaylang.frontends.common.report import Unsupported
-from relaylang.ir import IRModule, TensorType
+from relaylang.frontends.options import Options
+from relaylang.ir import Expr, Function, IRModule, TensorType
 
 #: The opset that is written.
 OPSET = 21
 #: Element types that ONNX names otherwise.
 _DTYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float4_e2m1fn": "FLOAT4E2M1"}
+#: More nodes and bytes than there are.
+_UNBOUNDED = 1 << 62
 
 
 class Emitter(Walk):
@@ -168,6 +174,10 @@ class Emitter(Walk):
         return int(kinds.Value(name))
 
     # ---- what the walk asks for
+
+    def prepared(self, function: Function) -> Expr:
+        options = Options(nodes=_UNBOUNDED, bytes=_UNBOUNDED)  # what the layers take, the program has
+        return with_layers(function, lambda: Builder(Listing(self.file), self.report, options))
 
     def legal(self, name: str) -> str:
         return re.sub(r"[^\w.:/\-]", "_", name)

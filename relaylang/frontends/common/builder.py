@@ -111,16 +111,21 @@ class Builder:
         `attrs` are the operator's attributes by name; the others have their defaults. Raises `RelayError` where the
         operator does not take these operands.
         """
+        return self._folded(self.unfolded(name, *operands, **attrs))
+
+    def unfolded(self, name: str, *operands: Operand, **attrs: Any) -> Any:
+        """The call of an operator, as `op` makes it, where its operands are constants, too."""
         self.budget.take_nodes(1, "writing its layers out")
         op = ops.get(name)
         args = self.operands(operands)
-        return self._made(Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span))
+        made = Call(op, args, make_attrs(op.attrs, attrs) if op.attrs is not None else None, (), self.span)
+        self._typer.give(made)
+        return made
 
-    def _made(self, made: Call) -> Any:
-        """A call of an operator with its type; a constant where it can be folded."""
+    def _folded(self, made: Call) -> Any:
+        """A typed call of an operator; a constant where it can be folded."""
         op = made.op
         assert isinstance(op, Op)
-        self._typer.give(made)
         if not op.stateful and not op.name.startswith("qnn.") and all(map(_is_constant, made.args)):
             folded = self._fold(made)
             if folded is not None:
@@ -400,7 +405,10 @@ class Builder:
             return None
         if isinstance(made.op, Op) and made.op.name in DYNAMIC:  # its operands' values are its extents, and bound neither bytes nor work
             static = static_call(made)
-            return None if static is None else self._made(static)
+            if static is None:
+                return None
+            self._typer.give(static)
+            return self._folded(static)
         self.budget.take_work(work(made), "computing its constants")
         self.budget.take_bytes(_size(made.checked_type), "computing its constants")
         result = compute(made, [_value(a) for a in made.args])

@@ -48,8 +48,8 @@ def product(n: Node, x: Expr, by: Matrix, asymmetric: bool | None = None) -> Exp
     """Rows (batch, depth) with each unit: (batch, units)."""
     b = n.b
     units = b.extent(by.weights, 0)
-    if by.scales is None:
-        return b.op("nn.dense", x, by.weights, units=units)
+    if by.scales is None:  # a product of a first state, which is a constant, has the form of the others
+        return b.unfolded("nn.dense", x, by.weights, units=units)
     wanted = n.options.get("asymmetric_quantize_inputs") if asymmetric is None else asymmetric
     whole, scale = rounded(b, x, bool(wanted))
     made = b.op("nn.dense", whole, b.cast(by.weights, b.dtype(whole)), units=units, out_dtype="int32")

@@ -106,13 +106,10 @@ def _of_direction(b: Builder, x: Expr, way: int) -> Expr:
 
 
 def weights(b: Builder, w: Expr) -> Product:
-    """The product with weights (directions, units, in)."""
-
-    def product(x: Expr, way: int) -> Expr:
-        part = _of_direction(b, w, way)
-        return b.op("nn.dense", x, part, units=b.extent(part, 0))
-
-    return product
+    """The product with weights (directions, units, in). It stays a product where the initial state is a constant, so that
+    all steps have the same form."""
+    parts = [_of_direction(b, w, way) for way in range(b.extent(w, 0))]
+    return lambda x, way: b.unfolded("nn.dense", x, parts[way], units=b.extent(parts[way], 0))
 
 
 #: Whether each direction goes from the last step to the first.
@@ -240,8 +237,8 @@ def lstm_of(of: Layer, peepholes: Expr | None) -> list[Expr]:
             h, c = states
             i, o, forget, new = of.split(b.op("add", x, of.recurrent(h, way)), 4)
             if peep is not None:
-                i = b.op("add", i, b.op("multiply", peep[0], c))
-                forget = b.op("add", forget, b.op("multiply", peep[2], c))
+                i = b.op("add", i, b.unfolded("multiply", peep[0], c))
+                forget = b.op("add", forget, b.unfolded("multiply", peep[2], c))
             i = f(of.held(i))
             forget = b.op("subtract", b.op("ones_like", i), i) if coupled else f(of.held(forget))
             c = b.op("add", b.op("multiply", forget, c), b.op("multiply", i, g(of.held(new))))

@@ -86,7 +86,7 @@ def _lstm(n: Node, x: Expr, at: Places, aux: Expr | None = None, reverse: bool =
         """The sums of a gate with peepholes and normalisation."""
         peephole = at.peepholes + (0, 1, -1, 2)[which]
         if cell is not None and n.has(peephole):
-            sums = b.op("add", sums, b.op("multiply", n.real(peephole), cell))
+            sums = b.op("add", sums, b.unfolded("multiply", n.real(peephole), cell))
         if normal:
             sums = b.op("multiply", normalise(b, sums, [1], _LEAST), n.real(at.norms + which))
             sums = b.op("add", sums, n.real(at.biases + which))

@@ -18,7 +18,7 @@ Step = Callable[[Builder, Expr, Expr, list[Expr]], list[Expr]]
 
 
 def _gates(b: Builder, x: Expr, weight: Expr, bias: Expr | None) -> Expr:
-    made = b.op("nn.dense", x, weight, units=b.extent(weight, 0))
+    made = b.unfolded("nn.dense", x, weight, units=b.extent(weight, 0))  # all steps have one form, whatever the first state is
     return b.op("add", made, bias) if bias is not None else made
 
 
