@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,29 @@ def _by_scales(b: Builder, x: Expr, scales: Expr, axes: list[int], method: Metho
     else:
         factors = [float(s) for s in known]
         changed = {a: s for a, s in zip(axes, factors) if s != 1}
-        if method.coordinates != "tf_crop_and_resize" and any(not isinstance(b.shape(x)[a], int) for a in changed):
+        opened = any(not isinstance(b.shape(x)[a], int) for a in changed)
+        if method.coordinates != "tf_crop_and_resize" and opened and not all(1 < s < 2 for s in changed.values()):
             return resample.dynamic_scales(b, x, changed, method)
     found = {a: resample.stretch(b, x, a, None, s, part) for a, s, part in zip(axes, factors, parts, strict=True)}
-    return resample.resample(b, x, found, method)
+    return resample.resample(b, x, _kept(b, found, method), method)
+
+
+def _kept(b: Builder, axes: dict[int, Stretch], method: Method) -> dict[int, Stretch]:
+    """Axes with the scale 1 where onnxruntime copies: where all extents stay, with antialias each that stays.
+
+    The specification moves the places by the scale there. An extent that stays has a scale from 1 to 2.
+    """
+    resized = {a: to for a, to in axes.items() if b.value(to.scale) != 1}
+    if method.coordinates == "tf_crop_and_resize" or not resized:
+        return axes
+    stays = {a: b.op("equal", to.have, to.size) for a, to in resized.items()}
+    if not method.antialias:
+        every = b.const(True, "bool")
+        for one in stays.values():
+            every = b.op("logical_and", every, one)
+        stays = dict.fromkeys(stays, every)
+    return axes | {a: replace(to, scale=b.op("where", stays[a], b.const(1.0, "float32"), to.scale)) for a, to in resized.items()
+                   if b.value(stays[a]) is None or b.value(stays[a])}  # fmt: skip
 
 
 def _to_sizes(n: Node, x: Expr, sizes: Expr, axes: list[int], parts: Sequence[tuple[float, float]]) -> dict[int, Stretch]:
