@@ -21,7 +21,7 @@ import torch
 
 FILE = Path(__file__).resolve().parent.parent / "relaylang/frontends/torch/torchscript/schemas.txt"
 _UNUSED = (
-    "backward cudnn miopen mkldnn mps sparse fbgemm cuda coo csr jagged foreach _fused _amp _nested _test _cslt _fft thnn"
+    "backward cudnn miopen mkldnn mps sparse fbgemm cuda coo csr jagged foreach _fused _amp _nested _test _cslt _fft_ thnn"
     " _assert _dyn_quant _scaled_grouped _ctc _pdist _segment _standard_gamma _compute _coalesce _neg_view"
     " _fw_primal _make_dual _reshape_alias _transform _validate _weight_int _addmm _lstm_mps _dirichlet"
 ).split()

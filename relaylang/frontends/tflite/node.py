@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flatbuffers import flexbuffers
 
 from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.complexes import Complex
 from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.frontends.tflite.reader import Operator, Quantization, Tensor
 from relaylang.ir import Expr, TensorType, type_text
@@ -28,14 +28,6 @@ RANKS: dict[str, dict[int, int]] = {
 }  # fmt: skip
 #: The schema's ActivationFunctionType: bounds that the result is held to.
 _BOUNDS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
-
-
-@dataclass(frozen=True)
-class Complex:
-    """A tensor of complex numbers while it is converted: the real and the imaginary parts."""
-
-    real: Expr
-    imaginary: Expr
 
 
 class Listed(list[Any]):

@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401  (gives numpy the names int4 and bfloat16)
 import numpy as np
 
+from relaylang.frontends.common.complexes import PARTS
 from relaylang.frontends.common.files import damaged
 from relaylang.runtime.budget import Budget
 
@@ -18,8 +19,6 @@ DTYPES = {
 }  # fmt: skip
 #: Element types that only stand for handles or texts; a layer that uses one may still be converted.
 OTHER = {5: "string", 8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
-#: Complex element types, with that of their real and imaginary parts.
-PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
 def dtype_of(number: int, file: str, name: str) -> str:

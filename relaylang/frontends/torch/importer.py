@@ -12,6 +12,7 @@ import numpy as np
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
+from relaylang.frontends.common.complexes import PARTS, Complex, paired, unpaired
 from relaylang.frontends.common.files import damaged, need_package
 from relaylang.frontends.common.given import check_axes, check_names, value_for
 from relaylang.frontends.common.imported import finish
@@ -21,6 +22,7 @@ from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.torch import custom
 from relaylang.frontends.torch.custom import Custom
+from relaylang.frontends.torch.families.complex_numbers import chosen
 from relaylang.frontends.torch.memory import Memory, View, operator, values_only, written
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Graph, Meta, Program, Ref, read_program
@@ -89,7 +91,7 @@ class Importer:
         scope = Scope(self, program.graph)
         inputs = self._inputs(scope)
         for name, (path, array) in program.weights.items():
-            scope.values[name] = self.builder.weight(path, array)
+            scope.values[name] = self._weight(path, array)
         scope.values.update(program.constants)
         self._convert(scope)
         if self.errors:
@@ -103,10 +105,22 @@ class Importer:
             raise damaged(self.file, "a result of the program is not defined") from None
         except (Unsupported, Malformed):
             raise damaged(self.file, "a result shows memory that another call cannot have written") from None
-        results = [o if isinstance(o, Expr) else self.builder.const(o) for o in outputs if o is not None]
+        results = [self._result(o) for o in outputs if o is not None]
         if not results:
             raise damaged(self.file, "the program has no results")
         return finish(self.builder, inputs, results)
+
+    def _weight(self, path: str, array: np.ndarray) -> Any:
+        """A weight; a complex one is a parameter with its parts on a last axis."""
+        if not np.iscomplexobj(array):
+            return self.builder.weight(path, array)
+        return unpaired(self.builder, self.builder.weight(path, np.stack([array.real, array.imag], -1)))
+
+    def _result(self, value: Any) -> Expr:
+        """A result of the program; complex numbers have their parts on a last axis."""
+        if isinstance(value, Complex):
+            return paired(self.builder, value)
+        return value if isinstance(value, Expr) else self.builder.const(value)
 
     def _inputs(self, scope: Scope) -> list[Var]:
         names = self.program.inputs
@@ -117,14 +131,16 @@ class Importer:
             shape = self.options.shapes.get(name)
             if shape is not None:
                 check_axes(self.file, name, meta.shape, shape)
-            extents = shape if shape is not None else [ANY if d is None else d for d in meta.shape]
+            extents = list(shape) if shape is not None else [ANY if d is None else d for d in meta.shape]
             dtype = self.options.dtypes.get(name, meta.dtype)
+            parts = PARTS.get(dtype)
+            extents, dtype = (extents, dtype) if parts is None else ([*extents, 2], parts)
             if name in self.options.values:
                 scope.values[name] = self.builder.const(value_for(self.file, name, self.options.values[name], extents, dtype))
                 continue
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (name,)))
             variable = self.builder.variable(self.builder.unique(name), TensorType(extents, dtype))
-            scope.values[name] = variable
+            scope.values[name] = variable if parts is None else unpaired(self.builder, variable)
             made.append(variable)
         return made
 
@@ -188,7 +204,7 @@ class Importer:
         if rule is None:
             raise Unsupported
         self._check(scope, call)
-        return rule.convert(Node(self, scope, call))
+        return chosen(rule.convert, Node(self, scope, call), operator(call.target).removeprefix("aten."))
 
     def _check(self, scope: Scope, call: Call) -> None:
         """Raise `Malformed` for arguments that PyTorch's schema of the operator does not have."""
@@ -215,18 +231,26 @@ class Importer:
             made = custom.convert(b, own, [scope.resolve(a) for a in call.args.values()])
         elif rule is not None:
             self._check(scope, call)
-            made = rule.convert(Node(self, scope, call))
+            made = chosen(rule.convert, Node(self, scope, call), values_only(call.target).removeprefix("aten."))
         else:
             raise Unsupported
         made = made[0] if isinstance(made, (list, tuple)) else made
-        made = b.cast(made, b.dtype(have))
-        if b.rank(made) != b.rank(have):
-            made = broadcast_to(b, made, b.shape_of(have))
+        made = self._as_written(made, have)
         scope.memory.write(target.name, made)
         for name in call.outputs:
             if isinstance(name, Ref):
                 scope.memory.view(name.name, View(target.name, Call("aten.alias", {"self": target}, (name,)), 0))
         return made
+
+    def _as_written(self, made: Any, have: Any) -> Any:
+        """A value with the element type and the shape of the tensor that takes it."""
+        b = self.builder
+        if isinstance(made, Complex) or isinstance(have, Complex):
+            if not isinstance(made, Complex) or not isinstance(have, Complex):
+                raise Unsupported("it writes complex numbers into real ones, or real into complex ones")
+            return Complex(self._as_written(made.real, have.real), self._as_written(made.imaginary, have.imaginary))
+        made = b.cast(made, b.dtype(have))
+        return broadcast_to(b, made, b.shape_of(have)) if b.rank(made) != b.rank(have) else made
 
     def _external(self, scope: Scope, call: Call) -> Any:
         node = Node(self, scope, call)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Unsupported
+from relaylang.frontends.common.complexes import Complex
 from relaylang.frontends.torch.pt2 import Meta, Ref
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.frontends.torch.updates import replace_row, replace_slice
@@ -142,7 +143,7 @@ class Memory:
         made = self.scope.importer.result_of(self.scope, view.call)
         return made[view.index] if isinstance(made, (list, tuple)) else made
 
-    def write(self, name: str, value: Expr) -> None:
+    def write(self, name: str, value: Any) -> None:
         """Give a tensor a new value, and with it all that shares its memory."""
         scope = self.scope
         chain = [name]
@@ -166,9 +167,13 @@ class Memory:
                 self._stale.add(at)
             pending += self._children.get(at, ())
 
-    def _below(self, view: View, base: Expr, value: Expr) -> Expr:
+    def _below(self, view: View, base: Any, value: Any) -> Any:
         """The tensor below a view, once the view has a new value."""
         b, name = self.scope.importer.builder, operator(view.call.target).rsplit(".", 1)[-1]
+        if isinstance(base, Complex) or isinstance(value, Complex):
+            if name not in KEPT or b.shape(base.real) != b.shape(value.real):
+                raise Unsupported("it writes complex numbers into a view")
+            return value
         if name in SWAPS:
             return self._shown(view, value)
         if name in KEPT or name in PERHAPS or name in _SAME_DTYPE:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common.complexes import PARTS, Complex
 from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.frontends.torch.pt2 import DType, Ref
 from relaylang.frontends.torch.pt2 import Graph as Plain
@@ -45,6 +46,8 @@ class Node:
         value = self.get(name)
         if value is None:
             raise Malformed(f"the argument {name} is missing")
+        if isinstance(value, Complex):
+            raise Unsupported("it computes with complex numbers")
         if not isinstance(value, (Expr, bool, int, float, complex, np.generic, np.ndarray)):
             raise Malformed(f"the argument {name} is no tensor")
         return value if isinstance(value, Expr) else self.b.const(value, self.result_dtype())
@@ -60,9 +63,9 @@ class Node:
         return self.get(name) is not None
 
     def result_dtype(self, index: int = 0) -> str:
-        """The element type that the file states for a result."""
+        """The element type that the file states for a result; of a complex one, that of its parts."""
         meta = self.meta(index)
-        return meta.dtype if meta is not None else "float32"
+        return PARTS.get(meta.dtype, meta.dtype) if meta is not None else "float32"
 
     def meta(self, index: int = 0) -> Any:
         """What the file says about a result."""
@@ -152,7 +155,7 @@ class Node:
     def tensors(self, name: str, args: Sequence[Any]) -> list[Expr]:
         """The results of a graph as expressions; numbers become constants."""
         made = self.body(name, args)
-        if any(m is None or isinstance(m, (str, list)) for m in made):
+        if any(m is None or isinstance(m, (str, list, Complex)) for m in made):
             raise Unsupported("a graph inside it gives something that is no tensor")
         return [m if isinstance(m, Expr) else self.b.const(m) for m in made]
 

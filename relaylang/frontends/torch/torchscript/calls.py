@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relaylang.frontends.common import Builder, Table, Unsupported
+from relaylang.frontends.common.complexes import Complex
+from relaylang.frontends.torch.families.complex_numbers import chosen
 from relaylang.frontends.torch.memory import KEPT, OTHERS, PERHAPS, SWAPS
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.frontends.torch.torchscript.node import ScriptNode
 from relaylang.frontends.torch.torchscript.quantised import SCALED, quantised, scaled
 from relaylang.frontends.torch.torchscript.schemas import Schema, overload_of
-from relaylang.frontends.torch.torchscript.values import Tensor
+from relaylang.frontends.torch.torchscript.values import Tensor, Undefined
 from relaylang.frontends.torch.torchscript.views import note_views
 from relaylang.ir import Expr
 
@@ -33,7 +35,7 @@ def plain(value: Any) -> Any:
 
 def wrapped(value: Any) -> Any:
     """A result as the program holds it: tensors in the place of expressions."""
-    if isinstance(value, Expr):
+    if isinstance(value, (Expr, Complex)):
         return Tensor(value)
     if isinstance(value, (list, tuple)):
         return [wrapped(v) for v in value]
@@ -81,8 +83,13 @@ def called(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dict
     return wrapped(rule.convert(ScriptNode(b, Call(f"{name}.default", {n: plain(v) for n, v in bound.items()}, ()))))
 
 
-def _like(b: Builder, value: Expr, target: Tensor) -> Expr:
+def _like(b: Builder, value: Any, target: Tensor) -> Any:
     """A value with the element type of the tensor that takes it."""
+    have = target.value
+    if isinstance(value, Complex) or isinstance(have, Complex):
+        if target.base is not None or not isinstance(value, Complex) or not isinstance(have, Complex):
+            raise Unsupported("it writes complex numbers into a view, or beside real ones")
+        return value.each(lambda part: b.cast(part, b.dtype(have.real)))
     return b.cast(value, b.dtype(target.value))
 
 
@@ -108,8 +115,13 @@ def _apply(b: Builder, rule: Callable[[Node], Any], schema: Schema, bound: dict[
 
 def _results(b: Builder, rule: Callable[[Node], Any], schema: Schema, args: dict[str, Any]) -> Any:
     """The results of a conversion: one, or a list."""
-    result = rule(ScriptNode(b, Call(f"aten.{schema.operator}.{schema.overload}", args, ())))
-    return result[0] if schema.results == "1" and isinstance(result, (list, tuple)) else result
+    result = chosen(rule, ScriptNode(b, Call(f"aten.{schema.operator}.{schema.overload}", args, ())), schema.operator)
+    if schema.results == "1":
+        return result[0] if isinstance(result, (list, tuple)) else result
+    if schema.results.isdigit() and isinstance(result, (list, tuple)):
+        absent = range(len(result), int(schema.results))
+        return [*result, *(Undefined(f"the result {i} of aten.{schema.operator} is not computed") for i in absent)]
+    return result
 
 
 __all__ = ["called", "convert", "plain", "wrapped"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
+from relaylang.frontends.common.complexes import Complex, paired
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
@@ -308,7 +309,8 @@ class _Importer:
         if isinstance(value, Stored):
             value = self.machine.tensor(value)
         if isinstance(value, Tensor):
-            return real(self.builder, value)
+            found = real(self.builder, value)
+            return paired(self.builder, found) if isinstance(found, Complex) else found
         if isinstance(value, Expr):
             return value
         if isinstance(value, (bool, int, float)):

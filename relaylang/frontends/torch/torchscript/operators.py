@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from relaylang.diagnostics import Diagnostic
 from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported
+from relaylang.frontends.common.complexes import unpaired
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.torch import custom
 from relaylang.frontends.torch.custom import Custom
@@ -148,8 +151,11 @@ class Operators:
         """A tensor of the file, as a constant or a weight."""
         if stored.made is None:
             name = stored.name or "constant"
-            value = self.b.const(stored.array) if not stored.name else self.b.weight(name, stored.array)
-            stored.made = Tensor(value, stored.quant)
+            array = stored.array
+            pair = np.iscomplexobj(array)
+            array = np.stack([array.real, array.imag], -1) if pair else array
+            value = self.b.const(array) if not stored.name else self.b.weight(name, array)
+            stored.made = Tensor(unpaired(self.b, value) if pair else value, stored.quant)
             stored.made.number = stored.number
         return stored.made
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from relaylang.frontends.common.complexes import Complex
 from relaylang.frontends.torch.pt2 import DType
 from relaylang.frontends.torch.torchscript.values import DTYPES, Tensor
 from relaylang.ir import Expr
@@ -107,7 +108,7 @@ def _fits_exported(a: Argument, value: Any) -> bool:
     """As `_fits`, for a file that has numbers for tensors, and one number for lists."""
     if value is None:
         return a.optional or a.letter not in _TYPES
-    numeric = isinstance(value, (Expr, bool, int, float, complex))
+    numeric = isinstance(value, (Expr, Complex, bool, int, float, complex))
     match a.letter:
         case "T" | "s" | "b":
             return numeric
@@ -116,7 +117,7 @@ def _fits_exported(a: Argument, value: Any) -> bool:
         case "i":
             return isinstance(value, (Expr, bool, int)) or (isinstance(value, float) and value.is_integer())
         case "L":
-            return isinstance(value, list) and all(v is None or isinstance(v, Expr) for v in value)
+            return isinstance(value, list) and all(v is None or isinstance(v, (Expr, Complex)) for v in value)
         case "I":
             return _number(value, int) or (isinstance(value, list) and all(_number(v, int, bool) for v in value))
         case "F" | "S" | "B":
@@ -129,7 +130,7 @@ def _fits_exported(a: Argument, value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Expr):
+    if isinstance(value, (Expr, Complex)):
         return "a tensor"
     return "missing" if value is None else "a list" if isinstance(value, (list, tuple)) else repr(value)[:40]
 

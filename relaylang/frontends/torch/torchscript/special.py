@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.frontends.common import Unsupported
+from relaylang.frontends.common.complexes import PARTS, Complex, as_complex
 from relaylang.frontends.common.nn import broadcast_extents
 from relaylang.frontends.torch.torchscript.plain import compute, known, number
 from relaylang.frontends.torch.torchscript.recurrent import GRU, LSTM
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def _size(m: Operators, x: Any, dim: Any = None) -> Any:
     if not isinstance(x, Tensor):
         return NotImplemented
-    b, value = m.b, x.read()
+    b, value = m.b, _parted(x.read())
 
     def extent(axis: int) -> Any:
         found = b.shape(value)[axis]
@@ -34,7 +35,13 @@ def _size(m: Operators, x: Any, dim: Any = None) -> Any:
 
 
 def _dim(m: Operators, x: Tensor) -> Any:
-    return m.b.rank(x.value)
+    return m.b.rank(_parted(x.value))
+
+
+def _parted(value: Any) -> Expr:
+    """A tensor, or the real part of a complex one: what tells the extents."""
+    made: Expr = value.real if isinstance(value, Complex) else value
+    return made
 
 
 def _len(m: Operators, x: Any) -> Any:
@@ -96,8 +103,11 @@ def _number_tensor(m: Operators, value: Any) -> Any:
 
 
 def _cast(m: Operators, x: Tensor, dtype: str) -> Tensor:
-    value = x.read()
-    return x if m.b.dtype(value) == dtype else Tensor(m.b.cast(value, dtype))
+    value, b = x.read(), m.b
+    if isinstance(value, Complex) or dtype in PARTS:
+        whole = as_complex(b, value, b.const(0.0, PARTS.get(dtype, "float32")))
+        return Tensor(whole.each(lambda part: b.cast(part, PARTS[dtype])) if dtype in PARTS else b.cast(whole.real, dtype))
+    return x if b.dtype(value) == dtype else Tensor(b.cast(value, dtype))
 
 
 def _to(m: Operators, x: Any, *args: Any, **named: Any) -> Any:
@@ -109,7 +119,7 @@ def _to(m: Operators, x: Any, *args: Any, **named: Any) -> Any:
     flags = [a for a in args if isinstance(a, bool)]
     for a in args:
         if isinstance(a, Tensor):
-            dtype = NUMBERS[m.b.dtype(a.value)]
+            dtype = _dtype(m, a)
         elif isinstance(a, int) and not isinstance(a, bool) and dtype is None:
             dtype = a
     made = x if dtype is None else _cast(m, x, DTYPES[dtype])
@@ -121,11 +131,12 @@ def _itself(m: Operators, x: Any, *args: Any, **named: Any) -> Any:
 
 
 def _dtype(m: Operators, x: Tensor) -> Any:
-    return NUMBERS[m.b.dtype(x.value)]
+    kind = m.b.dtype(_parted(x.value))
+    return NUMBERS[next(c for c, part in PARTS.items() if part == kind) if isinstance(x.value, Complex) else kind]
 
 
 def _is_float(m: Operators, x: Tensor) -> Any:
-    return "float" in m.b.dtype(x.value)
+    return not isinstance(x.value, Complex) and "float" in m.b.dtype(x.value)
 
 
 def _constant(value: Any) -> Callable[..., Any]:
@@ -219,7 +230,7 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "type": _constant("cpu"),
     "is_cuda": _constant(False), "is_mkldnn": _constant(False), "is_sparse": _constant(False), "requires_grad": _constant(True),
     "is_nested": _constant(False), "is_grad_enabled": _constant(True), "is_autocast_enabled": _constant(False),
-    "is_contiguous": _constant(True), "is_complex": _constant(False), "is_scripting": _constant(True),
+    "is_contiguous": _constant(True), "is_complex": lambda m, x: isinstance(x.value, Complex), "is_scripting": _constant(True),
     "is_floating_point": _is_float, "__is__": _is, "__isnot__": _is_not, "__not__": _not, "RaiseException": _raise,
     "warn": _constant(None), "Print": _constant(None), "_assert": _constant(None), "append": _changed(_append),
     "extend": _changed(_extend), "_set_item": _changed(_set), "insert": _changed(list.insert),

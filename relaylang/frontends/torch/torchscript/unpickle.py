@@ -26,6 +26,7 @@ _STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
     "BoolStorage": "bool", "QInt8Storage": "int8", "QUInt8Storage": "uint8", "QInt32Storage": "int32",
+    "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
 }  # fmt: skip
 _LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist")
 _SCHEMES = ("per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams")

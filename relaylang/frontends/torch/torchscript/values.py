@@ -14,7 +14,8 @@ from relaylang.runtime.budget import Budget
 
 #: ScalarType of PyTorch to element types. Quantised tensors have those of their whole numbers.
 DTYPES = {
-    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
+    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
+    9: "complex64", 10: "complex128", 11: "bool",
     12: "int8", 13: "uint8", 14: "int32", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn", 27: "uint16",
     28: "uint32", 29: "uint64",
 }  # fmt: skip
