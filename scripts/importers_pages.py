@@ -109,6 +109,8 @@ mod, params = relay.frontend.from_pytorch(program)
   written out.
 - `quantized_decomposed` operators become `qnn.quantize` and `qnn.dequantize`. The pass `FakeQuantizationToInteger` makes
   the program integer. Computed scales stay arithmetic.
+- Complex tensors become pairs of real ones. Complex inputs, weights and results have a last axis of extent 2, as in
+  `torch.view_as_real`. STFT and Fourier transforms become `stft` and `dft`.
 - Operators that give random numbers are refused, and dropout and normalisation are those of the exported mode.
 - `custom_convert_map` has conversions for operators of your own, by names such as `mylib::blur`. Each is called with the
   arguments and their types, and gives an expression, or a list of them.

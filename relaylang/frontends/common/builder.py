@@ -101,6 +101,8 @@ class Builder:
         self._weights: dict[Var, np.ndarray] = {}
         self._typer = CallTyper()
         self._known = Knowledge()
+        #: What conversions note about nodes, for those that take them later.
+        self.notes: dict[Expr, Any] = {}
         self._names: dict[str, int] = {}
 
     # ---- nodes

@@ -264,26 +264,6 @@ def is_in(n: Node) -> Any:
     return b.op("logical_not", found) if n.get("invert") else found
 
 
-def embedding_bag(n: Node) -> Any:
-    """Sums, means or largest elements of the rows of each bag."""
-    b = n.b
-    weight, places, offsets = n.x("weight"), n.x("indices"), n.x("offsets")
-    starts = b.need(b.of_rank(offsets, 1), "the offsets of the bags").astype(np.int64).tolist()
-    total = b.extent(places, 0)
-    ends = starts[1:] if n.get("include_last_offset") else [*starts[1:], total]
-    rows = b.op("take", weight, places, axis=0)
-    if n.has("per_sample_weights"):
-        rows = b.op("multiply", rows, b.unsqueeze(n.x("per_sample_weights"), [1]))
-    op = n.choice("mode", 0, {0: "sum", 1: "mean", 2: "max"})
-    made = []
-    for start, end in zip(starts, ends):
-        if end > start:
-            made.append(b.op(op, b.slice(rows, [start], [end], [0]), axis=[0]))
-        else:
-            made.append(b.const(b.arrays.zeros(b.extent(weight, 1)), b.dtype(weight)))
-    return [b.op("stack", b.tuple(made), axis=0)]
-
-
 def expand_rows(n: Node) -> Any:
     """`repeat_interleave`: each element several times; counts that differ must be constants."""
     b = n.b
@@ -344,8 +324,6 @@ def as_strided(n: Node) -> Any:
 
 
 RULES = (
-    Rule("aten._embedding_bag", embedding_bag),
-    Rule("aten._embedding_bag_forward_only", embedding_bag),
     Rule("aten._unsafe_index", index),
     Rule("aten.argwhere", nonzero),
     Rule("aten.as_strided", as_strided),
@@ -354,7 +332,6 @@ RULES = (
     Rule("aten.diag_embed", diag_embed),
     Rule("aten.diagflat", diag),
     Rule("aten.diagonal", diagonal),
-    Rule("aten.embedding_bag", embedding_bag),
     Rule("aten.eye", eye),
     Rule("aten.gather", gather),
     Rule("aten.index", index),

@@ -8,6 +8,7 @@ from typing import Any
 
 from relaylang.frontends.common import Builder, Malformed, Rule
 from relaylang.frontends.common.recurrent import recurrence
+from relaylang.frontends.torch.families.packed import sequences
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 
@@ -31,7 +32,7 @@ def _complete(states: list[Expr], weights: list[Expr], count: int) -> None:
     """Raises `Malformed` for another number of states, and where weights or biases are missing."""
     if len(states) != count:
         raise Malformed(f"it has {len(states)} states; it must have {count}")
-    if len(weights) not in (2, 4):
+    if len(weights) not in ((2, 4) if count == 1 else (2, 3, 4, 5)):
         raise Malformed(f"it has {len(weights)} weights and biases; it must have 2 or 4")
 
 
@@ -57,12 +58,14 @@ def plain_step(activation: str) -> Step:
 
 
 def _cell(step: Step, count: int) -> Cell:
-    """A cell of `count` states with real weights and biases."""
+    """A cell of `count` states with real weights and biases. An odd weight at the end projects the first state."""
 
     def cell(b: Builder, x: Expr, states: list[Expr], weights: list[Expr]) -> list[Expr]:
         _complete(states, weights, count)
+        weights, projection = (weights[:-1], weights[-1]) if len(weights) % 2 else (weights, None)
         bias_x, bias_h = (weights[2], weights[3]) if len(weights) > 2 else (None, None)
-        return step(b, _gates(b, x, weights[0], bias_x), _gates(b, states[0], weights[1], bias_h), states)
+        made = step(b, _gates(b, x, weights[0], bias_x), _gates(b, states[0], weights[1], bias_h), states)
+        return made if projection is None else [_gates(b, made[0], projection, None), *made[1:]]
 
     return cell
 
@@ -82,27 +85,37 @@ def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
     """Layers above each other; each direction has its own weights and initial states."""
 
     def convert(n: Node) -> Any:
-        b, x = n.b, n.x("input")
+        b, packed = n.b, "batch_sizes" in n.call.args
+        x = n.x("data" if packed else "input")
         given = n.get("hx")
         initial = list(given) if isinstance(given, list) else [given]
-        weights, each = n.get("params"), 4 if n.get("has_biases") else 2
-        ways = 2 if n.get("bidirectional") else 1
-        steps = b.transpose(x, [1, 0, 2]) if n.get("batch_first") else x
+        ways, count = 2 if n.get("bidirectional") else 1, n.int("num_layers")
+        weights = n.get("params")
+        each = len(weights) // max(count * ways, 1)
+        lone = not packed and b.rank(x) == 2
+        x, initial = (b.unsqueeze(x, [1]), [b.unsqueeze(s, [1]) for s in initial]) if lone else (x, initial)
+        first = bool(n.get("batch_first")) and not lone
+        found = sequences(b, n.x("batch_sizes"), b.shape(initial[0])[1]) if packed else None
+        if found is not None:
+            initial = [b.refine(s, [None, found.batch, None]) for s in initial]
+        steps = found.padded(x) if found is not None else b.transpose(x, [1, 0, 2]) if first else x
+        lengths = found.lengths() if found is not None else None
         last: list[list[Expr]] = [[] for _ in range(states)]
-        for layer in range(n.int("num_layers")):
+        for layer in range(count):
             outputs = []
             for way in range(ways):
                 at = layer * ways + way
                 begin = [b.squeeze(b.slice(s, [at], [at + 1], [0]), [0]) for s in initial]
                 own = weights[at * each : (at + 1) * each]
                 step = partial(_step, b, cell, own)
-                made, after = recurrence(b, steps, begin, step, reverse=way == 1)
+                made, after = recurrence(b, steps, begin, step, lengths, reverse=way == 1)
                 outputs.append(made)
                 for kept, state in zip(last, after):
                     kept.append(state)
             steps = b.concat(outputs, 2)
-        out = b.transpose(steps, [1, 0, 2]) if n.get("batch_first") else steps
-        return [out, *(b.op("stack", b.tuple(kept), axis=0) for kept in last)]
+        out = found.packed(steps) if found is not None else b.transpose(steps, [1, 0, 2]) if first else steps
+        results = [out, *(b.op("stack", b.tuple(kept), axis=0) for kept in last)]
+        return [b.squeeze(r, [1]) for r in results] if lone else results
 
     return convert
 
