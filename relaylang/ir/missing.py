@@ -9,7 +9,6 @@ from relaylang.ir.expr import MetaRef
 from relaylang.ir.module import IRModule
 from relaylang.ir.visit import post_order
 
-
 #: How the text gets the value, and the command line.
 _ADVICE = """read the text with it: init_meta_table={"KEY": [constant]}
 or give it by its name in a file of parameters: --params FILE"""
@@ -18,7 +17,7 @@ or give it by its name in a file of parameters: --params FILE"""
 def refuse_missing(mod: IRModule, values: Container[str] = (), advice: str = _ADVICE) -> None:
     """Raise `RelayError` (R0403) where a constant of the module has no value, and `values` has no entry of its name.
 
-    NAME and KEY in `advice`, the lines of a note, stand for the constant's name and the key of its metadata.
+    `advice` has the lines of a note. NAME and KEY in it stand for the constant's name and its metadata's key.
     """
     missing: dict[str, MetaRef] = {}
     for function in mod.functions.values():

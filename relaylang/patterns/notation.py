@@ -63,7 +63,7 @@ _TOKEN = re.compile(
 _DTYPE = re.compile(r"(?:u?int(?:1|2|4|8|16|32|64|128)|float(?:16|32|64|8_\w+)|bfloat16|bool)$")
 _DEPTH = 100
 _HELP = "`relay match --help` shows how patterns are written"
-#: Words and signs of other notations, among them the functions of `relaylang.dataflow_pattern`, and what stands for them here.
+#: Words and signs of other notations, and what to write here. Functions of `relaylang.dataflow_pattern` are among them.
 _HERE = {
     "*": "`_` matches anything, `...` any further arguments", "?": "`_` matches anything", "%": "`var` matches a variable",
     "wildcard": "`_` matches anything", "any": "`_` matches anything", "is_op": "a call is written as in a program: `nn.relu(_)`",

@@ -109,7 +109,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def static_call(call: Call, values: list[Any] | None = None) -> Call | None:
-    """The static form of a call of the dyn dialect, without a type; None where an operand that it needs is not constant.
+    """The static form of a call of the dyn dialect, without a type. None where a needed operand is not constant.
 
     `values` are its operands' arrays; by default those of its constants.
     """

@@ -1,6 +1,6 @@
 """Work of a call in the interpreter, beyond a step for each element that it reads or makes.
 
-A rule gets a typed call and returns an upper bound of its steps, with 1 for each extent that is not known.
+A rule gives an upper bound of a typed call's steps. An unknown extent counts as 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What reading one file may cost: nodes that its layers become, bytes that are unpacked, folded and laid out, and steps of folding.
+"""What reading one file may cost: nodes of its layers, bytes unpacked, folded and laid out, and steps of folding.
 
 A small file can ask for everything: functions that call each other twice, constants that double, archives that swell. Every
 reader of models, parameters and compiled programs takes what it makes from a budget first. A file's own size raises it.

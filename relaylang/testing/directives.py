@@ -208,7 +208,7 @@ def _misspelt_checks(test: TestFile, prefixes: Sequence[str]) -> list[Diagnostic
 
 
 def wrong_expression(test: TestFile, number: int) -> tuple[Span, str, str] | None:
-    """The first `{{...}}` of a line (from 1) that is no regular expression: where it goes wrong, its text, and the reason."""
+    """The first `{{...}}` of a line (from 1) that is no regular expression: its wrong place, text, and reason."""
     line, start = test.lines[number - 1], test.source.line_starts()[number - 1]
     for inner in _EXPRESSION.finditer(line):
         try:

@@ -55,7 +55,8 @@ DOORS: dict[str, Callable[[IRModule], Any]] = {
     "tvm build for crt": lambda m: build(m, "c", **CRT),
     "tvm vm": lambda m: compile_tvm_vm(m, "llvm"),
     **{f"export {name}": lambda m, name=name: export(m, name) for name in FORMATS},
-    **{f"tvm {kind}": lambda m, kind=kind: create_executor(kind, m, cpu(), "llvm").evaluate()(X) for kind in ("graph", "vm", "debug", "aot")},
+    **{f"tvm {kind}": lambda m, kind=kind: create_executor(kind, m, cpu(), "llvm").evaluate()(X)
+       for kind in ("graph", "vm", "debug", "aot")},
 }  # fmt: skip
 #: Doors for whole numbers.
 INTEGER_DOORS: dict[str, Callable[[IRModule], Any]] = {
@@ -75,5 +76,5 @@ def test_a_constant_without_a_value_is_refused(text: str, name: str, door: Calla
     with pytest.raises(RelayError) as refused:
         door(mod)
     said = refused.value.diagnostics[0]
-    # A library of the C backend, which the graph executor runs, takes the constant as an input, which must be given.
+    # A library of the C backend, which the graph executor runs, takes the constant as an input.
     assert said.code == ("R0640" if name in ("cpu", "tvm graph") else "R0403") and "meta[relay.Constant][0]" in said.title

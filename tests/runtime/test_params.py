@@ -124,7 +124,8 @@ def test_what_a_kind_cannot_hold_leaves_no_file(tmp_path: Path) -> None:
 
 
 #: A value of each kind that JSON has.
-JSON = [None, True, 0, -1, 1.5, 2**70, "", "F32", "[]", [], [0], [-1], [2**70, 0], [[]], [None], ["2"], [True], [0, 8, 8], [1] * 70, {}, {"F32": 1}]
+JSON = [None, True, 0, -1, 1.5, 2**70, "", "F32", "[]", [], [0], [-1], [2**70, 0], [[]], [None], ["2"], [True], [0, 8, 8],
+        [1] * 70, {}, {"F32": 1}]  # fmt: skip
 
 
 @pytest.mark.parametrize("field", ["dtype", "shape", "data_offsets", "the entry", "the header", "the name"])

@@ -124,8 +124,8 @@ PAGES = (
         "values are missing from the text",
         """A note. The program refers to constants by `meta[relay.Constant][0]`, and the text has no metadata section
         with their values. `show_meta_data=False` prints such texts. Their types are taken from the comments behind
-        them. As an error: the kind of the value is misspelt. To run the program give them values: `--params`, `--random-params`, or `--input
-        'meta[relay.Constant][0]=w.npy'`.""",
+        them. As an error: the kind of the value is misspelt. To run the program give them values: `--params`,
+        `--random-params`, or `--input 'meta[relay.Constant][0]=w.npy'`.""",
         "add(1f, meta[relay.Constant][0] /* ty=Tensor[(2), float32] */)",
         "add(1f, 2f)",
     ),
@@ -133,9 +133,9 @@ PAGES = (
         "R0152",
         "a call as an older TVM wrote it",
         """A note. Operators changed their names, arguments and attributes between TVM 0.6 and 0.16. relaylang reads
-        the call as that version wrote it, with the same meaning. Some calls are read as the builder in Python takes them. The language reference has the table. `relay fmt`
-        and `relay print` write today's call. As an error: `relay fmt` has no short form for the call, and `relay
-        print` writes a longer one.""",
+        the call as that version wrote it, with the same meaning. Some calls are read as the builder in Python takes them.
+        The language reference has the table. `relay fmt` and `relay print` write today's call. As an error: `relay fmt`
+        has no short form for the call, and `relay print` writes a longer one.""",
         "scatter(%x, %i, %u)",
         "scatter_elements(%x, %i, %u)",
     ),

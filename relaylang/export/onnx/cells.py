@@ -207,7 +207,8 @@ def _vector(expr: Expr) -> bool:
     return len(extents(expr)) == 1
 
 
-def _gate(sum_: Sequence[Part], state: Expr | None = None, product: tuple[Expr, Part] | None = None, late: Sequence[Part] = ()) -> Gate:
+def _gate(sum_: Sequence[Part], state: Expr | None = None, product: tuple[Expr, Part] | None = None,
+          late: Sequence[Part] = ()) -> Gate:  # fmt: skip
     """The gate of a sum's terms. `state` is the state before the step, and `product` its product, where they are known."""
     at: At | None = None
     weights: Part | None = None

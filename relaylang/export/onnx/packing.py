@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.export.attributes import slices
-from relaylang.export.onnx.cells import Gate, Part, Step, called, extents
+from relaylang.export.onnx.cells import Part, Step, called, extents
 from relaylang.frontends.common.builder import Builder
 from relaylang.ir import Call, Constant, Expr, TensorType, TupleType
 from relaylang.ir.typed import typed

@@ -337,7 +337,8 @@ class Graph:
         for layer in layers:
             step, lengths = layer.step, layer.lengths
             length = None if lengths is None else (lengths.data.tobytes() if isinstance(lengths, Constant) else id(lengths))
-            form = step.kind, step.attrs, step.clip, step.units, id(step.gates[0].data), length, [g.peephole is None for g in step.gates]
+            peepholes = [g.peephole is None for g in step.gates]
+            form = step.kind, step.attrs, step.clip, step.units, id(step.gates[0].data), length, peepholes
             others = waiting.setdefault(repr(form), [])
             other = next((o for o in others if o.reverse != layer.reverse and not self._depend(o, layer)), None)
             if other is None:

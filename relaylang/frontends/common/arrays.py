@@ -55,6 +55,11 @@ class Arrays:
         self.reserve(max(end - first, 0), size=np.dtype(dtype).itemsize)
         return np.arange(first, end, dtype=dtype)
 
+    def windows(self, extent: int, size: int, step: int) -> np.ndarray:
+        """The places of each window of `size` elements, one window a row, every `step` elements of an axis."""
+        self.reserve(((extent - size) // step + 1, size))
+        return np.arange(extent - size + 1)[::step, None] + np.arange(size)
+
     def linspace(self, start: float, stop: float, num: int) -> np.ndarray:
         return np.linspace(start, stop, self.reserve(num))
 

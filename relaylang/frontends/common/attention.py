@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.nn import front_of, matmul
 from relaylang.frontends.common.report import Malformed

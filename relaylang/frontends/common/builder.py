@@ -405,7 +405,7 @@ class Builder:
     def _fold(self, made: Call) -> Expr | None:
         if elements(made.checked_type) > max(_FOLDED, sum(elements(a.checked_type) for a in made.args)):
             return None
-        if isinstance(made.op, Op) and made.op.name in DYNAMIC:  # its operands' values are its extents, and bound neither bytes nor work
+        if isinstance(made.op, Op) and made.op.name in DYNAMIC:  # Its operands' values are its extents.
             static = static_call(made)
             if static is None:
                 return None

@@ -132,7 +132,7 @@ def real_inverse(b: Builder, x: Complex, axis: int, extent: int) -> Expr:
     # The bins behind the middle are the conjugates of those before it. The imaginary parts of bins without a partner
     # mean nothing.
     partners = [bin for bin in range(1, bins) if 2 * bin != extent][::-1]
-    lone = np.zeros(bins, bool)
+    lone = b.arrays.zeros(bins, bool)
     lone[[bin for bin in range(bins) if bin not in partners]] = True
     shape = [bins if a == axis else 1 for a in range(b.rank(x.real))]
     imaginary = b.op("where", b.const(lone.reshape(shape)), b.const(0, b.dtype(x.imaginary)), x.imaginary)

@@ -155,8 +155,8 @@ def affine_grid(b: Builder, theta: Expr, spatial: Sequence[int], align_corners: 
         else:
             axes.append((b.arrays.arange(extent) * 2 + 1) / extent - 1)
     base = b.arrays.ones((*spatial, len(spatial) + 1))
-    for i, places in enumerate(np.ix_(*axes)):
-        base[..., len(spatial) - 1 - i] = places
+    for i, grid in enumerate(np.ix_(*axes)):
+        base[..., len(spatial) - 1 - i] = grid
     base = base.reshape(-1, len(spatial) + 1)
     points = b.const(base.astype(np.dtype(b.dtype(theta)))[None])
     batch = b.extent(theta, 0, "the batch")

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.nn import padding_of
 from relaylang.frontends.common.report import Unsupported

@@ -22,7 +22,7 @@ def no_loop(word: str, span: Span) -> Diagnostic:
 
 
 def end_of_brackets(h: Here, at: int, stops: tuple[str, ...] = ()) -> int:
-    """The first token from `at` on that is one of `stops` or closes a bracket from in front of it, or the text's end."""
+    """The first token from `at` on that is one of `stops`, or closes an earlier bracket; else the text's end."""
     depth = 0
     while h.r.tokens[at]:
         token = h.r.tokens[at]
@@ -137,7 +137,7 @@ def definition_inside(h: Here) -> Answer:
 
 def colon_block(h: Here) -> Answer:
     """`def @main(%x: int32):`, `if (%c):`, `else:` with the block below, indented."""
-    if h.t != ":" or h.p not in (")", "else", "]") and h.pk not in ("NAME", "TENSOR") or not h.can("LBRACE") or h.at is None:
+    if h.t != ":" or (h.p not in (")", "else", "]") and h.pk not in ("NAME", "TENSOR")) or not h.can("LBRACE") or h.at is None:
         return None
     r = h.r
     place = h.place()

@@ -32,7 +32,8 @@ _OTHERS = (
      "`relay tvm FILE` runs it; `print(mod.astext())` in it prints the Relay text of a module"),
     (re.compile(r"^\s*(?:module\s*(?:attributes\b|\{|@)|func\.func\b)|\btensor<[0-9?x]*x?[a-z]+[0-9]+>", re.M),
      "this is MLIR, not Relay text", "relaylang reads what `mod.astext()` of TVM prints"),
-    (re.compile(r"^\s*(?:def (?:\w+\([^%\n]*\)|@\w+\([^%\n)]+\))[^(){]*:\s*$|import [\w.]+(?: as \w+)?\s*$|class \w+[:(]|from [\w.]+ import\b)", re.M),
+    (re.compile(r"^\s*(?:def (?:\w+\([^%\n]*\)|@\w+\([^%\n)]+\))[^(){]*:\s*$"
+                r"|import [\w.]+(?: as \w+)?\s*$|class \w+[:(]|from [\w.]+ import\b)", re.M),
      "this is Python, not Relay text", "a Relay function is `def @main(%x: Tensor[(1, 3), float32]) { ... }`"),
     (re.compile(r'\A\s*\{\s*"'),
      "this is JSON, not Relay text", "TVM's `save_json` writes such files; `mod.astext()` prints the text"),

@@ -43,7 +43,7 @@ def index(h: Here) -> Answer:
 
 
 def _declared(h: Here) -> str:
-    """What the text says of the value in front of this token: it is a "tuple", a "tensor", or "" for neither."""
+    """What the text says of the value in front of this token: "tuple", "tensor", or "" for neither."""
     r = h.r
     if h.p == ")":
         depth, at = 0, h.at or 0

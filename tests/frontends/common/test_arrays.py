@@ -101,7 +101,8 @@ def test_makers_give_what_numpy_gives() -> None:
         (arrays.zeros((2, 3), bool), np.zeros((2, 3), bool)), (arrays.ones(3), np.ones(3)), (arrays.full((2,), 7), np.full(2, 7)),
         (arrays.eye(2, 3, 1), np.eye(2, 3, 1)), (arrays.arange(5), np.arange(5)), (arrays.arange(3, 1), np.arange(3, 1)),
         (arrays.linspace(0, 1, 5), np.linspace(0, 1, 5)), (arrays.repeat(np.arange(3), [2, 0, 1]), np.repeat(np.arange(3), [2, 0, 1])),
-        (arrays.tile(np.eye(2), (2, 1)), np.tile(np.eye(2), (2, 1))), (arrays.outer(np.arange(3), np.arange(2)), np.outer(range(3), range(2))),
+        (arrays.tile(np.eye(2), (2, 1)), np.tile(np.eye(2), (2, 1))),
+        (arrays.outer(np.arange(3), np.arange(2)), np.outer(range(3), range(2))),
     ]  # fmt: skip
     for ours, numpys in same:
         assert ours.dtype == numpys.dtype and ours.tolist() == numpys.tolist()

@@ -86,7 +86,7 @@ LAST = torch.tensor([0, 2, 2, 5, 8])
 
 
 def bags(mode: str) -> dict[str, Any]:
-    """Cases of one mode: offsets that are inputs, with a row that is left out, with the end, and rows of a matrix."""
+    """Cases of one mode: offsets that are inputs, a row that is left out, the end, rows of a matrix."""
     return {
         f"{mode}_inputs": (lambda i, o, w: F.embedding_bag(i, w, o, mode=mode), (I, O, W)),
         f"{mode}_padding": (lambda i, o, w: F.embedding_bag(i, w, o, mode=mode, padding_idx=4), (I, O, W)),

@@ -27,8 +27,8 @@ class Bags:
         self.each = 0
         if isinstance(rows, int) and self.count and starts is not None and rows % self.count == 0:
             each = int(rows) // self.count
-            self.each = each if (starts == np.arange(self.count) * each).all() else 0
-        places = b.const(np.arange(rows)) if isinstance(rows, int) else _count(b, indices)
+            self.each = each if (starts == b.arrays.arange(self.count) * each).all() else 0
+        places = b.const(b.arrays.arange(rows)) if isinstance(rows, int) else _count(b, indices)
         self.numbers: Expr = b.op("subtract", b.op("searchsorted", offsets, places, right=True, dtype="int64"), 1)
 
     def reduced(self, rows: Expr, op: str, neutral: float) -> Expr:
@@ -37,7 +37,7 @@ class Bags:
         if self.each:
             made: Expr = b.op(op, b.reshape(rows, [self.count, self.each, *rest]), axis=[1])
             return made
-        base = b.const(np.full([self.count, *rest], neutral), b.dtype(rows))
+        base = b.const(b.arrays.full([self.count, *rest], neutral), b.dtype(rows))
         made = b.op("scatter_nd", base, b.unsqueeze(self.numbers, [0]), rows, mode={"sum": "add", "max": "max"}[op])
         return made
 

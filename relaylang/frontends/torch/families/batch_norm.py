@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from relaylang.frontends.common import Rule, nn
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr

@@ -17,15 +17,16 @@ from relaylang.ir import Expr
 
 #: Operators that move elements, or are linear in them: each part is converted as a real tensor.
 _BY_PARTS = frozenset(
-    "_conj_copy _reshape_alias _unsafe_view alias alias_copy as_strided atleast_1d atleast_2d atleast_3d broadcast_to cat chunk"
-    " clone column_stack concat concatenate constant_pad_nd contiguous copy cumsum detach detach_ detach_copy diag diag_embed diagonal"
-    " diff dropout dsplit dstack empty_like expand expand_as fill fill_diagonal flatten flip fliplr flipud gather hsplit hstack im2col index"
-    " full_like index_add index_copy index_fill index_put index_select lift lift_fresh lift_fresh_copy masked_fill masked_select mean moveaxis movedim mT narrow neg"
-    " negative new_zeros numpy_T pad permute positive ravel repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg"
-    " roll rot90 row_stack scatter select select_copy select_scatter slice slice_copy slice_scatter split split_copy"
-    " split_with_sizes squeeze squeeze_copy stack sum swapaxes swapdims t t_copy take take_along_dim tensor_split tile trace"
-    " transpose transpose_copy tril triu unbind unbind_copy unflatten unfold unsqueeze unsqueeze_copy view view_as view_copy"
-    " vsplit vstack where zero zeros_like".split()
+    "_conj_copy _reshape_alias _unsafe_view alias alias_copy as_strided atleast_1d atleast_2d atleast_3d broadcast_to cat"
+    " chunk clone column_stack concat concatenate constant_pad_nd contiguous copy cumsum detach detach_ detach_copy diag"
+    " diag_embed diagonal diff dropout dsplit dstack empty_like expand expand_as fill fill_diagonal flatten flip fliplr"
+    " flipud full_like gather hsplit hstack im2col index index_add index_copy index_fill index_put index_select lift"
+    " lift_fresh lift_fresh_copy masked_fill masked_select mean moveaxis movedim mT narrow neg negative new_zeros numpy_T"
+    " pad permute positive ravel repeat repeat_interleave reshape reshape_as resolve_conj resolve_neg roll rot90 row_stack"
+    " scatter select select_copy select_scatter slice slice_copy slice_scatter split split_copy split_with_sizes squeeze"
+    " squeeze_copy stack sum swapaxes swapdims t t_copy take take_along_dim tensor_split tile trace transpose transpose_copy"
+    " tril triu unbind unbind_copy unflatten unfold unsqueeze unsqueeze_copy view view_as view_copy vsplit vstack where zero"
+    " zeros_like".split()
 )
 #: Arguments of those operators that are data, beside the first one. Real data has the imaginary part 0.
 _DATA = frozenset(("self", "other", "tensors", "src", "source", "values", "value", "fill_value"))
@@ -208,7 +209,7 @@ def chosen(rule: Callable[[Node], Any], n: Node, name: str) -> Any:
     values = [n.get(argument) for argument in n.call.args]
     if not any(_first(v) is not None for v in values):
         meta = n.meta()
-        if _makes(name) or not (isinstance(meta, Meta) and meta.dtype in cx.PARTS or any(isinstance(v, complex) for v in values)):
+        if _makes(name) or not ((isinstance(meta, Meta) and meta.dtype in cx.PARTS) or any(isinstance(v, complex) for v in values)):
             return rule(n)
         x = n.get("self")
         if name in ("full", "zeros", "empty"):

@@ -1,9 +1,10 @@
-"""Fourier transforms of whole tensors and of windows of a signal. Complex numbers are pairs, as `frontends.common.complexes` has them."""
+"""Fourier transforms of tensors and of windows of a signal. Complex numbers are pairs, as in `frontends.common.complexes`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,12 @@ def _axes(n: Node, x: Complex | Expr, count: int) -> tuple[list[int], list[int |
 
 def _cut(b: Builder, x: Complex | Expr, axes: Sequence[int], sizes: Sequence[int | None]) -> Complex | Expr:
     for axis, size in zip(axes, sizes, strict=True):
-        if size is not None and size < 1:
+        if size is None:
+            continue
+        if size < 1:
             raise Malformed(f"a Fourier transform of {size} numbers has no meaning")
-        if size is not None:
-            x = x.each(lambda p: cx.resized(b, p, axis, size)) if isinstance(x, Complex) else cx.resized(b, x, axis, size)
+        cut = partial(cx.resized, b, axis=axis, extent=size)
+        x = x.each(cut) if isinstance(x, Complex) else cut(x)
     return x
 
 
@@ -166,7 +169,7 @@ def shifted(inverse: bool) -> Any:
 
 def frequencies(halved: bool) -> Any:
     def convert(n: Node) -> Any:
-        made = (np.fft.rfftfreq if halved else np.fft.fftfreq)(n.b.reserve(n.int("n")), float(n.get("d", 1.0)))
+        made = (np.fft.rfftfreq if halved else np.fft.fftfreq)(n.b.arrays.reserve(n.int("n")), float(n.get("d", 1.0)))
         return n.b.const(made, n.dtype() or n.result_dtype())
 
     return convert
@@ -214,7 +217,7 @@ def _window(n: Node, size: int, dtype: str) -> Expr:
         raise Unsupported("its window is complex")
     if not 0 < length <= size:
         raise Malformed(f"the argument win_length is {length}; it must be 1 to n_fft={size}")
-    made = b.const(np.ones(length), dtype) if window is None else b.cast(b.of_rank(window, 1), dtype)
+    made = b.const(b.arrays.ones(length), dtype) if window is None else b.cast(b.of_rank(window, 1), dtype)
     if b.extent(made, 0, "the window") != length:
         raise Malformed(f"the window has {b.extent(made, 0)} elements; it must have win_length={length}")
     before = (size - length) // 2
@@ -272,7 +275,7 @@ def _complex_stft(n: Node, x: Complex, window: Expr, size: int, hop: int) -> Com
     extent, rank = b.extent(x.real, -1, "the signal"), b.rank(x.real)
     if extent < size:
         raise Malformed(f"the signal has {extent} elements, fewer than n_fft={size}")
-    places = np.arange((extent - size) // hop + 1)[:, None] * hop + np.arange(size)
+    places = b.arrays.windows(extent, size, hop)
     cut = x.each(lambda part: b.op("multiply", b.op("take", part, b.const(places), axis=rank - 1), window))
     made = _transformed(b, cut, [rank], "ortho" if n.get("normalized") else "backward", False)
     order = [*range(rank - 1), rank, rank - 1]
@@ -282,8 +285,8 @@ def _complex_stft(n: Node, x: Complex, window: Expr, size: int, hop: int) -> Com
 def _overlapped(b: Builder, frames: Expr, hop: int) -> Expr:
     """The sums of frames (batch, frames, n) that lie `hop` behind each other: (batch, signal)."""
     batch, count, size = b.static_shape(frames, "the spectrum")
-    places = np.arange(count)[:, None] * hop + np.arange(size)
-    zeros = b.const(np.zeros((batch, size + hop * (count - 1))), b.dtype(frames))
+    places = b.arrays.windows(size + hop * (count - 1), size, hop)
+    zeros = b.const(b.arrays.zeros((batch, size + hop * (count - 1))), b.dtype(frames))
     rows = b.reshape_exactly(frames, [batch, count * size])
     at = np.broadcast_to(places.reshape(1, -1), (batch, count * size)).astype(np.int64)
     made: Expr = b.op("scatter_elements", zeros, b.const(np.ascontiguousarray(at)), rows, axis=1, reduction="add")

@@ -30,7 +30,7 @@ class Sequences:
 
     def mask(self) -> Expr:
         """Which sequences have which step: (steps, batch)."""
-        made: Expr = self.b.op("less", self.b.const(np.arange(self.batch)[None]), self.b.unsqueeze(self.sizes, [1]))
+        made: Expr = self.b.op("less", self.b.const(self.b.arrays.arange(self.batch)[None]), self.b.unsqueeze(self.sizes, [1]))
         return made
 
     def lengths(self) -> Expr:
@@ -52,7 +52,7 @@ class Sequences:
         """The packed data as (steps, batch, ...), with a value behind the end of each sequence."""
         b = self.b
         before = b.op("cumsum", self.sizes, axis=0, exclusive=True)
-        places = b.op("add", b.unsqueeze(before, [1]), b.const(np.arange(self.batch)[None]))
+        places = b.op("add", b.unsqueeze(before, [1]), b.const(b.arrays.arange(self.batch)[None]))
         made = b.op("take", data, places, axis=0, mode="clip")
         mask = b.unsqueeze(self.mask(), list(range(2, b.rank(made))))
         found: Expr = b.op("where", mask, made, b.const(value, b.dtype(data)))
@@ -83,7 +83,7 @@ def pack(n: Node) -> Any:
             raise Malformed(f"the lengths {known.tolist()[:8]} must fall from {steps} at most to 1 at least")
         steps = int(known.max())
         x = b.slice(x, [0], [steps], [0])
-    alive = b.op("less", b.const(np.arange(steps)[:, None]), b.unsqueeze(lengths, [0]))
+    alive = b.op("less", b.const(b.arrays.arange(steps)[:, None]), b.unsqueeze(lengths, [0]))
     found = Sequences(b, b.op("sum", b.cast(alive, "int64"), axis=[1]), batch)
     sizes = found.sizes
     if known is None:

@@ -71,7 +71,7 @@ class Packed:
 
 
 class Tensor:
-    """A tensor that the code holds. Names of one tensor see what is written into it.
+    """A tensor that the code holds: an expression, or a complex number. Names of one tensor see what is written into it.
 
     A view has its `base`, and `again`, which makes the view of the base's value. `back` puts a view's new value into the
     base's value; it is None where that is not possible. `ordered` says whether the elements lie behind each other
@@ -80,7 +80,7 @@ class Tensor:
 
     __slots__ = ("again", "back", "base", "number", "ordered", "quant", "seen", "value", "version")
 
-    def __init__(self, value: Expr, quant: Quant | None = None) -> None:
+    def __init__(self, value: Any, quant: Quant | None = None) -> None:
         self.value = value
         self.quant = quant
         self.base: Tensor | None = None
