@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relaylang.quantise import divergence
 from relaylang.quantise.divergence import BINS, NUMBERS, _divergence, threshold
+from tests.shared import few
 
 
 def test_a_far_away_value_is_clipped() -> None:
@@ -54,3 +56,59 @@ def test_the_divergence_by_its_definition() -> None:
     p, q = smooth(p), smooth(q)
     wanted = sum(a / sum(p) * np.log((a / sum(p)) / (b / sum(q))) for a, b in zip(p, q, strict=True))
     assert _divergence(counts, start, stop) == pytest.approx(wanted, rel=1e-12)
+
+
+def _samples(seed: int) -> np.ndarray:
+    """Values as layers give them: of several distributions, some with zeros, outliers or few different numbers."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.choice([1, 3, 50, 1000, 20_000]))
+    kinds = [rng.normal(size=count), rng.uniform(-1, 3, count), rng.laplace(size=count), rng.standard_cauchy(count),
+             rng.exponential(size=count), np.round(rng.normal(size=count) * 3), rng.lognormal(sigma=2, size=count)]  # fmt: skip
+    values = kinds[int(rng.integers(len(kinds)))]
+    if rng.random() < 0.4:
+        values = np.maximum(values, 0)
+    if rng.random() < 0.3:
+        values = np.append(values, rng.normal(size=2) * 100)
+    return (values * 10.0 ** float(rng.integers(-6, 6))).astype("float32")
+
+
+def _reference(values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
+    """The divergence of each candidate, and its magnitude, by slices of the histogram."""
+    most = float(np.abs(values).max())
+    counts, edges = np.histogram(values, bins=bins, range=(-most, most))
+    middle, found, ends = bins // 2, [], []
+    for half in range(NUMBERS // 2, middle + 1):
+        start, stop = middle - half, middle + half + 1
+        inner = counts[start:stop].astype(np.float64)
+        inner[0] = 0
+        p = inner.copy()
+        p[0], p[-1] = counts[: start + 1].sum(), p[-1] + counts[stop:].sum()
+        step, q = len(p) // NUMBERS, np.zeros(len(p))
+        for n in range(NUMBERS):
+            part = slice(n * step, (n + 1) * step if n < NUMBERS - 1 else None)
+            filled = np.count_nonzero(inner[part])
+            q[part] = inner[part].sum() / filled if filled else 0
+        q[p == 0] = 0
+        both = []
+        for x in (p, q):
+            empty = np.count_nonzero(x == 0)
+            taken = 1e-4 * empty / (len(x) - empty) if empty < len(x) else np.inf
+            both.append(np.where(x == 0, 1e-4, x - taken) if taken < 1 else None)
+        if both[0] is None or both[1] is None:
+            found.append(np.inf)
+        else:
+            a, b = (x / x.sum() for x in both)
+            found.append(float((a * np.log(a / b)).sum()))
+        ends.append(float(edges[stop]))
+    return np.asarray(found), np.asarray(ends)
+
+
+@pytest.mark.parametrize("seed", few(range(60), 3, 8, 11))
+def test_random_values_get_the_threshold_of_the_definition(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divergence, "BINS", 1001)
+    values = _samples(seed)
+    found, ends = _reference(values, 1001)
+    # of candidates that are equally good but for rounding, any
+    best = ends[found <= found.min() + 1e-12] if np.isfinite(found.min()) else ends[:1]
+    wanted = np.maximum(best, np.quantile(np.abs(values), divergence.OUTLIERS))
+    assert np.isclose(threshold(values), wanted, rtol=1e-12, atol=0).any()

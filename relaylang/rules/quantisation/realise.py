@@ -247,17 +247,23 @@ def _max_pool(call: Call, args: Sequence[Value], config: QConfig) -> Value:
 
 
 def _mean(call: Call, args: Sequence[Value], config: QConfig) -> Value:
-    """Sums of a window fit. Where the mean is no operand of 8 bits, its numbers get the bits that are left as fractions."""
+    """Sums of a window fit, with the bits that are left as fractions. A mean that is an operand of 8 bits is rounded to them.
+
+    TVM drops the fraction of such a mean. Each number then loses half a step of its scale on average, and sums lose many.
+    """
     value = args[0]
     if not isinstance(value, Integers):
         return None
     dtype = config.dtype_activation
     data, scale, most = value.of(dtype), value.scale, value.most
     shift = min(floor(log2(_limit(dtype) / (most * _window(call)))), _FRACTION)
-    if shift < 0 or call.op.name == "nn.global_avg_pool2d" or most > _limit(config.dtype_input):  # type: ignore[attr-defined]
-        data = _times(data, dtype, most, 2.0**shift, _rank(call), config)
-        scale, most = np.float32(float(scale) * 0.5**shift), most * 2.0**shift + (shift < 0)
-    return Integers(with_args(call, [data]), scale, dtype, most)
+    is_operand = shift >= 0 and call.op.name != "nn.global_avg_pool2d" and most <= _limit(config.dtype_input)  # type: ignore[attr-defined]
+    rank = _rank(call)
+    mean = with_args(call, [_times(data, dtype, most, 2.0**shift, rank, config)])
+    finer = most * 2.0**shift + (shift < 0)
+    if is_operand:
+        return Integers(_times(mean, dtype, finer, 0.5**shift, rank, config), scale, dtype, most)
+    return Integers(mean, np.float32(float(scale) * 0.5**shift), dtype, finer)
 
 
 def _window(call: Call) -> int:
