@@ -75,7 +75,7 @@ def filled(value: float) -> Any:
 
 
 def full_like(e: Emitter, call: Call, x: Value, value: Value) -> Value:
-    return e.op("Expand", value, e.op("Shape", x))
+    return e.op("Expand", e.cast(value, x.dtype), e.op("Shape", x))
 
 
 def two(kind: str, logical: str = "") -> Any:

@@ -77,6 +77,9 @@ def scatter_nd(e: Emitter, call: Call, x: Value, indices: Value, updates: Value)
 
 
 def argwhere(e: Emitter, call: Call, x: Value) -> Value:
+    if not x.rank:  # NonZero gives places along an axis that a scalar does not have
+        count = e.reshape(e.cast(e.cast(x, "bool"), "int64", "bool"), [1])
+        return e.op("Expand", e.array(np.zeros((1, 0), np.dtype(result(call).dtype)), "none"), e.op("Concat", count, e.ints([0]), axis=0))
     return e.cast(e.op("Transpose", e.op("NonZero", x), perm=[1, 0]), result(call).dtype, "int64")
 
 
@@ -87,16 +90,25 @@ def topk(e: Emitter, call: Call, x: Value, *k: Value) -> Any:
         count = e.reshape(e.cast(k[0], "int64"), [1])
     else:
         count = e.ints([attrs.k if attrs.k and attrs.k > 0 else x.extent(axis)], "k")
-    values, indices = e.op("TopK", x, count, outputs=2, axis=axis, largest=int(not attrs.is_ascend))
+    values, indices = _best(e, x, count, axis, attrs.is_ascend)
     indices = e.cast(indices, attrs.dtype, "int64")
     return {"both": [values, indices], "values": values, "indices": indices}[attrs.ret_type]
+
+
+def _best(e: Emitter, x: Value, count: Value, axis: int, ascending: bool) -> list[Value]:
+    """The elements in order with their places. onnxruntime has no TopK of uint64; numbers with the same order stand for these."""
+    ordered = _ordered(e, x) if x.dtype == "uint64" else x
+    values, indices = e.op("TopK", ordered, count, outputs=2, axis=axis, largest=int(not ascending))
+    if x.dtype == "uint64":
+        values = e.op("Cast", e.op("Add", values, e.scalar(_LEAST, "int64")), to=e.kind("uint64"))
+    return [values, indices]
 
 
 def _sorted(which: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         attrs: Any = call.attrs
         axis = attrs.axis % x.rank
-        made = e.op("TopK", x, e.ints([x.extent(axis)], "k"), outputs=2, axis=axis, largest=int(not attrs.is_ascend))
+        made = _best(e, x, e.ints([x.extent(axis)], "k"), axis, attrs.is_ascend)
         return e.cast(made[1], result(call).dtype, "int64") if which else made[0]
 
     return rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,16 +101,28 @@ def _conv_transpose(count: int) -> Any:
         a: Any = call.attrs
         data, back = channels_first(e, x, a.data_layout, a.out_layout)
         extra = [int(n) for n in a.output_padding]
-        made = e.op("ConvTranspose", data, kernel_first(e, w, a.kernel_layout, "IO"), group=a.groups,
+        dtype = result(call).dtype
+        if not all("float" in name for name in (x.dtype, w.dtype, dtype)):
+            raise Unsupported("ONNX has no transposed convolution of integers")
+        wide = max(x.dtype, w.dtype, key=lambda name: np.dtype(name).itemsize)  # ONNX has one type of both operands
+        kernel = kernel_first(e, e.cast(w, wide), a.kernel_layout, "IO")
+        made = e.op("ConvTranspose", e.cast(data, wide), kernel, group=a.groups,
                     output_padding=(extra * count if len(extra) == 1 else extra)[:count], **geometry(a, count))  # fmt: skip
-        return back(made)
+        return e.cast(back(made), dtype, made.dtype)
 
     return rule
+
+
+def _elements(x: Value) -> None:
+    """Raises `Unsupported` for data without elements, but for that of no batch: onnxruntime refuses to pool it."""
+    if 0 in x.shape[1:]:
+        raise Unsupported("it has no elements to pool")
 
 
 def _pool(kind: str, count: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         a: Any = call.attrs
+        _elements(x)
         data, back = channels_first(e, x, a.layout, a.out_layout)
         w = windows(call, x)
         attrs: dict[str, Any] = {"kernel_shape": w["size"], "strides": w["strides"], "pads": w["padding"], "dilations": w["dilation"]}
@@ -123,6 +136,7 @@ def _pool(kind: str, count: int) -> Any:
 def _global(kind: str) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         a: Any = call.attrs
+        _elements(x)
         data, back = channels_first(e, x, a.layout, a.out_layout)
         return back(e.op(kind, data))
 
@@ -132,6 +146,7 @@ def _global(kind: str) -> Any:
 def _adaptive(kind: str, count: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         a: Any = call.attrs
+        _elements(x)
         data, back = channels_first(e, x, a.layout, a.out_layout)
         given = a.output_size
         out = many(given, count) if given is not None and given != () else None
@@ -184,7 +199,10 @@ def leaky_relu(e: Emitter, call: Call, x: Value) -> Value:
 
 def prelu(e: Emitter, call: Call, x: Value, slope: Value) -> Value:
     a: Any = call.attrs
-    return e.op("PRelu", x, along(e, slope, a.axis, x.rank))
+    slopes = along(e, e.cast(slope, x.dtype), a.axis, x.rank)
+    if "int" in x.dtype:
+        return e.op("Where", e.op("Less", x, e.scalar(0, x.dtype)), e.op("Mul", x, slopes), x)
+    return e.op("PRelu", x, slopes)
 
 
 def _softmax(kind: str) -> Any:
@@ -295,8 +313,22 @@ def resize(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
         given = [float(v) for v in a.roi]
         roi = e.array(np.asarray([0, 0, *given[:count], 1, 1, *given[count:]], np.float32), "roi")
         attrs["extrapolation_value"] = float(a.extrapolation_value)
-    made = e.op("Resize", data, roi, None, e.ints(sizes, "sizes"), **attrs)
+    made = _copied(e, data, lambda part: e.op("Resize", part, roi, None, e.ints(sizes, "sizes"), **attrs))
     return e.cast(back(made), result(call).dtype, x.dtype)
+
+
+def _copied(e: Emitter, x: Value, copy: Callable[[Value], Value]) -> Value:
+    """Copies of elements. Of integers that onnxruntime has no kernel for, the low and the high 32 bits are copied."""
+    if x.dtype == "uint32":
+        return e.op("Cast", copy(e.cast(x, "int32")), to=e.kind("uint32"))
+    if x.dtype not in ("int64", "uint64"):
+        return copy(x)
+    wide, above = e.cast(x, "int64"), e.scalar(1 << 32, "int64")
+    low = e.op("Cast", wide, to=e.kind("int32"))
+    high = e.op("Div", e.op("Sub", wide, e.op("Cast", low, to=e.kind("int64"))), above)
+    parts = [e.op("Cast", copy(part), to=e.kind("int64")) for part in (low, e.op("Cast", high, to=e.kind("int32")))]
+    made = e.op("Add", e.op("Mul", parts[1], above), parts[0])
+    return e.op("Cast", made, to=e.kind("uint64")) if x.dtype == "uint64" else made
 
 
 def dyn_resize(e: Emitter, call: Call, x: Value, size: Value, roi: Value) -> Value:
@@ -309,7 +341,8 @@ def dyn_resize(e: Emitter, call: Call, x: Value, size: Value, roi: Value) -> Val
         attrs["nearest_mode"] = _nearest(a.rounding_method, a.coordinate_transformation_mode)
     if attrs["mode"] == "cubic":
         attrs |= {"cubic_coeff_a": float(a.cubic_alpha), "exclude_outside": int(a.cubic_exclude or 0)}
-    return e.cast(e.op("Resize", x, None, None, sizes, **attrs), result(call).dtype, x.dtype)
+    made = _copied(e, x, lambda part: e.op("Resize", part, None, None, sizes, **attrs))
+    return e.cast(made, result(call).dtype, x.dtype)
 
 
 def _nearest(rounding: str, mode: str) -> str:

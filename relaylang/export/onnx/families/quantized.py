@@ -87,20 +87,22 @@ def conv2d(e: Emitter, call: Call, x: Value, w: Value, x_zero: Value, w_zero: Va
     a: Any = call.attrs
     data, back = channels_first(e, x, a.data_layout, a.out_layout)
     kernel = kernel_first(e, w, a.kernel_layout, "OI")
-    return back(e.op("ConvInteger", data, kernel, _zero(e, x_zero, x.dtype, x_zero), _zero(e, w_zero, w.dtype, w_zero),
-                     group=a.groups, **geometry(a, 2)))  # fmt: skip
+    made = e.op("ConvInteger", data, kernel, _zero(e, x_zero, x.dtype, x_zero), _zero(e, w_zero, w.dtype, w_zero),
+                group=a.groups, **geometry(a, 2))  # fmt: skip
+    return e.cast(back(made), result(call).dtype, "int32")
 
 
 def dense(e: Emitter, call: Call, x: Value, w: Value, x_zero: Value, w_zero: Value, *_: Value) -> Value:
     zeros = _zero(e, x_zero, x.dtype, x_zero), _zero(e, w_zero, w.dtype, w_zero)
-    return e.op("MatMulInteger", x, e.transpose(w, [1, 0]), *zeros)
+    return e.cast(e.op("MatMulInteger", x, e.transpose(w, [1, 0]), *zeros), result(call).dtype, "int32")
 
 
 def batch_matmul(e: Emitter, call: Call, x: Value, y: Value, x_zero: Value, y_zero: Value, *_: Value) -> Value:
     a: Any = call.attrs
     left = e.transpose(x, [0, 2, 1]) if a.transpose_a else x
     right = e.transpose(y, [0, 2, 1]) if a.transpose_b else y
-    return e.op("MatMulInteger", left, right, _zero(e, x_zero, x.dtype, x_zero), _zero(e, y_zero, y.dtype, y_zero))
+    zeros = _zero(e, x_zero, x.dtype, x_zero), _zero(e, y_zero, y.dtype, y_zero)
+    return e.cast(e.op("MatMulInteger", left, right, *zeros), result(call).dtype, "int32")
 
 
 def requantize(e: Emitter, call: Call, x: Value, scale: Value, zero: Value, out_scale: Value, out_zero: Value) -> Value:

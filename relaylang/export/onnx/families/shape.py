@@ -6,11 +6,14 @@ from typing import Any
 
 from relaylang.export.attributes import cuts, mirrored, permutation, result, shape_of, slices
 from relaylang.export.onnx.emitter import Emitter
+from relaylang.export.onnx.kernels import carrier
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call
 
 _END = 2**63 - 1
+#: The element types of onnxruntime's DepthToSpace and SpaceToDepth.
+_BLOCKS = ("float32", "float64", "float16", "int8", "uint8")
 
 
 def extents(call: Call) -> list[int] | None:
@@ -303,20 +306,36 @@ def batch_flatten(e: Emitter, call: Call, x: Value) -> Value:
 
 
 def depth_to_space(e: Emitter, call: Call, x: Value) -> Value:
+    """onnxruntime has few kernels of it; transposed blocks are the same for all element types."""
     attrs: Any = call.attrs
+    size, first = attrs.block_size, attrs.mode == "DCR"
     x, back = channels_first(e, x, attrs.layout)
-    return back(e.op("DepthToSpace", x, blocksize=attrs.block_size, mode="DCR" if attrs.mode == "DCR" else "CRD"))
+    if carrier("DepthToSpace", x.dtype) in _BLOCKS:
+        return back(e.op("DepthToSpace", x, blocksize=size, mode="DCR" if first else "CRD"))
+    n, c, h, w = x.static()
+    kept = c // size**2
+    blocks = e.reshape(x, [n, size, size, kept, h, w] if first else [n, kept, size, size, h, w])
+    moved = e.op("Transpose", blocks, perm=[0, 3, 4, 1, 5, 2] if first else [0, 1, 4, 2, 5, 3])
+    return back(e.reshape(moved, [n, kept, h * size, w * size]))
 
 
 def space_to_depth(e: Emitter, call: Call, x: Value) -> Value:
     attrs: Any = call.attrs
+    size = attrs.block_size
     x, back = channels_first(e, x, attrs.layout)
-    return back(e.op("SpaceToDepth", x, blocksize=attrs.block_size))
+    if carrier("SpaceToDepth", x.dtype) in _BLOCKS:
+        return back(e.op("SpaceToDepth", x, blocksize=size))
+    n, c, h, w = x.static()
+    blocks = e.reshape(x, [n, c, h // size, size, w // size, size])
+    moved = e.op("Transpose", blocks, perm=[0, 3, 5, 1, 2, 4])
+    return back(e.reshape(moved, [n, c * size**2, h // size, w // size]))
 
 
 def channels_first(e: Emitter, x: Value, layout: str, out_layout: str = "") -> tuple[Value, Any]:
     """Data as (N, C, space), and what brings a result back. Raises `Unsupported` for layouts with blocks."""
     plain = "NC" + "".join(c for c in layout if c not in "NC")
+    if sorted(plain) != sorted(layout) or (out_layout and sorted(out_layout) != sorted(plain)):
+        raise Unsupported(f"the layout {out_layout or layout} is not one of N, C and space")
     if not layout.isalpha() or not layout.isupper() or (out_layout and not out_layout.isalpha()):
         raise Unsupported(f"the layout {layout} has blocks")
     axes = [layout.index(c) for c in plain]
