@@ -50,6 +50,7 @@ from relaylang.syntax import ParseResult, astext, parse
 from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import is_blank
 from relaylang.typing import infer
+from relaylang.typing.uses import uses
 
 #: The function that holds an input while it is checked and run. No text can name it.
 _ENTRY = "(input)"
@@ -374,8 +375,24 @@ class Session:
         said = [*(n for n in notes if n.code != _NO_HEADER), *(d for d in found if d.severity != "error")]
         errors = [d for d in found if d.severity == "error"]
         if errors:
-            raise RelayError([*said, *errors])
+            raise RelayError([*said, *(self._with_users(d, node) for d in errors)])
         self._notes += said
+
+    def _with_users(self, problem: Diagnostic, node: IRModule | Expr) -> Diagnostic:
+        """An error of a new definition in a function that was there before, with the way to change both."""
+        if not isinstance(node, IRModule) or problem.span is None:
+            return problem
+        before = {v.name_hint: f for v, f in self.module.functions.items()}
+        changed = {v.name_hint for v, f in node.functions.items() if before.get(v.name_hint, f) is not f}
+        for var, function in node.functions.items():
+            span = function.span
+            if before.get(var.name_hint) is not function or span is None or span.source.name != problem.span.source.name:
+                continue
+            used = sorted(changed.intersection(uses(function)[0])) if isinstance(function, Function) else []
+            if used and span.start <= problem.span.start < span.end:
+                note = f"@{var.name_hint} uses @{used[0]} as it was: define both in one input, or keep the type of @{used[0]}"
+                return replace(problem, notes=(*problem.notes, note))
+        return problem
 
 
 @dataclass(frozen=True)

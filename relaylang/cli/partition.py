@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import argparse
 
+from relaylang.backends.registry import ALIASES, BACKENDS, parse_target, split_targets
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
 from relaylang.cli.common import add_print_options, check_writable, report, write_program, write_text
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import printed
 from relaylang.cli.program import check, load
+from relaylang.diagnostics import error
 from relaylang.ir import TensorType, post_order
 from relaylang.partition import accelerators, explain, get_pattern_table, json_text, partition, prepare, table_text
+from relaylang.partition.report import hints
 from relaylang.repl.session import Session
 
 EPILOG = """\
@@ -44,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
-    get_pattern_table(args.accelerator)
+    names = accelerators_of(args.accelerator)
     program = load(args.file, options=import_options(args))
     check(program)
     report(program.notes)
@@ -57,14 +60,39 @@ def run(args: argparse.Namespace) -> int:
         needed = [n for n in needed if isinstance(n.checked_type, TensorType)]
         values, notes = values_for(needed, args, {}, Session(mod), open_ended=args.random_params is None)
         report(notes)
-        names = {p.name_hint for p in function.params}
-        params = {n: v for n, v in values.items() if n in names}
-        mod = filled(mod, {n: v for n, v in values.items() if n not in names})
-    ready = prepare(mod, args.accelerator, params)
-    done = partition(ready, args.accelerator, mod_name=args.mod_name)
-    if args.report or args.report_format is not None:
-        text = {"table": table_text, "json": json_text}[args.report_format or "table"]
-        write_text(args.output, text(explain(ready, done, args.accelerator), args.accelerator) + "\n")
+        own = {p.name_hint for p in function.params}
+        params = {n: v for n, v in values.items() if n in own}
+        mod = filled(mod, {n: v for n, v in values.items() if n not in own})
+    texts = []
+    for name in names:
+        ready = prepare(mod, name, params)
+        mod = partition(ready, name, mod_name=args.mod_name)
+        rows = explain(ready, mod, name)
+        if args.report or args.report_format is not None:
+            text = {"table": table_text, "json": json_text}[args.report_format or "table"]
+            texts.append(text(rows, name) + "\n")
+        elif not any(row.region for row in rows):
+            notes = [*(hint.removeprefix("hint: ") for hint in hints(rows, name) if hint), "--report gives each call's reason"]
+            report([error("R0620", f"no call of @main goes to {name}", function.span, severity="note", notes=notes)])
+    if texts:
+        write_text(args.output, "\n".join(texts))
     else:
-        write_program(args.output, printed(done, args))
+        write_program(args.output, printed(mod, args))
     return 0
+
+
+def accelerators_of(text: str) -> list[str]:
+    """The accelerators of a target, which may be a target string of `relay compile`: `ethos-u -accelerator=ethos-u55-256, c`.
+
+    Raises `RelayError` (R0513, R0601, R0602).
+    """
+    known = accelerators()
+    parts = [part.split()[0] for part in split_targets(text) if part.split()]
+    named = [ALIASES.get(part, part) for part in parts]
+    if text in known or len(text.split()) < 2 and "," not in text or not any(name in known for name in named):
+        get_pattern_table(text)
+        return [text]
+    for part, name in zip(split_targets(text), named):
+        if name in BACKENDS or name not in known:
+            parse_target(part)  # checks the options
+    return [name for name in named if name in known]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
+from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.runtime.params import UNZIPPING
@@ -17,11 +18,15 @@ from relaylang.runtime.text import read_bytes
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its name, the function that imports it ("module:function"), and the test of a file's contents."""
+    """A format: its name, the function that imports it ("module:function"), and the test of a file's contents.
+
+    The importer needs `packages` when Python loads it; the extra of the format's name installs them.
+    """
 
     name: str
     importer: str
     recognise: Callable[[bytes], bool]
+    packages: tuple[str, ...] = ()
 
 
 def _is_tflite(data: bytes) -> bool:
@@ -84,7 +89,7 @@ def _is_onnx(data: bytes) -> bool:
 
 #: Every format, in the order of the tests.
 FORMATS = (
-    Format("tflite", "relaylang.frontends.tflite:import_tflite", _is_tflite),
+    Format("tflite", "relaylang.frontends.tflite:import_tflite", _is_tflite, ("flatbuffers",)),
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", _is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", _is_onnx),
 )
@@ -101,6 +106,8 @@ def import_bytes(data: bytes, name: str, options: Options = DEFAULTS) -> Importe
     if found is None:
         return None
     module, function = found.importer.split(":")
+    for package in found.packages:
+        need_package(package, found.name, f"importing {found.name}")
     imported: Imported = getattr(import_module(module), function)(data, options, name)
     return imported
 

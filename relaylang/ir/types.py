@@ -7,7 +7,7 @@ Types are values: two types that say the same thing compare equal. Variables (`T
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any as AnyValue
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -141,6 +141,18 @@ def _plain(dim: Dim) -> Dim:
     return extent(operator.index(dim), getattr(getattr(dim, "dtype", None), "name", "int32"))
 
 
+def _extents(shape: object) -> tuple[Dim, ...]:
+    """The extents in a list of them. Raises `TypeError` for a text, a map, a tensor and other values that are no list."""
+    rank = getattr(shape, "ndim", 1)
+    if rank == 1 and not isinstance(shape, (str, Mapping)):
+        try:
+            return tuple(shape)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    what = f"a tensor of {rank} axes" if rank != 1 else f"a {type(shape).__name__}"
+    raise TypeError(f"a shape is a list of extents such as (1, 3), not {what}")
+
+
 class Type(Flat):
     """The type of an expression."""
 
@@ -181,7 +193,7 @@ class TensorType(Type):
     __match_args__ = ("shape", "dtype")
 
     def __init__(self, shape: Sequence[Dim] = (), dtype: str = "float32", span: Span | None = None) -> None:
-        self.shape: tuple[Dim, ...] = tuple(shape)
+        self.shape: tuple[Dim, ...] = shape if type(shape) is tuple else _extents(shape)
         for dim in self.shape:
             if type(dim) is not int and not isinstance(dim, int) and hasattr(dim, "__index__"):
                 self.shape = tuple([_plain(d) for d in self.shape])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.diagnostics import RelayError, error
+from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.plugins.entrypoints import OPERATOR_GROUP, installed_names, load_installed, wrong_plugin
@@ -106,4 +106,10 @@ def names() -> list[str]:
     return [*OPS, *[name for name in installed_names(OPERATOR_GROUP) if name not in OPS]]
 
 
-__all__ = ["EXTENSIONS", "Extension", "find", "names", "register", "unregister"]
+def unknown(name: str) -> str:
+    """The sentence about a name that no operator has, with the nearest one."""
+    near = did_you_mean(name, names())
+    return f"there is no operator {name}" + (f"; did you mean {near}?" if near else "")
+
+
+__all__ = ["EXTENSIONS", "Extension", "find", "names", "register", "unknown", "unregister"]

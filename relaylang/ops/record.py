@@ -188,7 +188,10 @@ def coerce(field: AttrField, value: AnyValue) -> AnyValue:
             return _whole(value)
         return _fits("Extents" if field.kind == "Ints" and field.name in _EXTENTS else field.kind, value)
     except TypeError:
+        shape = getattr(value, "shape", None)
         shown = repr(list(value) if isinstance(value, tuple) else value)
+        if isinstance(shape, tuple) and shape:
+            shown = f"a tensor of the shape {shape}"
         shown = shown if len(shown) <= 60 else shown[:57] + "..."
         raise AttrError(field.name, f"must be {_WANTED.get(field.kind, field.kind)}, not {shown}") from None
 

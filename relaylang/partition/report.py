@@ -239,12 +239,20 @@ def _reasons(rows: Sequence[Row], least: int = 20, most: int = 5) -> list[str]:
     return ["of those that stay:", *[f"{n:6d}  {reason}" for n, reason in common]] if common else []
 
 
+#: How a float network becomes one for an accelerator of integers.
+QUANTISE_FIRST = (
+    "quantise the network first: `onnxruntime.quantization.quantize_static` or TensorFlow Lite's converter with a representative"
+    " dataset writes a file of int8, and `relay import FILE -o net.relay` reads it"
+)
+
+
 def hints(rows: Sequence[Row], target: str) -> list[str]:
     """Hints that would send more calls to the accelerator, as far as the reasons give them."""
     stay = [row for row in rows if row.region is None]
     found = []
     if recipe_of(target).integers and not any(row.name.startswith("qnn.") for row in rows):
         found.append(f"hint: {target} takes quantized programs, and this one has no qnn operators")
+        found.append(f"hint: {QUANTISE_FIRST}")
     wanted = {row.name for row in stay if "layout is 'NCHW'; it takes 'NHWC'" in row.reason and "conv2d" in row.name}
     if wanted:
         layouts = ", ".join(f'"{name}": ["NHWC", "default"]' for name in sorted(wanted))

@@ -129,7 +129,10 @@ def import_from_std(mod: IRModule, path: str, place: Span | None = None) -> None
         title = f"there is no library `{path}`"
         near = did_you_mean(path.removesuffix(".rly"), FILES.values())
         fix = Fix(place, f"{near}.rly", f"did you mean `{near}.rly`?") if near and place is not None else None
-        raise RelayError(error("R0221", title, place, notes=(f"there are {', '.join(FILES)}",), fix=fix))
+        notes = [f"there are {', '.join(FILES)}"]
+        if fix is None:
+            notes.append("files of your own cannot be imported: put their definitions into this text")
+        raise RelayError(error("R0221", title, place, notes=notes, fix=fix))
     source = library(FILES[path])
     for name in [*source._types, *source._globals]:
         add(mod, name, source)

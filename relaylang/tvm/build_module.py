@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from relaylang.backends import compile_module
 from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.target import Target
-from relaylang.ir import Expr, IRModule
+from relaylang.ir import Expr, IRModule, TensorType
 from relaylang.ir.binding import bind, bind_params_by_name
 from relaylang.ir.missing import refuse_missing
 from relaylang.runtime.artifact import Artifact
@@ -45,6 +46,7 @@ def build(
     targets = targets_of(target)
     values: dict[str, np.ndarray] = {name: from_python(value) for name, value in (params or {}).items()}
     refuse_missing(mod, values, _ADVICE)
+    warn_of_names(mod, values)
     artifact: Artifact
     if getattr(executor, "name", "") == "aot" and getattr(runtime, "name", "") == "crt":
         targets = [*accelerators_of(mod, targets), *targets]
@@ -57,5 +59,21 @@ def build(
 #: How a user of TVM's names gives a constant its value.
 _ADVICE = """give it to build: params={"NAME": array}
 or to the reader: relay.parse(text, init_meta_table={"KEY": [relay.const(array)]})"""
+
+
+def warn_of_names(mod: IRModule, values: Mapping[str, np.ndarray]) -> None:
+    """Warn of names that no parameter of @main has, where a parameter of the same type has no value.
+
+    As in TVM, such values have no effect: a script may give those of parameters that a pass has bound.
+    """
+    if "main" not in mod:
+        return
+    params = {p.name_hint: p.checked_type or p.type_annotation for p in mod["main"].params}
+    unset = [(name, ty) for name, ty in params.items() if name not in values and isinstance(ty, TensorType)]
+    for name, array in values.items():
+        fits = [p for p, ty in unset if (tuple(ty.shape), ty.dtype) == (array.shape, array.dtype.name)]
+        if name not in params and fits:
+            warnings.warn(f"params has {name}, which no parameter of @main is called; {fits[0]} has no value", stacklevel=3)
+
 
 __all__ = ["bind", "bind_params_by_name", "build", "create_executor"]

@@ -51,7 +51,7 @@ from relaylang.ir.typed import forget_stale_types, typed_var
 from relaylang.ir.typed import typed as with_type
 from relaylang.ir.types import Extent, SymbolicDim, type_text
 from relaylang.ir.visit import rewrite
-from relaylang.ops.extensions import find
+from relaylang.ops.extensions import find, unknown
 from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import Op
 from relaylang.passes.devices.virtual_device import VirtualDevice
@@ -132,7 +132,7 @@ def _op_get(op_name: str) -> Op:
     """The operator of a name. Raises `ValueError`."""
     found = find(op_name)
     if found is None:
-        raise ValueError(f"there is no operator {op_name}")
+        raise ValueError(unknown(op_name))
     return found
 
 

@@ -9,6 +9,7 @@ from relaylang.backends.target import Target
 from relaylang.backends.vm import compile_vm
 from relaylang.ir import Expr, IRModule
 from relaylang.tvm.arrays import from_python
+from relaylang.tvm.build_module import warn_of_names
 from relaylang.tvm.relay.optimising import optimize
 from relaylang.tvm.runtime.vm import Executable, VirtualMachine
 from relaylang.tvm.target.chosen import targets_of
@@ -57,6 +58,8 @@ class VMCompiler:
         if self._lowered is None:
             raise RuntimeError("lower(mod, target) comes before codegen()")
         mod, target = self._lowered
+        if isinstance(mod, IRModule):
+            warn_of_names(mod, self._params)
         self._made = Executable(compile_vm(mod, target, self._params))
 
     def get_exec(self) -> Executable:

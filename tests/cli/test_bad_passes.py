@@ -238,3 +238,13 @@ def test_rewriting_an_expression_leaves_it_alone() -> None:
     with pytest.raises(RelayError):
         rewrite(Drop(), body)
     assert relay.astext(body) == text
+
+
+def test_targets_of_partition(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in ("ethos-u -accelerator=ethos-u55-256, c", "ethos-u, c", "ethosu, c -num-threads=2", "cmsis-nn, c", "ethos-u, cmsis-nn, c"):
+        ran = call_relay(capsys, "partition", "net.relay", "--target", text)
+        assert ran.status == 0 and "goes to" in ran.err and "quantise the network first" in ran.err, (text, ran)
+    ran = call_relay(capsys, "partition", "net.relay", "--target", "ethos-u -acelerator=x, c")
+    assert ran.status == 2 and "did you mean -accelerator?" in ran.err
+    ran = call_relay(capsys, "partition", "net.relay", "--target", "nothing, here")
+    assert ran.status == 2 and "error[R0513]" in ran.err

@@ -289,3 +289,13 @@ def test_undo_brings_the_type_back_with_the_definition() -> None:
         session.execute("@f(3)")
     assert wrong.value.diagnostics[0].code == "R0302"
     assert session.execute("@f(3f)") == "3.0 : float32"
+
+
+def test_a_redefinition_that_a_user_does_not_fit_names_it() -> None:
+    made = session("def @fact(%n: int32) -> int32 { %n }", "def @g(%n: int32) -> int32 { @fact(%n) }")
+    with pytest.raises(RelayError) as wrong:
+        made.execute("def @fact(%n: float32) -> float32 { %n }")
+    note = "@g uses @fact as it was: define both in one input, or keep the type of @fact"
+    assert wrong.value.diagnostics[0].notes[-1] == note
+    made.execute("def @fact(%n: float32) -> float32 { %n }\ndef @g(%n: float32) -> float32 { @fact(%n) }")
+    assert made.execute("@g(2f)") == "2f : float32"

@@ -122,3 +122,34 @@ def test_strides_of_four_numbers() -> None:
     x, w = relay.var("x", shape=(1, 10, 22, 22)), relay.var("w", shape=(10, 8, 8))
     made = relay.image.dilation2d(x, w, strides=[1] * 4, dilations=[1] * 4, padding=[0] * 4)
     assert relay.transform.InferType()(relay.IRModule.from_expr(made))["main"].body.checked_type == relay.TensorType((1, 10, 15, 15))
+
+
+W = np.zeros((4, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: relay.op.get("nn.dens"), "there is no operator nn.dens; did you mean nn.dense?"),
+        (lambda: relay.var("x", shape={"x": (1, 2)}), "a shape is a list of extents such as .1, 3., not a dict"),
+        (lambda: relay.var("x", shape=W), "not a tensor of 2 axes"),
+        (lambda: relay.TensorType("2,3"), "not a str"),
+        (lambda: relay.TensorType(3), "not a int"),
+        (lambda: relay.zeros(W, "float32"), "zeros: shape must be a list of whole numbers, not a tensor of the shape .4, 3."),
+        (lambda: relay.reshape(relay.var("x", shape=(2, 3)), {"a": 1}), "reshape: newshape must be a list of whole numbers"),
+    ],
+)
+def test_values_that_do_not_fit_are_named(call: Any, says: str) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError), match=says):
+        call()
+
+
+def test_a_shape_may_be_any_list_of_extents() -> None:
+    for shape in ([2, 3], (2, 3), np.array([2, 3], np.int32), range(2, 4)):
+        assert relay.TensorType(shape).shape == (2, 3)
+
+
+def test_params_of_unknown_names_are_named() -> None:
+    mod = relay.parse("def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) { nn.dense(%x, %w, units=4) }")
+    with pytest.warns(UserWarning, match="params has weight, which no parameter of @main is called; w has no value"):
+        relay.vm.compile(mod, params={"weight": W})

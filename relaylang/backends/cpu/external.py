@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from relaylang.backends.cpu.kernel import ELSEWHERE
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import Call, Constant, Function
 from relaylang.ops.record import Op, OpPattern
@@ -56,7 +57,7 @@ class Externals:
                 near = did_you_mean(compiler, CODEGENS)
                 notes = [f"did you mean {near}?"] if near else []
                 notes += [f'a code generator of this name compiles it: codegen("{compiler}"), or relay compile --load FILE',
-                          "the interpreter runs it: relay run --executor interpreter"]  # fmt: skip
+                          ELSEWHERE]  # fmt: skip
                 title = f"a function of the compiler {compiler} cannot be compiled here"
                 raise RelayError(error("R0632", title, call.span or function.span, notes=notes))
             name = str(function.attrs.get("global_symbol") or getattr(call.op, "name_hint", None) or f"{compiler}_region")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.external import Externals, constants_of
-from relaylang.backends.cpu.kernel import unsupported
+from relaylang.backends.cpu.kernel import ELSEWHERE, unsupported
 from relaylang.backends.placement import check_on_cpu
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.compute import compute
@@ -271,7 +271,7 @@ class _Flattener:
             return
         raise RelayError(
             error("R0632", title, call.span, "calls a function that is running", also=[(function.span, "the function")],
-                  notes=[note, "the interpreter runs it: relay run --executor interpreter"])
+                  notes=[note, ELSEWHERE])
         )  # fmt: skip
 
     def _if(self, expr: If, env: Env) -> Step:

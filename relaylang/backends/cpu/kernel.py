@@ -40,10 +40,13 @@ def words(text: str) -> set[str]:
     return set(_WORD.findall(text))
 
 
+#: What runs a program that this backend does not compile.
+ELSEWHERE = "`relay compile --runtime vm` compiles it for the VM; the interpreter runs it, too: relay run --executor interpreter"
+
+
 def unsupported(what: str, node: Expr | None, notes: Sequence[str] = ()) -> RelayError:
     """The error for operators that cannot be compiled."""
-    hint = "the interpreter runs it: relay run --executor interpreter"
-    return RelayError(error("R0632", what, node.span if node is not None else None, notes=[*notes, hint]))
+    return RelayError(error("R0632", what, node.span if node is not None else None, notes=[*notes, ELSEWHERE]))
 
 
 class Tensor:
@@ -381,12 +384,12 @@ def static_shape(ty: Type | None, node: Expr) -> tuple[int, ...]:
         if not isinstance(extent, int):
             raise RelayError(
                 error("R0634", f"{what} has an extent that is not known before the program runs", node.span,
-                      notes=["the compiler needs static shapes; the interpreter runs it: relay run --executor interpreter"])
+                      notes=["the compiler needs static shapes", ELSEWHERE])
             )  # fmt: skip
     if ty.dtype not in CTYPES:
         raise RelayError(
             error("R0635", f"{what} has elements of the type {ty.dtype}, which cannot be compiled", node.span,
-                  notes=[f"dtypes: {', '.join(CTYPES)}", "the interpreter runs it: relay run --executor interpreter"])
+                  notes=[f"dtypes: {', '.join(CTYPES)}", ELSEWHERE])
         )  # fmt: skip
     # Numbers of other classes have an arithmetic of their own.
     return tuple([d if isinstance(d, Size) else int(d) for d in ty.shape])  # type: ignore[arg-type]

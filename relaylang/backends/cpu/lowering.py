@@ -11,6 +11,7 @@ from relaylang.backends.cpu.dtypes import CTYPES, SIZES
 from relaylang.backends.cpu.index import Affine, is_contiguous, strides_of, variable
 from relaylang.backends.cpu.isa import GENERIC, Isa
 from relaylang.backends.cpu.kernel import (
+    ELSEWHERE,
     Anchored,
     AnchorLowering,
     BufTensor,
@@ -212,7 +213,7 @@ def _tensors(kernel: Kernel, function: Function, numbers: Mapping[Var, Constant]
             else:
                 raise RelayError(
                     error("R0633", f"the CPU backend has no code for the operator {node.op.name}", node.span,
-                          notes=[gap(node.op.name) or "no code yet", "the interpreter runs it: relay run --executor interpreter"])
+                          notes=[gap(node.op.name) or "no code yet", ELSEWHERE])
                 )  # fmt: skip
         else:
             raise unsupported(f"{type(node).__name__} inside a primitive function cannot be compiled", node)

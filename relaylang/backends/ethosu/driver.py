@@ -41,6 +41,7 @@ from relaylang.ir.missing import refuse_missing
 from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.partition.lift import Lifting, region_function, regions_of
+from relaylang.partition.report import QUANTISE_FIRST
 from relaylang.partition.regions import Region, part_of
 from relaylang.partition.schedule import Schedule, make_schedule
 from relaylang.partition.scope import scope_nodes
@@ -118,7 +119,9 @@ def compile_regions(mod: IRModule, options: Mapping[str, Any], params: Mapping[s
     functions = dict(regions_of(partitioned.module, RECIPE.name))
     if not functions:
         title = f"nothing in @{entry} can go to the Ethos-U"
-        raise RelayError([error("R0614", title, partitioned.module[entry].span), *partitioned.notes])
+        floats = not any(isinstance(n, Op) and n.name.startswith("qnn.") for n in post_order(mod[entry]))
+        notes = [QUANTISE_FIRST] if floats else []
+        raise RelayError([error("R0614", title, partitioned.module[entry].span, notes=notes), *partitioned.notes])
     if partitioned.notes and options.get("npu-only"):
         raise RelayError([replace(note, severity="error") for note in partitioned.notes])
     codes = {gv.name_hint: _code(f, compiled[gv.name_hint], tosa[gv.name_hint]) for gv, f in functions.items()}

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import configparser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from relaylang.backends.ethosu import vela_process
 from relaylang.backends.ethosu.tools import load
-from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.backends.target import Target
+from relaylang.diagnostics import Fix, RelayError, did_you_mean, error
+from relaylang.diagnostics.source import SourceFile, Span
+from relaylang.diagnostics.suggest import edits
 
 #: Accelerator -> (architecture, MACs per cycle and core, cores).
 ACCELERATORS: dict[str, tuple[str, int, int]] = {
@@ -125,20 +128,20 @@ def settings(options: Mapping[str, Any]) -> Settings:
     """
     accelerator = str(options.get("accelerator", DEFAULT_ACCELERATOR)).lower()
     if accelerator not in ACCELERATORS:
-        near = did_you_mean(accelerator, ACCELERATORS)
-        notes = [f"did you mean {near}?"] if near else []
-        raise RelayError(
-            error("R0602", f"unknown accelerator {accelerator}", notes=[*notes, f"known: {', '.join(ACCELERATORS)}"])
-        )
+        raise _unknown(options, "accelerator", f"unknown accelerator {accelerator}", accelerator, list(ACCELERATORS))
     config = _system_description()
     parser = configparser.ConfigParser()
     parser.read_string(config)
     system, memory = _SYSTEMS[ACCELERATORS[accelerator][0]]
-    system = _section(parser, "System_Config", "system-config", options.get("system-config", system))
-    memory = _section(parser, "Memory_Mode", "memory-mode", options.get("memory-mode", memory))
+    system = _section(parser, "System_Config", "system-config", options, system)
+    memory = _section(parser, "Memory_Mode", "memory-mode", options, memory)
+    kind = accelerator.split("-")[1].upper()
+    if f"_{kind}_" not in system:
+        known = [name for name in _names(parser, "System_Config") if f"_{kind}_" in name]
+        raise _unknown(options, "system-config", f"{system} is no configuration of a system with {accelerator}", "", known)
     optimise = str(options.get("optimise", "Performance")).capitalize()
     if optimise not in ("Performance", "Size"):
-        raise RelayError(error("R0602", f"unknown optimise={optimise}", notes=["known: Performance, Size"]))
+        raise _unknown(options, "optimise", f"unknown optimise={optimise}", optimise, ["Performance", "Size"])
     size = options.get("arena-cache-size")
     if size is None:
         size = _inherited(parser, memory, "arena_cache_size")
@@ -153,13 +156,28 @@ def _system_description() -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _section(parser: configparser.ConfigParser, kind: str, option: str, name: Any) -> str:
-    known = [s.partition(".")[2] for s in parser.sections() if s.startswith(kind + ".")]
+def _names(parser: configparser.ConfigParser, kind: str) -> list[str]:
+    return [s.partition(".")[2] for s in parser.sections() if s.startswith(kind + ".")]
+
+
+def _section(parser: configparser.ConfigParser, kind: str, option: str, options: Mapping[str, Any], default: str) -> str:
+    name, known = options.get(option, default), _names(parser, kind)
     if name in known:
         return str(name)
-    near = did_you_mean(str(name), known)
+    raise _unknown(options, option, f"unknown {option}={name}", str(name), known)
+
+
+def _unknown(options: Mapping[str, Any], option: str, title: str, value: str, known: Sequence[str]) -> RelayError:
+    """The error (R0602) for a value of an option that is not among the known ones: its place in the target, and the nearest."""
+    text = str(Target("ethos-u", options))
+    at = text.find(f"-{option}=")
+    span = Span(SourceFile("<target>", text), at + len(option) + 2, at + len(option) + 2 + len(str(options[option]))) if at >= 0 else None
+    names = {name: edits(value.lower(), name.lower(), 2) for name in known}
+    near = did_you_mean(value, known) or min((n for n in names if names[n] <= 2), key=lambda n: names[n], default=None)
+    near = near or next((name for name in known if value and name.endswith(f"-{value}")), None)
     notes = [f"did you mean {near}?"] if near else []
-    raise RelayError(error("R0602", f"unknown {option}={name}", notes=[*notes, f"known: {', '.join(known)}"]))
+    fix = Fix(span, near, f"did you mean {near}?") if near and span is not None else None
+    return RelayError(error("R0602", title, span, notes=[*(notes if fix is None else ()), f"known: {', '.join(known)}"], fix=fix))
 
 
 def _inherited(parser: configparser.ConfigParser, mode: str, key: str) -> str | None:

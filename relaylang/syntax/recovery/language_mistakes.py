@@ -17,7 +17,7 @@ _DEFINED = {"DEF": "functions", "TYPE": "types", "DATA": "types", "EXTERN": "typ
 
 def no_loop(word: str, span: Span) -> Diagnostic:
     """The error for a loop; `span` is its first word."""
-    note = "`relaylang.loops.while_loop` builds such a function in Python"
+    note = "`relay.loops.while_loop` of `tvm.relay` builds such a function in Python"
     return error("R0101", f"Relay has no `{word}`: a loop is a function that calls itself", span, notes=[note])
 
 
@@ -77,6 +77,8 @@ def arrow_function(h: Here) -> Answer:
     if not typed or not r.open or r.open[-1][0] != "(" or r.tokens[r.open[-1][1]] != "(":
         return None
     _, at, height = r.open[-1]
+    if at and (r.kind(at - 1) in (*OPERAND_ENDS, "GLOBAL", "FN", "GT") or r.tokens[at - 1] in ("fn", "]", ">")):
+        return None  # the parentheses of parameters, or of a call
     close = end_of_brackets(h, h.i)
     arrow = r.next(close)
     if r.tokens[close] != ")" or r.tokens[arrow] not in ("=>", "->", "{"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from relaylang.ops.extensions import find, register
+from relaylang.ops.extensions import find, register, unknown
 from relaylang.ops.record import Op
 from relaylang.tvm.op.build import TupleWrapper
 from relaylang.tvm.op.namespace import lazy
@@ -19,7 +19,7 @@ def get(name: str) -> Op:
     """The operator of a name, also one that an installed package adds. Raises `KeyError`."""
     op = find(name)
     if op is None:
-        raise KeyError(name)
+        raise KeyError(unknown(name))
     return op
 
 

@@ -56,7 +56,11 @@ def test_every_accelerator(accelerator: str) -> None:
     ("options", "says"),
     [
         ({"accelerator": "ethos-u55-100"}, "unknown accelerator ethos-u55-100"),
+        ({"accelerator": "ethos-u55-257"}, "<target>:1:22: .*\n(.*\n)*.*did you mean ethos-u55-256?"),
+        ({"accelerator": "u65-512"}, "did you mean ethos-u65-512?"),
         ({"system-config": "Ethos_U65_HighEnd"}, "did you mean Ethos_U65_High_End"),
+        ({"system-config": "Ethos_U65_High_End"}, "known: Ethos_U55_Deep_Embedded, Ethos_U55_High_End_Embedded"),
+        ({"accelerator": "ethos-u85-256", "system-config": "Ethos_U65_High_End"}, "known: Ethos_U85_SYS_Flash_Low, "),
         ({"memory-mode": "None"}, "known: Sram_Only, Shared_Sram"),
         ({"optimise": "beauty"}, "known: Performance, Size"),
         ({"arena-cache-size": -1}, "is negative"),
