@@ -298,4 +298,4 @@ def test_a_redefinition_that_a_user_does_not_fit_names_it() -> None:
     note = "@g uses @fact as it was: define both in one input, or keep the type of @fact"
     assert wrong.value.diagnostics[0].notes[-1] == note
     made.execute("def @fact(%n: float32) -> float32 { %n }\ndef @g(%n: float32) -> float32 { @fact(%n) }")
-    assert made.execute("@g(2f)") == "2f : float32"
+    assert made.execute("@g(2f)") == "2.0 : float32"
