@@ -396,6 +396,8 @@ def conv2d_backward_weight(types: Sequence[Type], attrs: AnyValue, ctx: Relation
     for name, numbers in (("strides", attrs.strides), ("dilation", attrs.dilation)):
         if len(numbers) not in (1, 2):
             ctx.fail(f"{name} must have 2 numbers, or one for both axes")
+    if len(attrs.padding) not in (1, 2, 4):
+        ctx.fail(f"padding={list(attrs.padding)} must have 1, 2 or 4 numbers")
     shape = change_layout(data.shape, attrs.kernel_layout, "NCHW", ctx, 1)
     made = change_layout(grad.shape, attrs.data_layout, "NCHW", ctx, 0)
     if not same_dim(shape[0], made[0]):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relaylang.backends.cpu import emit_c
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS, evaluate
 from relaylang.ir import Call, Function, IRModule, TensorType, TupleType, Type, Var, const
@@ -100,6 +101,34 @@ def test_numbers_out_of_range_are_refused_or_computed() -> None:
             if said:
                 wrong.append(f"{op} {odd}={attrs[odd]}: {said}")
     assert wrong == []
+
+
+#: Operators with a form of their own for attributes that the checker takes.
+ODD = ("nn.avg_pool2d_grad", "nn.max_pool2d_grad", "nn.conv2d_backward_weight", "nn.sparse_conv2d")
+
+
+@pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.sweep)], ids=["some", "every"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_the_checker_takes_becomes_code_or_a_diagnostic(some: bool) -> None:
+    """No assertion and no exception of a lowering can be reached by attributes. The code is not compiled."""
+
+    def check(case: tuple[str, list[str], dict[str, Any], str]) -> None:
+        op, args, attrs, _ = case
+        try:
+            made = make_attrs(OPS[op].attrs, attrs)  # type: ignore[arg-type]
+        except AttrError:
+            return
+        params = [Var(f"p{i}", type_of(a)) for i, a in enumerate(args)]
+        module = IRModule.from_expr(Function(params, Call(OPS[op], params, made)))
+        if any(d.severity == "error" for d in infer(module)) or size(module["main"].body.checked_type) > 1_000_000:  # type: ignore[union-attr]
+            return
+        try:
+            emit_c(module)
+        except RelayError as refused:
+            assert "R0900" not in [d.code for d in refused.diagnostics]
+
+    cases = [case for case in calls() if case[0] != "arange" and (case[0] in ODD or not some)]
+    check_each(check, cases, [f"{op} {odd}={attrs[odd]}" for op, _, attrs, odd in cases])
 
 
 @pytest.mark.parametrize("part", [0, *[pytest.param(i, marks=pytest.mark.sweep) for i in range(1, 10)]])

@@ -103,11 +103,11 @@ def _reference(values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(found), np.asarray(ends)
 
 
-@pytest.mark.parametrize("seed", few(range(60), 3, 8, 11))
+@pytest.mark.parametrize("seed", few(range(60), 3))
 def test_random_values_get_the_threshold_of_the_definition(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divergence, "BINS", 1001)
+    monkeypatch.setattr(divergence, "BINS", 601)
     values = _samples(seed)
-    found, ends = _reference(values, 1001)
+    found, ends = _reference(values, 601)
     # of candidates that are equally good but for rounding, any
     best = ends[found <= found.min() + 1e-12] if np.isfinite(found.min()) else ends[:1]
     wanted = np.maximum(best, np.quantile(np.abs(values), divergence.OUTLIERS))

@@ -257,11 +257,11 @@ def _mean(call: Call, args: Sequence[Value], config: QConfig) -> Value:
     dtype = config.dtype_activation
     data, scale, most = value.of(dtype), value.scale, value.most
     shift = min(floor(log2(_limit(dtype) / (most * _window(call)))), _FRACTION)
-    is_operand = shift >= 0 and call.op.name != "nn.global_avg_pool2d" and most <= _limit(config.dtype_input)  # type: ignore[attr-defined]
+    is_whole = call.op.name == "nn.global_avg_pool2d"  # type: ignore[attr-defined]
     rank = _rank(call)
     mean = with_args(call, [_times(data, dtype, most, 2.0**shift, rank, config)])
     finer = most * 2.0**shift + (shift < 0)
-    if is_operand:
+    if shift >= 0 and not is_whole and most <= _limit(config.dtype_input):
         return Integers(_times(mean, dtype, finer, 0.5**shift, rank, config), scale, dtype, most)
     return Integers(mean, np.float32(float(scale) * 0.5**shift), dtype, finer)
 

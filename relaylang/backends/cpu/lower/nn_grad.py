@@ -20,7 +20,7 @@ def _pool(greatest: bool) -> Any:
         attrs = call.attrs
         (batch, channels, rows, columns), (h, w) = grad.shape, data.shape[2:]
         (kh, kw), (sh, sw) = spread(attrs.pool_size, 2), spread(attrs.strides, 2)
-        dh, dw = spread(getattr(attrs, "dilation", 1), 2)
+        dh, dw = spread(getattr(attrs, "dilation", ()) or 1, 2)  # a builder of TVM gives none
         (top, bottom), (left, right) = pads_of(attrs.padding, 2)
         t = CTYPES[out.dtype]
         inside = f"y >= 0 && y < {h} && x >= 0 && x < {w}"

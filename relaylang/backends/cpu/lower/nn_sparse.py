@@ -64,9 +64,9 @@ def _add(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
 def _conv2d(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
     """A kernel of 1 x 1 or 3 x 3. The rows of the latter go over the window, then the channels (NHWC), or the reverse."""
     data, last = bufs[0], call.attrs.layout == "NHWC"
-    side = int(call.attrs.kernel_size[0])
     if list(call.attrs.kernel_size) not in ([1, 1], [3, 3]):
         raise unsupported(f"{call.op.name} of {list(call.attrs.kernel_size)} cannot be compiled", call)  # type: ignore[attr-defined]
+    side = int(call.attrs.kernel_size[0])
     n, a, b, c = data.shape
     (h, w, channels) = (a, b, c) if last else (b, c, a)
     weight = _dense_of(kernel, bufs[1:], side * side * channels)
