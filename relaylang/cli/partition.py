@@ -89,7 +89,7 @@ def accelerators_of(text: str) -> list[str]:
     known = accelerators()
     parts = [part.split()[0] for part in split_targets(text) if part.split()]
     named = [ALIASES.get(part, part) for part in parts]
-    if text in known or len(text.split()) < 2 and "," not in text or not any(name in known for name in named):
+    if text in known or (len(text.split()) < 2 and "," not in text) or not any(name in known for name in named):
         get_pattern_table(text)
         return [text]
     for part, name in zip(split_targets(text), named):

@@ -41,8 +41,8 @@ from relaylang.ir.missing import refuse_missing
 from relaylang.ir.typed import retype
 from relaylang.ops.record import Op
 from relaylang.partition.lift import Lifting, region_function, regions_of
-from relaylang.partition.report import QUANTISE_FIRST
 from relaylang.partition.regions import Region, part_of
+from relaylang.partition.report import QUANTISE_FIRST
 from relaylang.partition.schedule import Schedule, make_schedule
 from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.ethos_u import RECIPE
