@@ -29,6 +29,10 @@ SHARDS = 16
 APART = {
     "cast": "numbers beyond the range of integers, and those that are no numbers, become others",
     "cast_like": "as cast",
+    "reverse_sequence": "onnxruntime refuses lengths beyond the sequence, which the operator takes",
+    **{f"qnn.{name}": "numbers that are none, or infinite, become other integers" for name in
+       ("log", "sqrt", "rsqrt", "quantize", "requantize")},
+    "qnn.softmax": "TFLite's integers of an exponential, which are 2 apart from the real ones",
 }
 
 

@@ -223,6 +223,8 @@ def _arg(kind: str) -> Any:
 def variance(e: Emitter, call: Call, x: Value, mean: Value) -> Value:
     attrs: Any = call.attrs
     axes = axes_of(call, x.rank)
+    if not axes or 0 in [x.shape[a] for a in axes] or "int" in x.dtype:
+        raise Unsupported("it is of integers, or of no elements")
     apart = e.op("Sub", x, mean)
     keep = int(bool(attrs.keepdims))
     made = e.op("ReduceMean", e.op("Mul", apart, apart), e.ints(axes, "axes"), keepdims=keep)

@@ -46,12 +46,20 @@ def _conv(count: int) -> Any:
             kernel = e.reshape(kernel, shape)
         attrs = {"group": a.groups, **geometry(a, count)}
         dtype = result(call).dtype
-        if "int" in x.dtype:
+        if "int" in x.dtype and "int" in w.dtype and "int" in dtype:
             return back(_whole_conv(e, data, kernel, dtype, attrs))
-        made = e.op("Conv", data, kernel, **attrs)
+        wide = _wide(x, w, dtype)
+        made = e.op("Conv", e.cast(data, wide), e.cast(kernel, wide), **attrs)
         return e.cast(back(made), dtype, made.dtype)
 
     return rule
+
+
+def _wide(x: Value, w: Value, dtype: str) -> str:
+    """The element type of both operands of a convolution, since ONNX has one for both. Raises `Unsupported` for integers."""
+    if not all("float" in name for name in (x.dtype, w.dtype, dtype)):
+        raise Unsupported(f"ONNX does not convolve {x.dtype} with {w.dtype} to {dtype}")
+    return max(x.dtype, w.dtype, key=lambda name: np.dtype(name).itemsize)
 
 
 def _whole_conv(e: Emitter, x: Value, w: Value, dtype: str, attrs: dict[str, Any]) -> Value:
@@ -102,9 +110,7 @@ def _conv_transpose(count: int) -> Any:
         data, back = channels_first(e, x, a.data_layout, a.out_layout)
         extra = [int(n) for n in a.output_padding]
         dtype = result(call).dtype
-        if not all("float" in name for name in (x.dtype, w.dtype, dtype)):
-            raise Unsupported("ONNX has no transposed convolution of integers")
-        wide = max(x.dtype, w.dtype, key=lambda name: np.dtype(name).itemsize)  # ONNX has one type of both operands
+        wide = _wide(x, w, dtype)
         kernel = kernel_first(e, e.cast(w, wide), a.kernel_layout, "IO")
         made = e.op("ConvTranspose", e.cast(data, wide), kernel, group=a.groups,
                     output_padding=(extra * count if len(extra) == 1 else extra)[:count], **geometry(a, count))  # fmt: skip
@@ -122,8 +128,8 @@ def _elements(x: Value) -> None:
 def _pool(kind: str, count: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         a: Any = call.attrs
-        _elements(x)
         data, back = channels_first(e, x, a.layout, a.out_layout)
+        _elements(data)
         w = windows(call, x)
         attrs: dict[str, Any] = {"kernel_shape": w["size"], "strides": w["strides"], "pads": w["padding"], "dilations": w["dilation"]}
         if kind == "AveragePool":
@@ -136,8 +142,8 @@ def _pool(kind: str, count: int) -> Any:
 def _global(kind: str) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         a: Any = call.attrs
-        _elements(x)
         data, back = channels_first(e, x, a.layout, a.out_layout)
+        _elements(data)
         return back(e.op(kind, data))
 
     return rule
@@ -146,8 +152,8 @@ def _global(kind: str) -> Any:
 def _adaptive(kind: str, count: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         a: Any = call.attrs
-        _elements(x)
         data, back = channels_first(e, x, a.layout, a.out_layout)
+        _elements(data)
         given = a.output_size
         out = many(given, count) if given is not None and given != () else None
         if out is not None and all(n == 1 for n in out):
@@ -362,11 +368,15 @@ def roi_align(e: Emitter, call: Call, x: Value, rois: Value) -> Value:
     a: Any = call.attrs
     if a.layout != "NCHW" or a.mode not in (b"avg", "avg", 0):
         raise Unsupported("ONNX has the mean over windows in the layout NCHW only")
+    if x.dtype != rois.dtype:
+        raise Unsupported(f"ONNX has one element type of the data, {x.dtype}, and the regions, {rois.dtype}")
     which, boxes = e.op("Split", rois, e.ints([1, 4], "sizes"), axis=1, outputs=2)
-    size = many(a.pooled_size, 2)
+    size, scale = many(a.pooled_size, 2), float(a.spatial_scale)
+    if x.dtype == "float64":  # the attribute is a float32, by which a point moves over the border
+        boxes, scale = e.op("Mul", boxes, e.scalar(scale, "float64")), 1.0
     return e.op("RoiAlign", x, boxes, e.cast(e.op("Squeeze", which, e.ints([1])), "int64", rois.dtype), mode="avg",
                 coordinate_transformation_mode="output_half_pixel", output_height=size[0], output_width=size[1],
-                sampling_ratio=max(int(a.sample_ratio), 0), spatial_scale=float(a.spatial_scale))  # fmt: skip
+                sampling_ratio=max(int(a.sample_ratio), 0), spatial_scale=scale)  # fmt: skip
 
 
 def non_max_suppression(e: Emitter, call: Call, boxes: Value, scores: Value, most: Value, overlap: Value, least: Value) -> list[Value]:

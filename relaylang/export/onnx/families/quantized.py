@@ -20,11 +20,13 @@ from relaylang.ops.record import Op
 
 def _zero(e: Emitter, zero: Value, dtype: str, like: Value) -> Value:
     """A zero point in the element type of the numbers, of the scale's shape."""
-    if zero.data is not None:
+    if zero.data is not None and zero.rank <= like.rank:
         limits = np.iinfo(np.dtype(dtype))
         if zero.data.size and not limits.min <= zero.data.min() <= zero.data.max() <= limits.max:
             raise Unsupported(f"a zero point is no number of the type {dtype}")
         return e.array(np.broadcast_to(zero.data.astype(np.dtype(dtype)), like.static()).copy(), zero.name, dtype)
+    if zero.rank > like.rank:
+        raise Unsupported("it has several zero points for one scale")
     small = e.cast(zero, dtype)
     return small if zero.rank == like.rank else e.op("Expand", small, e.op("Shape", like))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from relaylang.export.attributes import cuts, mirrored, permutation, result, shape_of, slices
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.onnx.kernels import carrier
@@ -214,6 +216,8 @@ def _hot(e: Emitter, call: Call, indices: Value, on: Value, off: Value, depth: V
 
 
 def extents_of(e: Emitter, call: Call, x: Value) -> Value:
+    if not x.rank:
+        raise Unsupported("a scalar has no extents")
     return e.cast(e.op("Shape", x), result(call).dtype, "int64")
 
 
@@ -286,6 +290,8 @@ def pad(e: Emitter, call: Call, x: Value, value: Value) -> Value:
     widths = [int(a) for a, _ in attrs.pad_width] + [int(b) for _, b in attrs.pad_width]
     if attrs.pad_mode != "constant" and min(widths, default=0) < 0:
         raise Unsupported(f"it crops in the mode {attrs.pad_mode}")
+    if int(np.prod(value.static("its value"))) != 1:
+        raise Unsupported("it has several values to pad with")
     return e.op("Pad", x, e.ints(widths, "widths"), e.cast(value, x.dtype), mode=attrs.pad_mode)
 
 
