@@ -32,7 +32,7 @@ APART = {
     "reverse_sequence": "onnxruntime refuses lengths beyond the sequence, which the operator takes",
     **{f"qnn.{name}": "numbers that are none, or infinite, become other integers" for name in
        ("log", "sqrt", "rsqrt", "quantize", "requantize")},
-    "qnn.softmax": "TFLite's integers of an exponential, which are 2 apart from the real ones",
+    "qnn.softmax": "the operator approximates exponentials by shifts of integers",
 }
 
 
