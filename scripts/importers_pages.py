@@ -176,7 +176,7 @@ a model or text.
 - `if` becomes the format's own. A function that calls itself last becomes a loop in ONNX and StableHLO. Other recursion,
   references and algebraic data types have no form there.
 - Functions that are called are written in place.
-- An LSTM, GRU or RNN that was imported from ONNX, PyTorch or TFLite becomes one layer of ONNX, in one direction or both.
+- An imported LSTM, GRU or RNN becomes one layer of ONNX, in one direction or both.
   Its element type is float32 or float16, for which onnxruntime has kernels. Other recurrences, and those of which another
   operator uses an inner value, stay steps or a loop.
 - Element types that onnxruntime has no kernel for are cast around a layer where this changes no number. What it refuses
