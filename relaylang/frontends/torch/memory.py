@@ -123,7 +123,7 @@ class Memory:
         shown = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), have.shape, have.strides)  # type: ignore[arg-type]
         try:
             shown.shape = new.shape  # type: ignore[assignment]
-        except AttributeError:
+        except (AttributeError, ValueError):  # a copy, or a file whose extents do not fit, which the conversion refuses
             return False
         return True
 

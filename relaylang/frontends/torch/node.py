@@ -129,6 +129,8 @@ class Node:
     def vector(self, name: str) -> Any:
         """A list of extents: a list of numbers where all are known, otherwise a vector as an expression."""
         values = self.get(name)
+        if not isinstance(values, (list, tuple)):
+            raise Malformed(f"the argument {name} is {str(values)[:40]!r}; it must be a list of whole numbers")
         if all(not isinstance(v, Expr) for v in values):
             return [int(v) for v in values]
         return self.vector_of(values)

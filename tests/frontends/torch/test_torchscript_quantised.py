@@ -353,3 +353,31 @@ def test_a_dynamic_convolution(axes: int, turned: str) -> None:
     wanted = model(x).numpy()
     step = (float(x.max()) - float(x.min())) / 255  # a sum next to a half may be rounded the other way
     assert np.abs(found - wanted).max() < 1.001 * step and (np.abs(found - wanted) > 1e-5).mean() < 0.01
+
+
+#: Functions of a quantised tensor (2, 3, 4, 6).
+PLAIN: dict[str, Any] = {
+    "index": lambda t: t[:, torch.tensor([1, 0]), 1:],
+    "clamp": lambda t: torch.ops.quantized.clamp(t, -0.5, 0.7),
+    "max_pool": lambda t: torch.ops.quantized.max_pool2d(t, [2, 2], [2, 2], [0, 0], [1, 1], False),
+    "threshold": lambda t: torch.ops.quantized.threshold(t, 0.33, 0.1),
+    "masked_fill": lambda t: t.masked_fill(torch.ones(2, 3, 4, 6, dtype=torch.bool), 0.5),
+    "fill": lambda t: t.clone().fill_(0.3),
+    "less": lambda t: t < t.flip(0),
+    "diagonal": lambda t: torch.diagonal(t, 0, 2, 3),
+    "hstack": lambda t: torch.hstack([t, t]),
+    "unfold": lambda t: t.unfold(3, 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_an_operator_on_quantised_numbers(name: str) -> None:
+    class Net(nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            made = PLAIN[name](torch.quantize_per_tensor(x, 0.05, 100, torch.quint8))
+            return made.dequantize() if made.is_quantized else made
+
+    torch.manual_seed(4)
+    x = torch.randn(2, 3, 4, 6)
+    found = values(imported(traced(Net(), (x,)), (x,)).module, (x,))[0]
+    np.testing.assert_allclose(found, Net()(x).numpy(), rtol=0, atol=1e-6)

@@ -129,7 +129,17 @@ ATTENTION: dict[str, Case] = {
     "float_mask": (lambda q, k, m: F.scaled_dot_product_attention(q, k, k, m), (Q, K, real(5, 6))),
     "flat": (F.scaled_dot_product_attention, (Q[0], K[0], K[0])),
 }
-CASES = {**POOLS, **CONVS, **RESIZED, **SAMPLED, **ATTENTION}
+SAMPLES = torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(3))
+FRACTIONAL: dict[str, Case] = {
+    "fractional_2": (
+        lambda x, s: F.fractional_max_pool2d(x, (3, 2), output_size=(4, 5), _random_samples=s, return_indices=True),
+        (real(2, 3, 9, 8), SAMPLES[..., :2]),
+    ),
+    "fractional_3": (
+        lambda x, s: F.fractional_max_pool3d(x, (2, 3, 2), output_size=(3, 4, 1), _random_samples=s), (real(2, 3, 6, 7, 5), SAMPLES)
+    ),
+}  # fmt: skip
+CASES = {**FRACTIONAL, **POOLS, **CONVS, **RESIZED, **SAMPLED, **ATTENTION}
 
 
 @pytest.mark.parametrize("name", CASES)

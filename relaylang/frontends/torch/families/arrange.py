@@ -137,11 +137,14 @@ def tensor_split(n: Node) -> Any:
     if name in ("hsplit", "vsplit", "dsplit"):
         axis = {"hsplit": min(b.rank(x) - 1, 1), "vsplit": 0, "dsplit": 2}[name]
     extent = b.extent(x, axis, "the axis that is split")
-    if "indices" in n.call.args:
-        cuts = [min(c if c >= 0 else c + extent, extent) for c in n.ints("indices")]
+    name = "tensor_indices_or_sections"
+    places = b.need(n.x(name), "the places where it is split") if n.has(name) else None
+    if "indices" in n.call.args or (places is not None and places.ndim):
+        given = n.ints("indices") if places is None else places.tolist()
+        cuts = [min(c if c >= 0 else c + extent, extent) for c in given]
         bounds = [0, *cuts, extent]
     else:
-        count = n.int("sections")
+        count = n.int("sections") if places is None else int(places)
         sizes = [extent // count + (i < extent % count) for i in range(count)]
         bounds = [0, *np.cumsum(sizes).tolist()]
     return [b.slice(x, [first], [max(last, first)], [axis]) for first, last in pairwise(bounds)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
 from relaylang.frontends.torch.families.shape import computed_slice
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
@@ -175,6 +175,54 @@ def adaptive_pool(kind: str, count: int) -> Any:
     return convert
 
 
+def fractional_pool(count: int) -> Any:
+    """The largest elements of windows whose places follow from random samples (n, c, axes), which the program gives.
+
+    The samples are of the axes in order for three, and in reverse for two. Places are computed in float32, as in PyTorch.
+    """
+
+    def convert(n: Node) -> Any:
+        b = n.b
+        x, single = _single(n, n.x(), count)
+        samples = b.of_rank(n.x("random_samples"), 3)
+        kernel, sizes = of_rank(n.ints("kernel_size"), count), of_rank(n.ints("output_size"), count)
+        front, extents = b.static_shape(x)[:2], b.static_shape(x)[2:]
+        dtype = "float64" if b.dtype(samples) == "float64" else "float32"
+        flat: Expr = b.const(np.zeros([1] * (2 + 2 * count), np.int64))
+        for axis, (extent, k, size) in enumerate(zip(extents, kernel, sizes)):
+            if not 0 < size + k - 1 <= extent:
+                raise Malformed(f"its windows of {k} elements cannot have {size} places on an axis of {int(extent)}")
+            at = axis if count == 3 else count - 1 - axis
+            sample = b.cast(b.slice(samples, [at], [at + 1], [2]), dtype)
+            starts = _starts(b, sample, int(extent) - k, size, dtype)
+            stride = math.prod(extents[axis + 1 :])
+            wide = [*front, *[size if i == axis else 1 for i in range(count)], *[1] * count]
+            inside = np.arange(k).reshape([k if i == 2 + count + axis else 1 for i in range(2 + 2 * count)])
+            places = b.op("add", b.reshape_exactly(starts, wide), b.const(inside))
+            flat = b.op("add", flat, b.op("multiply", places, b.const(stride, "int64")))
+        windows = [*front, math.prod(sizes), math.prod(kernel)]
+        flat = b.reshape_exactly(flat, [*front, -1])
+        taken = b.op("gather", b.reshape_exactly(x, [*front, math.prod(extents)]), flat, axis=2)
+        best = b.unsqueeze(b.cast(b.op("argmax", b.reshape_exactly(taken, windows), axis=[3]), "int64"), [3])
+        made = [b.op("gather", b.reshape_exactly(v, windows), best, axis=3) for v in (taken, flat)]
+        made = [b.reshape_exactly(v, [*front, *sizes]) for v in made]
+        return [b.squeeze(v, [0]) for v in made] if single else made
+
+    return convert
+
+
+def _starts(b: Builder, sample: Expr, most: int, size: int, dtype: str) -> Expr:
+    """Where the windows of an axis start: (n, c, size). The last one starts at `most`."""
+    if size == 1:
+        return b.op("full_like", b.cast(sample, "int64"), b.const(most, "int64"))
+    alpha = b.const(np.dtype(dtype).type(most) / np.dtype(dtype).type(size - 1), dtype)
+    steps = b.const(np.arange(size - 1), dtype)
+    moved = b.op("multiply", b.op("add", sample, steps), alpha)
+    starts = b.op("subtract", b.cast(moved, "int64"), b.cast(b.op("multiply", sample, alpha), "int64"))
+    last = b.op("full_like", b.cast(sample, "int64"), b.const(most, "int64"))
+    return b.concat([starts, last], 2)
+
+
 def max_unpool(n: Node) -> Any:
     """Elements put back to their places, zeros elsewhere."""
     b, x, count = n.b, n.x(), 2 if "2d" in n.call.target else 3
@@ -192,4 +240,5 @@ RULES = (
     *(Rule(f"aten._adaptive_avg_pool{d}d", adaptive_pool("avg", d)) for d in (2, 3)),
     *(Rule(f"aten.max_pool{d}d_with_indices", max_pool_with_indices(d)) for d in (1, 2, 3)),
     *(Rule(f"aten.max_unpool{d}d", max_unpool) for d in (2, 3)),
+    *(Rule(f"aten.fractional_max_pool{d}d", fractional_pool(d)) for d in (2, 3)),
 )

@@ -36,6 +36,11 @@ def outer(n: Node) -> Any:
 def tensordot(n: Node) -> Any:
     b, x, y = n.b, n.x(), n.x("other")
     axes = [[a % b.rank(t) for a in n.ints(name)] for t, name in ((x, "dims_self"), (y, "dims_other"))]
+    for i, j in zip(*axes):  # an extent of 1 goes with any other
+        if b.shape(x)[i] == 1 != b.shape(y)[j]:
+            y = b.op("sum", y, axis=[j], keepdims=True)
+        elif b.shape(y)[j] == 1 != b.shape(x)[i]:
+            x = b.op("sum", x, axis=[i], keepdims=True)
     return _over(b, x, y, *axes)
 
 

@@ -73,6 +73,8 @@ def _less(b: Builder, count: Expr, correction: float) -> Expr:
 def arg(op: str) -> Any:
     def convert(n: Node) -> Any:
         axes = _axes(n)
+        if not n.b.rank(n.x()):
+            return n.b.op("zeros_like", n.b.cast(n.x(), "int64"))
         return n.b.cast(n.b.op(op, n.x(), axis=axes, keepdims=bool(n.get("keepdim", False))), "int64")
 
     return convert

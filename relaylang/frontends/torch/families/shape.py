@@ -62,10 +62,11 @@ def permute(n: Node) -> Any:
 def transpose(n: Node) -> Any:
     b, x = n.b, n.x()
     rank = b.rank(x)
+    if rank < 2:
+        return x
     order = list(range(rank))
-    i, j = n.int("dim0", 0) % max(rank, 1), n.int("dim1", 1) % max(rank, 1)
-    if rank > 1:
-        order[i], order[j] = order[j], order[i]
+    i, j = n.int("dim0", 0) % rank, n.int("dim1", 1) % rank
+    order[i], order[j] = order[j], order[i]
     return b.transpose(x, order)
 
 

@@ -61,6 +61,10 @@ def convert(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dic
     special = quantised(b, rule.convert, schema, bound)
     made = special if special is not None else _apply(b, rule.convert, schema, bound)
     target = next(iter(bound.values()), None)
+    if special is not None and schema.operator in VIEWS and isinstance(target, Tensor):
+        for part in special if isinstance(special, list) else [special]:
+            if isinstance(part, Tensor) and part is not target:
+                part.view_of(target, None, None)
     if inplace and isinstance(target, Tensor) and isinstance(made, Tensor):
         target.write(_like(b, made.value, target))
         return target

@@ -28,6 +28,8 @@ _SPACES = {
     "torch": "aten", "ops.aten": "aten", "ops.prim": "prim", "": "prim", "ops.quantized": "quantized",
     "ops.torchvision": "torchvision",
 }
+#: Operators of `quantized` that are those of `aten`.
+_SAME = frozenset("clamp threshold max_pool1d max_pool2d".split())
 
 
 class Operators:
@@ -91,7 +93,7 @@ class Operators:
         if not own_space and short in PLAIN and not any(_has_tensor(a) for a in (*args, *named.values())):
             return compute(self.b, short, [*args, *named.values()])
         self.place(self.layer)
-        if space == "quantized":
+        if space == "quantized" and short not in _SAME:
             if short in CELLS:
                 return CELLS[short](self.b, *args, **named)
             return quantised_call(self.b, short, args, named)

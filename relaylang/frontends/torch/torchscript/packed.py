@@ -26,6 +26,8 @@ def packed(record: Record) -> Packed:
     state = record.state
     if record.kind.endswith("LinearPackedParamsBase"):
         return Packed(state[0], state[1])
+    if record.kind.endswith("EmbeddingPackedParamsBase"):
+        return Packed(state[1][0], None)
     if isinstance(state[0], str):  # a tensor of numbers, the weights; the bias
         numbers, weight, bias = [int(n) for n in _array(state[1][0])], state[1][1], state[2][0]
     else:

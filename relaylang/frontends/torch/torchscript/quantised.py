@@ -20,7 +20,7 @@ _MOVES = frozenset(
     "flatten reshape view transpose permute t squeeze unsqueeze max_pool1d max_pool2d slice select contiguous chunk split"
     " split_with_sizes unbind dropout feature_dropout clone detach alias pixel_shuffle expand repeat flip upsample_nearest2d"
     " unflatten upsample_nearest3d channel_shuffle native_channel_shuffle index index_select narrow movedim swapaxes"
-    " pixel_unshuffle max_pool3d roll".split()
+    " pixel_unshuffle max_pool3d roll unfold diagonal rot90 tile tensor_split".split()
 )
 #: Operators that compute with real numbers; the result has the scale of the operand.
 _KEEPS = frozenset(
@@ -29,6 +29,8 @@ _KEEPS = frozenset(
 )
 #: Those of them that are not linear: the real numbers are needed, not their multiples.
 _CURVES = frozenset("leaky_relu hardswish elu hardtanh clamp relu6 gelu".split())
+#: Operators that compare real numbers.
+_COMPARES = frozenset("eq ne lt le gt ge".split())
 #: Operators whose results have a scale of their own; the zero points are above the smallest whole number.
 _OWN = {"sigmoid": Quant.of(1 / 256, 0), "hardsigmoid": Quant.of(1 / 256, 0), "tanh": Quant.of(2 / 256, 128)}
 
@@ -99,7 +101,15 @@ def quantised(b: Builder, rule: Callable[[Any], Any], schema: Schema, bound: dic
         return _moved(_ruled(rule, b, schema, {"self": first.read(), **ends}), quant)
     if name == "relu":
         return Tensor(relu(b, first.read(), int(quant.zero)), quant)
-    if name in ("cat", "stack"):
+    if name in _COMPARES:
+        return Tensor(_ruled(rule, b, schema, {n: real(b, v) if isinstance(v, Tensor) else v for n, v in bound.items()}))
+    if name in ("fill", "masked_fill") and isinstance(bound["value"], (int, float)):
+        low, high = common.limits(dtype)
+        value = min(max(int(np.rint(bound["value"] / quant.scale)) + int(quant.zero), int(low)), int(high))
+        return _moved(_ruled(rule, b, schema, {**{n: _whole_part(v) for n, v in bound.items()}, "value": value}), quant)
+    if name == "copy" and bound["src"].quant is not None:
+        return Tensor(_ruled(rule, b, schema, {"self": first.read(), "src": at_scale(b, bound["src"], quant)}), quant)
+    if name in ("cat", "stack", "hstack", "vstack", "dstack"):
         parts = [at_scale(b, t, quant) for t in bound["tensors"]]
         return _moved(_ruled(rule, b, schema, {**bound, "tensors": parts}), quant)
     if name in _KEEPS:
@@ -118,6 +128,8 @@ def quantised(b: Builder, rule: Callable[[Any], Any], schema: Schema, bound: dic
 
 
 def _whole_part(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_whole_part(v) for v in value]
     return value.read() if isinstance(value, Tensor) else value
 
 
