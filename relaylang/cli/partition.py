@@ -72,8 +72,9 @@ def run(args: argparse.Namespace) -> int:
             text = {"table": table_text, "json": json_text}[args.report_format or "table"]
             texts.append(text(rows, name) + "\n")
         elif not any(row.region for row in rows):
-            notes = [*(hint.removeprefix("hint: ") for hint in hints(rows, name) if hint), "--report gives each call's reason"]
-            report([error("R0620", f"no call of @main goes to {name}", function.span, severity="note", notes=notes)])
+            why = [hint.removeprefix("hint: ") for hint in hints(rows, name) if hint]
+            more = [*why, "--report gives each call's reason"]
+            report([error("R0620", f"no call of @main goes to {name}", function.span, severity="note", notes=more)])
     if texts:
         write_text(args.output, "\n".join(texts))
     else:

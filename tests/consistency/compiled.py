@@ -19,11 +19,8 @@ from relaylang.ir import Function, IRModule, Tuple, Var
 from tests.consistency.calls import Made, key
 from tests.consistency.outcome import Refused, function
 
-#: Operators that mix elements by weights of which some are 0. A product of 0 and an infinity is a nan, and the two sides leave
-#: out different products. Resizing in the interpreter multiplies all taps; compiled code drops taps that have no share. Strided
-#: transposed convolutions put zeros between elements, which one side multiplies by weights and the other skips. `dft` compiled is
-#: a product with sines and cosines, some of which are 0; the interpreter's fast transform only adds and turns. No definition of
-#: TVM says which products there are. An infinite scale of quantised data means nothing.
+#: Operators that mix elements by weights of which some are 0. A product of 0 and an infinity is a nan, and the interpreter and
+#: compiled code leave out different products. An infinite scale of quantised data means nothing.
 FINITE = ("image.resize", "image.crop", "image.affine_grid", "nn.upsampling", "qnn.", "dft", "stft", "vision.proposal",
            "nn.conv2d_backward_weight", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")  # fmt: skip
 #: Floats of two bytes are rounded behind each operation here, and at the end there.

@@ -115,7 +115,7 @@ def test_products_of_every_rank_in_the_vm(name: str) -> None:
     assert in_the_vm(made for made in ranked(name, each=1) for _ in range(3)) == {}
 
 
-#: Of so many calls, the VM gets one: its kernels are those of the library above, and their number is that of its own parts.
+#: Of so many calls, the VM gets one. Its kernels are those of the library above.
 EVERY = {"special": 61, "ranked": 97}
 
 

@@ -55,7 +55,7 @@ def calls() -> Iterator[tuple[str, list[str], dict[str, Any], str]]:
 
 
 def with_unknown_numbers() -> Iterator[tuple[str, list[str], dict[str, Any], str]]:
-    """As `calls`, with `?` for numbers of a list: for one, for all, in another length, in place of the list."""
+    """As `calls`, with `?` for numbers of a list: for one, for all, in another length, or instead."""
     for op, found in seeds().items():
         if op in LEFT_OUT:
             continue

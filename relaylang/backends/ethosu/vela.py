@@ -168,10 +168,11 @@ def _section(parser: configparser.ConfigParser, kind: str, option: str, options:
 
 
 def _unknown(options: Mapping[str, Any], option: str, title: str, value: str, known: Sequence[str]) -> RelayError:
-    """The error (R0602) for a value of an option that is not among the known ones: its place in the target, and the nearest."""
+    """The error (R0602) for an unknown value of an option: its place in the target, and the nearest known one."""
     text = str(Target("ethos-u", options))
-    at = text.find(f"-{option}=")
-    span = Span(SourceFile("<target>", text), at + len(option) + 2, at + len(option) + 2 + len(str(options[option]))) if at >= 0 else None
+    head, found, _ = text.partition(f"-{option}=")
+    start = len(head) + len(found)
+    span = Span(SourceFile("<target>", text), start, start + len(str(options[option]))) if found else None
     names = {name: edits(value.lower(), name.lower(), 2) for name in known}
     near = did_you_mean(value, known) or min((n for n in names if names[n] <= 2), key=lambda n: names[n], default=None)
     near = near or next((name for name in known if value and name.endswith(f"-{value}")), None)

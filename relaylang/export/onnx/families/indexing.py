@@ -79,7 +79,8 @@ def scatter_nd(e: Emitter, call: Call, x: Value, indices: Value, updates: Value)
 def argwhere(e: Emitter, call: Call, x: Value) -> Value:
     if not x.rank:  # NonZero gives places along an axis that a scalar does not have
         count = e.reshape(e.cast(e.cast(x, "bool"), "int64", "bool"), [1])
-        return e.op("Expand", e.array(np.zeros((1, 0), np.dtype(result(call).dtype)), "none"), e.op("Concat", count, e.ints([0]), axis=0))
+        row = e.array(np.zeros((1, 0), np.dtype(result(call).dtype)), "none")
+        return e.op("Expand", row, e.op("Concat", count, e.ints([0]), axis=0))
     return e.cast(e.op("Transpose", e.op("NonZero", x), perm=[1, 0]), result(call).dtype, "int64")
 
 
