@@ -96,7 +96,7 @@ def test_words_of_other_sessions() -> None:
     [
         ("print(%w)", "R0202", ":print"),
         ("dir()", "R0202", ":names"),
-        ("import numpy as np", "R0101", ":load FILE"),
+        ("import numpy as np", "R0111", ":load FILE"),
         ("from os import path", "R0111", ":load FILE"),
         ("nn.rellu(%w)", "R0202", None),
     ],

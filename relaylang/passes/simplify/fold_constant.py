@@ -196,7 +196,8 @@ def evaluator(steps: int = STEPS) -> Compute:
             static = static_call(call, values)
             if static is None or any(d.severity == "error" for d in infer(static, fragment=True)):
                 return None
-            call = static
+            known = dict(zip(map(id, call.args), values))
+            call, values = static, [known.get(id(a), _value(a)) for a in static.args]
         if elements(call.checked_type) > max(_LARGE, sum([elements(a.checked_type) for a in call.args])):
             return None
         used += work(call)

@@ -188,7 +188,7 @@ def fractional_pool(count: int) -> Any:
         kernel, sizes = of_rank(n.ints("kernel_size"), count), of_rank(n.ints("output_size"), count)
         front, extents = b.static_shape(x)[:2], b.static_shape(x)[2:]
         dtype = "float64" if b.dtype(samples) == "float64" else "float32"
-        flat: Expr = b.const(np.zeros([1] * (2 + 2 * count), np.int64))
+        flat: Expr = b.const(b.arrays.zeros([1] * (2 + 2 * count), np.int64))
         for axis, (extent, k, size) in enumerate(zip(extents, kernel, sizes)):
             if not 0 < size + k - 1 <= extent:
                 raise Malformed(f"its windows of {k} elements cannot have {size} places on an axis of {int(extent)}")
@@ -197,7 +197,7 @@ def fractional_pool(count: int) -> Any:
             starts = _starts(b, sample, int(extent) - k, size, dtype)
             stride = math.prod(extents[axis + 1 :])
             wide = [*front, *[size if i == axis else 1 for i in range(count)], *[1] * count]
-            inside = np.arange(k).reshape([k if i == 2 + count + axis else 1 for i in range(2 + 2 * count)])
+            inside = b.arrays.arange(k).reshape([k if i == 2 + count + axis else 1 for i in range(2 + 2 * count)])
             places = b.op("add", b.reshape_exactly(starts, wide), b.const(inside))
             flat = b.op("add", flat, b.op("multiply", places, b.const(stride, "int64")))
         windows = [*front, math.prod(sizes), math.prod(kernel)]
@@ -216,7 +216,7 @@ def _starts(b: Builder, sample: Expr, most: int, size: int, dtype: str) -> Expr:
     if size == 1:
         return b.op("full_like", b.cast(sample, "int64"), b.const(most, "int64"))
     alpha = b.const(np.dtype(dtype).type(most) / np.dtype(dtype).type(size - 1), dtype)
-    steps = b.const(np.arange(size - 1), dtype)
+    steps = b.const(b.arrays.arange(size - 1), dtype)
     moved = b.op("multiply", b.op("add", sample, steps), alpha)
     starts = b.op("subtract", b.cast(moved, "int64"), b.cast(b.op("multiply", sample, alpha), "int64"))
     last = b.op("full_like", b.cast(sample, "int64"), b.const(most, "int64"))
