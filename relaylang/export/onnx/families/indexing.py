@@ -29,7 +29,7 @@ def take(e: Emitter, call: Call, x: Value, indices: Value) -> Value:
     else:
         axis = attrs.axis % x.rank
         extent = x.shape[axis]
-    found = _index(e, indices)
+    found = indices if indices.dtype == "uint64" else _index(e, indices)
     inside = found.data is not None and isinstance(extent, int) and np.all((found.data >= 0) & (found.data < extent))
     if not inside and attrs.mode in ("clip", "wrap"):
         last = _extent(e, x, axis, found.dtype)
@@ -37,7 +37,7 @@ def take(e: Emitter, call: Call, x: Value, indices: Value) -> Value:
             found = e.op("Mod", found, last)
         else:
             found = e.op("Max", e.op("Min", found, e.op("Sub", last, e.scalar(1, found.dtype))), e.scalar(0, found.dtype))
-    return e.op("Gather", x, found, axis=axis)
+    return e.op("Gather", x, _index(e, found), axis=axis)
 
 
 def _extent(e: Emitter, x: Value, axis: int, dtype: str) -> Value:

@@ -274,7 +274,10 @@ def lrn(e: Emitter, call: Call, x: Value) -> Value:
     a: Any = call.attrs
     if a.axis % x.rank != 1:
         raise Unsupported("its axis is not 1")
-    return e.op("LRN", x, size=a.size, alpha=float(a.alpha), beta=float(a.beta), bias=float(a.bias))
+    # onnxruntime has a kernel for images alone.
+    image = x if x.rank == 4 else e.reshape(x, [0, 0, -1, 1])
+    made = e.op("LRN", image, size=a.size, alpha=float(a.alpha), beta=float(a.beta), bias=float(a.bias))
+    return made if x.rank == 4 else e.reshape(made, x.static("its data"))
 
 
 def l2_normalize(e: Emitter, call: Call, x: Value) -> Value:

@@ -292,6 +292,8 @@ def pad(e: Emitter, call: Call, x: Value, value: Value) -> Value:
         raise Unsupported(f"it crops in the mode {attrs.pad_mode}")
     if int(np.prod(value.static("its value"))) != 1:
         raise Unsupported("it has several values to pad with")
+    if not x.rank:  # onnxruntime pads no scalar
+        return x
     return e.op("Pad", x, e.ints(widths, "widths"), e.cast(value, x.dtype), mode=attrs.pad_mode)
 
 
