@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylang.frontends.common import Builder, Unsupported, nn
 from relaylang.frontends.common import quantised as common
+from relaylang.frontends.torch.torchscript.embedding import embedding, embedding_bag
 from relaylang.frontends.torch.torchscript.quantised import at_scale, operands, real, relu, whole
 from relaylang.frontends.torch.torchscript.values import Packed, Quant, Record, Stored, Tensor
 from relaylang.ir import Expr
@@ -439,6 +440,7 @@ _LAYERS: dict[str, Callable[..., Any]] = {
     "hardswish": by_reals(nn.hard_swish), "leaky_relu": by_reals(_leaky), "softmax": by_reals(_softmax),
     "sigmoid": by_reals(_sigmoid), "layer_norm": by_reals(_layer_norm), "elu": elu, "relu6": clipped,
     "dropout": lambda b, x, *rest: x,
+    "embedding_byte": embedding, "embedding_bag_byte": embedding_bag,
 }  # fmt: skip
 
 

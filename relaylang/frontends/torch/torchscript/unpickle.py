@@ -171,7 +171,8 @@ class Unpickler:
             return Quant.of(scale, zero)
         if not isinstance(scale, Stored) or not isinstance(zero, Stored):
             raise self.wrong("has a quantised tensor of another kind")
-        return Quant(scale.array.astype(np.float32), zero.array.astype(np.int32), int(axis[0]))
+        whole = zero.array.dtype.kind in "iu"  # Rows of tables have zero points that are real numbers.
+        return Quant(scale.array.astype(np.float32), zero.array.astype(np.int32 if whole else np.float32), int(axis[0]))
 
     def persistent(self) -> None:
         """The storage that the text "storage", a storage class and a key describe."""
