@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.frontends.common import Rule, Unsupported, nn
+from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.recurrent import Step, recurrence, zeros
 from relaylang.frontends.onnx.node import Node
@@ -109,7 +109,14 @@ def weights(b: Builder, w: Expr) -> Product:
     """The product with weights (directions, units, in). It stays a product where the initial state is a constant, so that
     all steps have the same form."""
     parts = [_of_direction(b, w, way) for way in range(b.extent(w, 0))]
-    return lambda x, way: b.unfolded("nn.dense", x, parts[way], units=b.extent(parts[way], 0))
+
+    def product(x: Expr, way: int) -> Expr:
+        if way >= len(parts):
+            raise Malformed(f"its weights are for {len(parts)} direction, and its direction is bidirectional")
+        made: Expr = b.unfolded("nn.dense", x, parts[way], units=b.extent(parts[way], 0))
+        return made
+
+    return product
 
 
 #: Whether each direction goes from the last step to the first.
