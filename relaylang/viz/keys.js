@@ -112,7 +112,8 @@ window.onkeydown = (e) => {
 svg.onpointerover = (e) => { if (!pointers.size) point(e.target.closest(".box")?.dataset.key ?? null); };
 svg.onpointerleave = () => point(null);
 // the panel takes room from the drawing, too
-new ResizeObserver(draw).observe(svg);
+// A page in a hidden part of a notebook has no width before that part is shown.
+new ResizeObserver(() => { if (state.unseen) home(); else draw(); }).observe(svg);
 window.onbeforeprint = toPaper;
 window.onafterprint = toScreen;
 showStep(0);

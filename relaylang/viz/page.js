@@ -146,6 +146,7 @@ function firstBox() {
 function home() {
   const r = $("svg").getBoundingClientRect();
   const first = firstBox();
+  state.unseen = !r.width;
   if (!first) {
     Object.assign(state, { x: 40, y: 40, k: 1 });
     draw();

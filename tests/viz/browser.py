@@ -77,6 +77,14 @@ class Browser:
         """The value of `return ...` in the page."""
         return self._do("/execute/sync", {"script": script, "args": list(arguments)})
 
+    def wait(self, script: str) -> Any:
+        """The value of `return ...` in the page, once it is true."""
+        for _ in range(20 * PATIENCE):
+            if value := self.run(script):
+                return value
+            time.sleep(0.05)
+        raise TimeoutError(script)
+
     def act(self, *actions: dict[str, Any], kind: str = "pointer") -> None:
         self._do("/actions", {"actions": [{"type": kind, "id": kind, "actions": list(actions)}]})
 

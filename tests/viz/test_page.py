@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from relaylang.viz.boxes import Box
 from relaylang.viz.graph import REASON
 from relaylang.viz.scene import Line, Placed, Plans, Scene, scene_of
 from relaylang.viz.steps import DrawSteps
-from tests.shared import PATIENCE
 from tests.viz.browser import Browser, chromium
 from tests.viz.test_scene import NETWORKS, assert_apart, blocks, typed
 from tests.viz.test_viz import BRANCHES, CONVNET, SKIP, chain, checked, fused
@@ -98,6 +96,19 @@ def test_branches_and_clauses_unfold(browser: Browser, tmp_path: Path) -> None:
     assert_apart(scene(browser))
 
 
+def test_a_page_that_is_shown_later_opens_at_its_inputs(browser: Browser, tmp_path: Path) -> None:
+    """Notebooks that are exported to HTML have the page in a frame, which may have no width at first."""
+    page = tmp_path / "outer.html"
+    text = as_html(graph_of(fused(CONVNET)), "net").replace("&", "&amp;").replace('"', "&quot;")
+    page.write_text(f'<iframe id="f" style="width: 0; height: 600px; border: 0" srcdoc="{text}"></iframe>', encoding="utf-8")
+    browser.open(page.as_uri())
+    inside = "const page = document.getElementById('f').contentDocument; return "
+    browser.wait(inside + "page.getElementById('view')?.hasAttribute('transform')")
+    browser.run("document.getElementById('f').style.width = '900px'")
+    shown = "[...page.querySelectorAll('.box')].map((b) => b.getBoundingClientRect()).some((r) => r.left > 0 && r.right < 900)"
+    assert browser.wait(inside + shown)
+
+
 def test_folding_choosing_searching_panning_zooming(browser: Browser, tmp_path: Path) -> None:
     opened(browser, tmp_path, graph_of(fused(CONVNET)))
     first = titles(browser)
@@ -150,11 +161,7 @@ def test_pictures_of_the_page(browser: Browser, tmp_path: Path) -> None:
     text = browser.run("return svgText()")
     assert text.startswith("<svg") and "var(--" not in text and "nn.relu" in text
     browser.run("window.made = null; pngOf((blob) => { window.made = [blob.type, blob.size]; })")
-    for _ in range(20 * PATIENCE):
-        made = browser.run("return window.made")
-        if made is not None:
-            break
-        time.sleep(0.05)
+    made = browser.wait("return window.made")
     assert made[0] == "image/png" and made[1] > 1000
     assert browser.log() == []
 
