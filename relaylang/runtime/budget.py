@@ -14,7 +14,7 @@ from relaylang.diagnostics import RelayError, error
 #: Nodes for every file, and more for each of its layers. Recurrent layers and bodies of loops are written out.
 NODES, NODES_PER_LAYER = 1 << 16, 32
 #: Bytes for every file, and more for each of its own bytes.
-BYTES, BYTES_PER_BYTE = 1 << 27, 16
+BYTES, BYTES_PER_BYTE = 1 << 28, 16
 #: Steps of constant folding for every file, and more for each of its own bytes. A step takes a few nanoseconds.
 WORK, WORK_PER_BYTE = 1 << 31, 256
 
