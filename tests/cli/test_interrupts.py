@@ -62,7 +62,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.parametrize(
-    ("start", "step"), [("script", 100), *[pytest.param(s, 1, marks=pytest.mark.sweep) for s in ("script", "module")]]
+    ("start", "step"), [("script", 100), *[pytest.param(s, 3, marks=pytest.mark.sweep) for s in ("script", "module")]]
 )
 def test_every_import_of_the_start(tmp_path: Path, start: str, step: int) -> None:
     file = tmp_path / "net.relay"
