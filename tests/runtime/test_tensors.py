@@ -188,7 +188,7 @@ _ENGINES = {
 @pytest.mark.parametrize("op", few(_HUGE, "full"))
 def test_results_beyond_the_memory_are_told_as_such(op: str, engine: str) -> None:
     params, call = _HUGE[op]
-    mod = parse(f'#[version = "0.0.5"]\ndef @main({params}) {{ {call.replace("N", str(1 << 44))} }}').module
+    mod = parse(f'#[version = "0.0.5"]\ndef @main({params}) {{ {call.replace("N", str(1 << 43))} }}').module
     check(mod)
     args = tuple([np.ones([int(d) for d in p.checked_type.shape], p.checked_type.dtype) for p in mod["main"].params])
     with pytest.raises(RelayError) as refused:
