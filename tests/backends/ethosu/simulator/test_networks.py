@@ -52,7 +52,7 @@ def random_cases() -> Iterator[Any]:
 def test_random_networks(start: int, layers: tuple[str, ...], accelerator: str) -> None:
     found = {seed: differing(random_network(seed, layers), seed, accelerator) for seed in range(start, start + 8)}
     assert {seed: count for seed, count in found.items() if count} == {}
-    assert sum(count is not None for count in found.values()) >= 6
+    assert sum(count is not None for count in found.values()) >= 4
 
 
 @pytest.mark.parametrize("accelerator", ["ethos-u55-256", "ethos-u85-256"])
