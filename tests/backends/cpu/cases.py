@@ -260,6 +260,7 @@ def algorithms() -> Iterator[Case]:
         yield "scatter_nd", {"mode": how}, [whole(3, 4), i32([[0, 2, 0], [1, 3, 1]]), whole(3)], set()
     yield "sparse_to_dense", {"output_shape": [5]}, [i32([0, 3]), whole(2), i32(-1)], {2}
     yield "sparse_to_dense", {"output_shape": [3, 4]}, [i32([[0, 3], [2, 2]]), real(2), f32(-1)], set()
+    yield "sparse_to_dense", {"output_shape": [3, 4]}, [i32([[0, 3], [2, 2]]), f32(2.5), f32(-1)], set()
     yield "invert_permutation", {}, [i32([3, 0, 2, 1])], set()
     yield "unravel_index", {}, [np.asarray([0, 23, 17], np.int64), np.asarray([2, 3, 4], np.int64)], set()
     yield "adv_index", {}, [(real(4, 3, 2), i32([[0, -1], [2, 1]]))], set()

@@ -131,14 +131,13 @@ def _sparse_to_dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) ->
     where = nest.offset([variable(d) for d in range(len(out.shape))], out.shape)
     nest.store(out, where, convert(nest, default, out.dtype))
     kernel.loops(nest)
-    count = max(1, math.prod(values.shape))
-    depth = indices.size // count if values.size else 0
+    points, depth = (*indices.shape, 1, 1)[:2]
     stage = kernel.stage()
-    stage.put(f"for (long p = 0; p < {values.size}; p++) {{\n  long at = 0, k;")
+    stage.put(f"for (long p = 0; p < {points}; p++) {{\n  long at = 0, k;")
     for d, step in enumerate(strides_of(out.shape)[:depth]):
         stage.put(f"  k = {indices.name}[p * {depth} + {d}]; k += k < 0 ? {out.shape[d]} : 0;\n"
                   f"  if (k < 0 || k >= {out.shape[d]}) continue;\n  at += k * {step};")  # fmt: skip
-    stage.put(f"  {out.name}[at] = {values.name}[p];\n}}")
+    stage.put(f"  {out.name}[at] = {values.name}[{'p' if values.shape else 0}];\n}}")
     pass_on(kernel, sink, out)
 
 
