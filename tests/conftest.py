@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import os
 import re
@@ -40,8 +41,19 @@ def pytest_configure(config: pytest.Config) -> None:
         cc.FLAGS = tuple("-O0" if flag == "-O2" else flag for flag in cc.FLAGS)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse names of tests that differ from process to process: pytest-xdist wants the same ones in each."""
+    """Leave cases of functions with a mark `sample(n)` to the sweeps: all but one of each n, which is another in each n.
+    Refuse names of tests that differ from process to process: pytest-xdist wants the same ones in each.
+    """
+    cases = collections.Counter[str]()
+    for item in items:
+        if (mark := item.get_closest_marker("sample")) and not item.get_closest_marker("sweep"):
+            function = item.nodeid.partition("[")[0]
+            turn, place = divmod(cases[function], mark.args[0])
+            if (turn + place) % mark.args[0]:
+                item.add_marker("sweep")
+            cases[function] += 1
     bad = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6,}", item.nodeid)]
     if bad:
         raise pytest.UsageError(f"names of tests hold an address: {bad[0]}")

@@ -59,6 +59,7 @@ def expressions(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, Any]]:
                     continue
 
 
+@pytest.mark.sweep
 def test_no_repetition_stands_alone_in_a_repetition() -> None:
     assert ambiguous(parser.parse(r"(?:\s+|x)*y")) and ambiguous(parser.parse(r"(?:-*a+)*"))
     assert not ambiguous(parser.parse(r"(?:\s|x)*y")) and not ambiguous(parser.parse(r"(?:-+a+)*"))

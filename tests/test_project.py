@@ -141,6 +141,9 @@ def named(nodes: Iterable[ast.AST], known: set[str]) -> Iterator[tuple[str, ast.
                 yield name, node
 
 
+#: They read every file's syntax tree.
+pytestmark = pytest.mark.sweep
+
 ALL = dict(modules())
 KNOWN = {"relaylang", *(f"relaylang.{name}" for name in ALL)}
 

@@ -83,6 +83,7 @@ VERBS: dict[str, Callable[[str], str]] = {
 FEW = ("tuples", "functions")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("shape", [s if s in FEW else pytest.param(s, marks=pytest.mark.sweep) for s in SHARED])
 def test_a_verb_looks_at_what_is_shared_once(verb: str, shape: str) -> None:

@@ -33,6 +33,7 @@ def module(name: str, device: str) -> IRModule:
     return mod
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", BODIES)
 def test_the_vm_takes_cpus(name: str) -> None:
     mod = module(name, "cpu")

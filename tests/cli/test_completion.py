@@ -51,6 +51,7 @@ def test_every_verb_and_option_is_in_every_script() -> None:
     assert run.arguments.files
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
@@ -78,6 +79,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     assert (sorted(ran.stdout.splitlines()), ran.stderr) == (sorted(wanted), "")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [

@@ -73,6 +73,7 @@ def examples(text: str) -> list[str]:
     return [re.split(r"\s{3,}", line.strip())[0] for line in found.splitlines()]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("verb", few(["", *VERBS], *[verb for verb in ["", *VERBS] if verb != "test"]))
 def test_examples_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, verb: str

@@ -71,6 +71,7 @@ def test_pipes_prefixes_not_and_merged_errors(capsys: Caps, tmp_path: Path) -> N
     assert ran.out.startswith("passed ")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "code", "says"),
     [

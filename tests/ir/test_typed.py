@@ -161,6 +161,7 @@ def sources() -> Iterator[Path]:
         yield from sorted((ROOT / folder).rglob("*.py"))
 
 
+@pytest.mark.sweep
 def test_only_the_checker_and_the_home_write_types() -> None:
     home = ROOT / "relaylang" / "ir" / "typed.py"
     allowed = {home, *(ROOT / "relaylang" / "typing").glob("*.py")}

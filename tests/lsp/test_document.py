@@ -74,6 +74,7 @@ def opened(text: str) -> Document | None:
         return None
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_edits_say_what_reading_anew_says(seed: int) -> None:
     chance = random.Random(seed)

@@ -100,11 +100,13 @@ def naming() -> dict[str, set[str]]:
     return {name: operators for name, operators in found.items() if operators}
 
 
+@pytest.mark.sweep
 def test_files_that_name_operators_have_a_reason() -> None:
     assert {name: sorted(names) for name, names in naming().items() if name not in REASONS} == {}
     assert [name for name in REASONS if name not in naming()] == []
 
 
+@pytest.mark.sweep
 def test_few_files_name_operators() -> None:
     assert len(REASONS) < 15
     assert all(REASONS.values())

@@ -187,6 +187,7 @@ def made(name: str) -> Pass:
     return PARTITION[name]() if name in PARTITION else parse_passes(name)[0]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name, kind", [(name, kind) for name, kinds in CASES for kind in kinds.split()])
 @pytest.mark.parametrize("shape", few(SHAPES, "lets"))
 def test_passes_are_linear(name: str, kind: str, shape: str) -> None:

@@ -19,6 +19,7 @@ KEEPING = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", KEEPING)
 def test_random_programs_compute_the_same(name: str) -> None:
     with PassContext(opt_level=4):

@@ -33,6 +33,7 @@ def transformed(name: str, mod: IRModule) -> str:
             return ""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(dict.fromkeys(name for name, _ in CASES)))
 @pytest.mark.parametrize("shape", [s if s in FEW else pytest.param(s, marks=pytest.mark.sweep) for s in SHARED])
 def test_a_pass_looks_at_what_is_shared_once(name: str, shape: str) -> None:

@@ -101,6 +101,7 @@ WAYS: dict[str, Callable[[Region, Path], Any]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", list(WAYS))
 def test_each_kind_of_code_runs_and_is_saved(kind: str, tmp_path: Path) -> None:
     if kind == "object" and shutil.which("cc") is None:

@@ -44,6 +44,7 @@ def same(found: Any, right: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", list(WAYS))
 def test_each_kind_of_code_runs_in_the_vm_and_is_saved(kind: str, tmp_path: Path) -> None:
     regions: list[Region] = []
@@ -156,6 +157,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         assert said(lambda content=damaged: loads(content))[0] == "R0641"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", list(WAYS))
 def test_each_kind_of_code_in_c_source(kind: str, tmp_path: Path) -> None:
     codegen("cg", lambda region: WAYS[kind](region, tmp_path), load=load_bytes)

@@ -53,6 +53,7 @@ def test_memory_grows_with_the_text(name: str) -> None:
     assert peak(4 * small) < 6 * peak(small) + 200_000
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["parentheses", "calls", "functions", "ifs", "matches", "lets as values", "tuple types",
                                   "tuple patterns", "function types", "nested comments", "references", "constructors"])  # fmt: skip
 def test_depth_beyond_pythons_stack(name: str) -> None:
@@ -70,6 +71,7 @@ def test_small_texts_with_large_meanings(name: str) -> None:
         assert isinstance(result, RelayError) and result.diagnostics[0].code == "R0010"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["parentheses", "calls", "ifs", "matches", "lets as values", "comments never closed",
                                   "brackets never closed", "tuple types", "lists of lists", "nested comments"])  # fmt: skip
 def test_the_formatter_survives_them(name: str) -> None:

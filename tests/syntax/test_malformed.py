@@ -103,6 +103,7 @@ def @e() { %unknown }
     assert [(d.span.line, d.code) for d in said(broken_type) if d.span] == [(1, "R0102"), (2, "R0201")]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("piece", ["(", "[", "{", ")", "]", "}", ",", "=", "=>", "%", "@", "let ", "def ", "if (", "match (", "1 ",
                                    "Tensor[", "fn (", "%x: ", "\\", "'", "? ", "-> ", "type ", "Cons(", "meta["])  # fmt: skip
 def test_long_rubbish_is_told_quickly(piece: str) -> None:

@@ -62,6 +62,7 @@ def test_errors_are_values() -> None:
     assert caught.value.diagnostics[0].code.startswith("R03")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["debug", "graph"])
 @pytest.mark.parametrize(
     ("begin", "end", "strides", "place"),

@@ -32,6 +32,7 @@ def @main(%n: int32) -> int32 { @loop(%n, 3) }
     assert relay.create_executor("aot", relay.parse(TEXT)).evaluate()(b=1, x=np.ones((2, 3))).tolist() == [[2] * 3] * 2
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["graph", "vm", "aot"])
 @pytest.mark.parametrize("target", ["llvm", {"cpu": "llvm"}, ["llvm -mcpu=generic"]])
 def test_targets_as_scripts_write_them(kind: str, target: object) -> None:

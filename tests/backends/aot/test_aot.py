@@ -62,6 +62,7 @@ def saved(folder: Path, name: str = LOOP, **named: Any) -> AotProgram:
     return program
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", few(PROGRAMS, *list(PROGRAMS)[::3]))
 def test_programs(name: str) -> None:
     text, *args = PROGRAMS[name]
@@ -126,6 +127,7 @@ def @main(%v0: int32) {{\n{lets}  %v3000 }}"""
     assert_c_agrees(module(text), 5, target="c -cflags=-O0")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("standard", ["c99", "c11"])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize(

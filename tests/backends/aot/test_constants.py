@@ -64,6 +64,7 @@ def agrees(mod: IRModule, params: dict[str, np.ndarray], *args: np.ndarray) -> i
     return program.constant_bytes
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", few(PRODUCTS, *PRODUCTS[1:6:2], *PRODUCTS[7:]), ids=str)
 def test_weights_stay_short(case: tuple[str, str, int, int, str, int]) -> None:
     """Sums of the greatest products are exact, too: 3 * 3 * 96 of them."""

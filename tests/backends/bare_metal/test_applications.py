@@ -57,6 +57,7 @@ def leaves(value: object) -> list[np.ndarray]:
     return [leaf for part in value for leaf in leaves(part)] if isinstance(value, tuple) else [np.asarray(value)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("accelerator", ["ethos-u55-256", "ethos-u65-512"])
 def test_a_network_on_npu_and_cpu(accelerator: str, name: str, tmp_path: Path) -> None:

@@ -170,6 +170,7 @@ def test_layers_give_the_interpreters_integers(seed: int, dtype: str, folder: st
     assert program.constant_bytes > sum(p.size for p in values.values()) / 100
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_approximate_layers_differ_little(dtype: str, folder: str) -> None:
     """CMSIS-NN computes softmax in whole numbers, of int16 with tables; and rounds averages."""

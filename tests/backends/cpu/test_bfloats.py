@@ -71,6 +71,7 @@ def near(form: str, ours: np.ndarray, x: np.ndarray, w: np.ndarray) -> None:
     assert (np.abs(ours.astype("f8") - exact) <= slack).all()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", few(FORMS, "an odd sum", "odd channels", "channels last"))
 @pytest.mark.parametrize("bound", [False, True])
 def test_products(form: str, bound: bool) -> None:

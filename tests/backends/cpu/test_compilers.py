@@ -110,6 +110,7 @@ def test_several_flags_and_quotes() -> None:
     assert caught.value.diagnostics[0].code == "R0602"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("folder", few(["a b", 'a"b', "a'b", "a\\b", "a\\", "@a", "-a", "ä\tb"], "a b", 'a"b'))
 @pytest.mark.parametrize("name", ["gcc", "clang"])
 def test_folders_with_odd_names(name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,7 @@ BFLOAT = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("body", BFLOAT)
 def test_bfloat16_is_stored_and_computed_in_float32(body: str) -> None:
     found = relay.parse(f"def @main(%x: Tensor[(20, 33), bfloat16]) {{ {body} }}")
@@ -142,6 +143,7 @@ HALVES = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("march", few(["native", "x86-64-v3", "x86-64"], "native"))
 @pytest.mark.parametrize("form", HALVES)
 def test_float16_is_rounded_by_each_operator(form: str, march: str) -> None:

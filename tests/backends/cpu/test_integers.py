@@ -43,6 +43,7 @@ def values(dtype: str, shape: tuple, rng: np.random.Generator) -> np.ndarray:
     return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("march", few(["native", "x86-64-v3", "x86-64-v4", "generic"], "native"))
 @pytest.mark.parametrize("dtype", few(["uint8", "int8"], "int8"))
 @pytest.mark.parametrize("shape", few(SHAPES, *SHAPES[::2]))
@@ -69,6 +70,7 @@ def @main(%x: Tensor[(1, {height}, {width}, {inputs}), {dtype}], %w: Tensor[({k}
         np.testing.assert_array_equal(ours, theirs.numpy())
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
 @pytest.mark.parametrize("most", [1e-9, 1e-3, 1.0, 100.0, 1e8, 3e9, 1e11])
 def test_scales_of_channels(most: float, dtype: str) -> None:
@@ -156,6 +158,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("march", few(["native", "x86-64-v3", "skylake-avx512", "x86-64"], "native"))
 @pytest.mark.parametrize("result", ["int32", "int64"])
 @pytest.mark.parametrize("form", PRODUCTS)
@@ -170,6 +173,7 @@ def test_products_of_short_integers(form: str, result: str, march: str) -> None:
     np.testing.assert_array_equal(found, create_executor("graph", mod).evaluate()(a, b).numpy())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("zero", [0, -5])
 @pytest.mark.parametrize("weight", ["int8", "uint8"])
 def test_dense_of_short_integers_in_64_bits(weight: str, zero: int) -> None:

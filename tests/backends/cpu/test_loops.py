@@ -333,6 +333,7 @@ SCHEDULES: dict[str, Callable[[Body], Body]] = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_schedules_compute_the_same(name: str) -> None:
     body = SCHEDULES[name](product())

@@ -88,6 +88,7 @@ WRITTEN_OVER = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", WRITTEN_OVER)
 def test_a_value_is_overwritten_by_the_last_that_reads_it(case: str) -> None:
     body, count = WRITTEN_OVER[case]
@@ -111,6 +112,7 @@ def test_overwriting_lowers_the_bound() -> None:
     assert program.arena_bytes == program.live_bytes == 6400
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["dqn", "lstm", "mlp", "mobilenet", "resnet18", "resnet3d18", "squeezenet", "synthetic"])
 def test_the_arena_of_networks_is_near_its_bound(name: str) -> None:
     path = SHARED / "golden" / f"{name}.typed.relay"

@@ -46,6 +46,7 @@ def compare(ours: Any, wanted: Any) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.sample(2)
 @needs_shared
 @pytest.mark.parametrize("path", networks(), ids=lambda p: p.name.split(".")[0])
 def test_a_network_computes_what_the_interpreter_computes(path: Path) -> None:
@@ -96,6 +97,7 @@ def test_a_quantised_fragment_gives_the_same_integers(path: Path, tmp_path: Path
     compare(tuple(found[1]), tuple(found[0]))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.relay")), ids=lambda p: p.stem)
 def test_an_example_computes_the_same_or_says_why_it_cannot(path: Path, tmp_path: Path, capsys: Capture) -> None:
     done = relay(capsys, "run", path, "--random-params", "1", "--executor", "cpu", "-o", tmp_path / "ours.npz")

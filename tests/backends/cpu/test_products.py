@@ -62,6 +62,7 @@ def check_pairs(pairs: list[tuple[str, str]]) -> None:
         np.testing.assert_array_equal(a, b, err_msg=name)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64", "bool", "float64"])
 def test_products_of_a_type(dtype: str) -> None:
     check_pairs([(dtype, "")])

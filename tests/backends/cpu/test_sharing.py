@@ -95,6 +95,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("step", STEPS, ids=lambda s: s.__name__)
 def test_operations_and_code_grow_with_the_nodes(step: Step, made: list[str]) -> None:
     sizes = []

@@ -14,6 +14,7 @@ from relaylang.backends.cpu.turns import turn_kernel
 SHAPES = [(64, 64), (50, 70), (16, 300), (300, 16), (17, 129), (8, 257)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "float64"])
 def test_transpositions(dtype: str) -> None:
     x = np.arange(5 * 50 * 70).reshape(5, 50, 70).astype(dtype)
@@ -24,6 +25,7 @@ def test_transpositions(dtype: str) -> None:
         np.testing.assert_array_equal(got, x.transpose(order))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_operators_around_a_transposition(shape: tuple[int, int]) -> None:
     rows, columns = shape

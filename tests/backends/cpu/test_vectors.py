@@ -33,6 +33,7 @@ def same(text: str, march: str, *inputs: np.ndarray) -> None:
     np.testing.assert_array_equal(found, create_executor("graph", mod).evaluate()(*inputs).numpy())
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("march", HERE)
 @pytest.mark.parametrize("scale", few([1e-9, 1e-3, 0.24, 0.3, 0.5, 0.99, 1.0, 1.7, 300.0, 1e7], 0.3, 300.0))
 @pytest.mark.parametrize(("dtype", "out"), [("int32", "uint8"), ("uint8", "int8"), ("int8", "int32"), ("uint8", "int32")])
@@ -45,6 +46,7 @@ def @main(%x: Tensor[(5, 77), {dtype}]) {{
 }}""", march, x)  # fmt: skip
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("march", MACHINES)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
 def test_floats_to_short_integers(dtype: str, march: str) -> None:
@@ -62,6 +64,7 @@ def test_floats_to_short_integers(dtype: str, march: str) -> None:
     same(f"def @main(%x: Tensor[(5, 77), float32]) {{ {text} }}", march, x)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("march", MACHINES)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_short_integers_through_floats(dtype: str, march: str) -> None:
@@ -148,6 +151,7 @@ def test_other_machines_keep_the_loop() -> None:
 POOLS = [(9, 31, 64, 3, 2, 1, 1, 1), (5, 40, 70, 2, 1, 0, 1, 1), (6, 7, 130, 3, 1, 2, 2, 2), (4, 4, 40, 3, 3, 0, 0, 1)]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("march", HERE)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("pool", POOLS)

@@ -288,6 +288,7 @@ def _two() -> Expr:
     return Constant(np.float32(2))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", few(range(12), *range(4)))
 def test_a_random_program_of_pieces(seed: int) -> None:
     maker = Maker(seed, 40)

@@ -49,6 +49,7 @@ def @main(%x: Tensor[({batch}, {height}, {width}, {inputs}), float32], %w: Tenso
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("m", [0, 2, 4])
 @pytest.mark.parametrize("march", few(["native", "x86-64-v3", "generic"], "native"))
 @pytest.mark.parametrize("shape", few(SHAPES, *SHAPES[1:5:3]))

@@ -242,6 +242,7 @@ def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
     return driver.bind_params(driver.check(mod), constants, "main"), values
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "accelerator"), each_once(PROGRAMS, ACCELERATORS))
 def test_layer(name: str, accelerator: str) -> None:
     assert_exact(*PROGRAMS[name], accelerator)

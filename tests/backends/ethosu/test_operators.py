@@ -153,6 +153,7 @@ def test_all_operators_are_here(known: dict[str, set[str]]) -> None:
     assert set().union(*known.values()) == {*OPERATORS, *REASONS}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", few(OPERATORS, *list(OPERATORS)[::3]))
 def test_operator(name: str, known: dict[str, set[str]]) -> None:
     """The interpreter's integers on the accelerators that have it, and a note with the call's name on others."""

@@ -122,6 +122,7 @@ DRAWN = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("accelerator", ["ethos-u55-128", "ethos-u65-512", "ethos-u85-256"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str, accelerator: str) -> None:

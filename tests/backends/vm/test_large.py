@@ -39,6 +39,7 @@ def made(name: str, size: int) -> IRModule:
     return mod
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", STEPS)
 def test_compilation_is_linear(name: str) -> None:
     def prepare(size: int) -> Run:

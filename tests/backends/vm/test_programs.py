@@ -37,6 +37,7 @@ def test_constructs(name: str) -> None:
     assert_agrees(module(text), *args)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["fold", "branches on tensors", "views", "tuples", "small elements"])
 def test_kernels(name: str) -> None:
     text, *args = PROGRAMS[name]
@@ -74,6 +75,7 @@ def _numbers(dtype: str, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([ends, rng.integers(info.min, info.max, 4, kind, endpoint=True)])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_scalar_instructions(operator: str, every_row: tuple[IRModule, VMExecutable]) -> None:
     """Each has the interpreter's values, at the ends of its types too."""
@@ -105,6 +107,7 @@ def test_random_expressions(expr: Expr) -> None:
     assert_agrees(mod)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(30))
 def test_random_functions(seed: int) -> None:
     made = Functional(seed, references=seed % 2 == 1, data=seed % 3 != 0).text(random.Random(seed).randint(2, 14))

@@ -190,6 +190,7 @@ def @main(%x: Tensor[(?, 5), float32]) {
 }  # fmt: skip
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_of_unknown_extents(name: str) -> None:
     """They run as compiled code for all extents, but none of 0, of which there is nothing to compute."""

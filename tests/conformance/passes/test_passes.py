@@ -27,6 +27,7 @@ OTHERWISE = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", few(SPECS, *list(SPECS)[::3]))
 def test_results_are_tvms(name: str) -> None:
     spec = SPECS[name]

@@ -132,6 +132,7 @@ def codes_in(page: Page, text: str, place: Path, capsys: Caps) -> set[str]:
     return set(found) - ({"R0150"} if page.code != "R0150" else set())
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("code", [code for code, page in PAGES.items() if page.kind != "text"])
 def test_the_wrong_example_has_the_error_and_the_right_one_has_none(code: str, place: Path, capsys: Caps) -> None:
     page = PAGES[code]
@@ -147,6 +148,7 @@ def test_every_other_page_has_a_test_of_its_own() -> None:
     assert {code for code, page in PAGES.items() if page.kind == "text"} == set(TAILORED)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("code", sorted(TAILORED))
 def test_what_raises_the_others(code: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caps) -> None:
     try:

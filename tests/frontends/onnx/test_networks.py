@@ -48,18 +48,21 @@ def agree(name: str, found: list[Any], inputs: dict[str, np.ndarray]) -> None:
     assert difference(found, exact) <= max(CLOSE, FURTHER * difference(wanted, exact))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("static", [True, False], ids=["static", "dynamic"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_interpreter_agrees(name: str, static: bool) -> None:
     agree(name, evaluated(imported(name, static), feed(name)), feed(name))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_other_extents(name: str) -> None:
     inputs = feed(name, other=True)
     agree(name, evaluated(imported(name, False), inputs), inputs)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", few(NAMES, *[n for n in NAMES if not n.startswith("ch_PP-OCR")]))
 def test_compiled_code_agrees(name: str) -> None:
     made = imported(name, True)
@@ -67,6 +70,7 @@ def test_compiled_code_agrees(name: str) -> None:
     agree(name, list(result) if isinstance(result, (tuple, list)) else [result], feed(name))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_text_reads_back(name: str) -> None:
     made = imported(name, False)

@@ -57,6 +57,7 @@ def test_programs(text: str) -> None:
     assert evaluate(run(mod), np.int32(4)) == evaluate(mod, np.int32(4))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(25))
 def test_meaning(seed: int) -> None:
     keeps_meaning(run, Programs(seed).module(), seed)

@@ -25,6 +25,7 @@ def names(mod: IRModule) -> set[str]:
     return {gv.name_hint for gv in mod.functions}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("auto_pad", [False, True])
 @pytest.mark.parametrize("executor", ["debug", "vm"])
 def test_every_extent_gives_the_same_result(auto_pad: bool, executor: str) -> None:

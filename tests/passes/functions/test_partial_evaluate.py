@@ -76,6 +76,7 @@ def run(mod: IRModule) -> IRModule:
     return InferType()(PartialEvaluate()(mod))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_meaning(seed: int) -> None:
     keeps_meaning(run, Programs(seed).module(), seed)

@@ -60,6 +60,7 @@ def test_acosh_and_leaky_relu() -> None:
     against_differences([x], op_call("clip", [op_call("exp", [x])], a_min=1.5, a_max=2.0))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "power", "maximum", "minimum"])
 @pytest.mark.parametrize("shape", [(2, 3), (3,), (2, 1), ()])
 def test_functions_of_two_tensors(name: str, shape: tuple[int, ...]) -> None:
@@ -105,6 +106,7 @@ def test_slices_with_strides(begin: list[int], end: list[int], strides: list[int
     against_differences([x], op_call("exp", [axes]))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("picked", [[[0, 2], [2, 1]], [1, 1, 9], 2])
 def test_what_is_taken(axis: int | None, picked: Any) -> None:

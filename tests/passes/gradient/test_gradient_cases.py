@@ -83,11 +83,13 @@ CASES = cases()
 FIRST = list({case.op: case for case in reversed(CASES)}.values())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", FIRST, ids=repr)
 def test_an_operator(case: Case) -> None:
     run(case, "first_order")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("case", FIRST[::4], ids=repr)
 def test_an_operator_in_higher_order(case: Case) -> None:
     run(case, "higher_order")

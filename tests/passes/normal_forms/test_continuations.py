@@ -32,6 +32,7 @@ def there_and_back(mod: IRModule) -> IRModule:
     return InferType()(UnCPS()(InferType()(ToCPS()(mod))))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(25))
 def test_meaning(seed: int) -> None:
     keeps_meaning(there_and_back, Programs(seed).module(), seed)

@@ -236,6 +236,7 @@ ONE = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("name, shape, attrs, wanted", ONE)
 def test_operators_of_one_tensor(name: str, shape: tuple[int, ...], attrs: dict[str, Any], wanted: Any, dtype: str) -> None:

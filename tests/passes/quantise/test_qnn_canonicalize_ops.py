@@ -86,6 +86,7 @@ def test_every_operator_of_the_dialect_is_lowered() -> None:
 # ---- requantize
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("rounding", ["None", "UPWARD", "TONEAREST"])
 @pytest.mark.parametrize("compute", ["None", "int64", "float32", "float64"])
 @pytest.mark.parametrize("axis", few([0, 1, 2, -1], 1))
@@ -98,6 +99,7 @@ def test_requantize(rounding: str, compute: str, axis: int) -> None:
         lowered([x], numbers, of("qnn.requantize", out_dtype=dtype, **attrs), 1, 2**18)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
 @pytest.mark.parametrize("scale", [3.1, 700.5, 1e-6, 1e-12, 0.0, 0.9, 2.0**-20])
 def test_requantize_far_from_one(dtype: str, scale: float) -> None:

@@ -168,6 +168,7 @@ def test_layouts(body: str, left: list[str]) -> None:
 # ---- a x x + b x y + c y y
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype, suffix", [("float32", "f"), ("int32", "")])
 @pytest.mark.parametrize(
     "a, b, c, products, sums",

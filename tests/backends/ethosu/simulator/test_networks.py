@@ -55,6 +55,7 @@ def test_random_networks(start: int, layers: tuple[str, ...], accelerator: str) 
     assert sum(count is not None for count in found.values()) >= 4
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("accelerator", ["ethos-u55-256", "ethos-u85-256"])
 @pytest.mark.parametrize("seed", TELLING)
 def test_networks_that_vela_alone_gets_wrong(seed: int, accelerator: str) -> None:

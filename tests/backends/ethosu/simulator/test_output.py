@@ -32,6 +32,7 @@ def exact(value: int, multiplier: int, shift: int, kind: Rounding, raised: int) 
     return (product + addends[kind]) >> shift
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("raised", [0, 15, 20])
 @pytest.mark.parametrize("kind", Rounding)
 @pytest.mark.parametrize("bits", [8, 16, 31, 39, 47])
