@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a function with a mark `sample(n)` run one of each n cases, in turn another; leave the rest to the sweeps.
+    """Leave cases of a function with a mark `sample(n)` to the sweeps: all but one of each n.
     Refuse names of tests that differ from process to process: pytest-xdist wants the same ones in each.
     """
     cases = collections.Counter[str]()
