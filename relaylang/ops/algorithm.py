@@ -77,9 +77,10 @@ def searchsorted(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     """Takes sorted_sequence (n,), or (..., n) with the same leading extents as values (..., m). The result has the
     shape of values and the attribute dtype.
     """
-    haystack, values = tensor(types, 0, ctx), tensor(types, 1, ctx)
-    if not values.shape:
-        ctx.fail("must have at least one dimension", 1)
+    haystack, values = both = tensor(types, 0, ctx), tensor(types, 1, ctx)
+    for arg, ty in enumerate(both):
+        if not ty.shape:
+            ctx.fail("must have at least one dimension", arg)
     if len(haystack.shape) > 1:
         if len(haystack.shape) != len(values.shape):
             ctx.fail(f"must have as many dimensions as `{haystack!r}`, not `{values!r}`", 1)

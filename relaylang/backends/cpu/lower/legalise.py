@@ -458,12 +458,14 @@ def _nothing(call: Call) -> Expr | None:
     fields = ty.fields if isinstance(ty, TupleType) else [ty]
     if not all(_static(f) and f.dtype in CTYPES for f in fields):  # type: ignore[union-attr]
         return None
-    empty = all(0 in f.shape for f in fields)  # type: ignore[union-attr]
+    shapes = [f.shape for f in fields]  # type: ignore[union-attr]
+    empty = all(0 in shape for shape in shapes)
     product = isinstance(call.op, Op) and not PRODUCTS.isdisjoint(call.op.traits)
     if not (empty and fields) and not (product and any(0 in (shape_of(a) or ()) for a in call.args[:2])):
         return None
-    if not empty and any(has_sizes(f.shape) for f in fields):  # type: ignore[union-attr, arg-type]
-        return None  # a constant has no sizes; the lowering adds up nothing
+    # Beside an extent of 0, numpy takes others only up to a product; where there is something, a constant has no sizes.
+    if any(map(has_sizes, shapes)) and not (empty and all(math.prod(filter(None, shape)) < 2**59 for shape in shapes)):
+        return None
     made = [typed(Constant(np.zeros(f.shape, np.dtype(f.dtype))), f) for f in fields]  # type: ignore[union-attr, arg-type]
     return typed(Tuple(made), ty) if isinstance(ty, TupleType) else made[0]
 
