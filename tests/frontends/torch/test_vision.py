@@ -12,36 +12,15 @@ torch = pytest.importorskip("torch")
 from relaylang.diagnostics import RelayError  # noqa: E402
 from tests.frontends.torch.test_networks import values  # noqa: E402
 from tests.frontends.torch.test_torchscript import imported, traced  # noqa: E402
+from tests.frontends.torch.vision_operators import define, kept  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-_LIBRARY = []
 
 
 @pytest.fixture(scope="module", autouse=True)
 def operators() -> None:
-    """The operators' names and results where torchvision is absent, so that torch can trace them."""
-    if hasattr(torch.ops.torchvision, "nms"):
-        pytest.skip("torchvision is installed and has operators of its own")
-    library = torch.library.Library("torchvision", "DEF")
-    library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    library.define(
-        "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width,"
-        " int sampling_ratio, bool aligned) -> Tensor"
-    )
-    library.impl("nms", lambda boxes, scores, limit: torch.from_numpy(kept(boxes.numpy(), scores.numpy(), limit)), "CPU")
-    library.impl("roi_align", lambda x, rois, scale, h, w, *rest: x.new_zeros(len(rois), x.shape[1], h, w), "CPU")
-    _LIBRARY.append(library)
-
-
-def kept(boxes: np.ndarray, scores: np.ndarray, limit: float) -> np.ndarray:
-    """The places of boxes that overlap with no better one that stays, the best first."""
-    areas, places = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]), []
-    for i in np.argsort(-scores):
-        low, high = (f(boxes[places][:, a], boxes[i, a]) for f, a in ((np.maximum, [0, 1]), (np.minimum, [2, 3])))
-        shared = np.maximum(high - low, 0).prod(1)
-        if not (shared / (areas[i] + areas[places] - shared) > limit).any():
-            places.append(i)
-    return np.array(places, np.int64)
+    """The operators' names and results, so that torch can trace them."""
+    define()
 
 
 class Suppressed(torch.nn.Module):  # type: ignore[misc]
