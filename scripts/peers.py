@@ -3,8 +3,8 @@
     .venv/bin/python scripts/peers.py
 
 The packages are those of the extra `peers`, PyTorch, and those that its tests need. `torch==2.13.0+cpu` names the build
-for processors alone, so pip never gets the one for graphics cards. torchvision comes without what it requires, for the same
-reason. Without one of the packages, its tests skip with a reason.
+for processors alone, so pip never gets the one for graphics cards. For this reason, torchvision comes without its own
+requirements. Without one of the packages, its tests skip with a reason.
 """
 
 from __future__ import annotations
