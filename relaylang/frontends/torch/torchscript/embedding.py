@@ -15,7 +15,6 @@ from relaylang.frontends.torch.families.bags import Bags, bagged
 from relaylang.frontends.torch.torchscript.values import Packed, Stored, Tensor
 from relaylang.ir import Expr
 
-
 #: What the rows' scales, and their zero points times these, are rounded to.
 _ROUNDED = {8: np.float32, 4: np.float16}
 
