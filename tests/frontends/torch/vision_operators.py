@@ -120,9 +120,9 @@ def roi_align(
         rows, columns = (p.reshape(-1) for p in places)
         outside = [(p < -1) | (p > n) for p, n in ((rows, height), (columns, width))]
         y, x = (g.reshape(-1) for g in np.meshgrid(rows.clip(0, height - 1), columns.clip(0, width - 1), indexing="ij"))
-        values = bilinear(images[int(batch)], y, x).reshape(-1, rows.size, columns.size)
+        values = bilinear(images[int(batch)], y, x).reshape(images.shape[1], rows.size, columns.size)
         values = np.where(outside[0][:, None] | outside[1], 0, values)
-        parts = values.reshape(-1, *places[0].shape, *places[1].shape)
+        parts = values.reshape(images.shape[1], *places[0].shape, *places[1].shape)
         made.append(parts.sum((2, 4)) / max(places[0].shape[1] * places[1].shape[1], 1))
     shape = (len(made), images.shape[1], pooled_height, pooled_width)
     return torch.from_numpy(np.array(made, images.dtype).reshape(shape))
