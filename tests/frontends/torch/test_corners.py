@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -141,3 +144,43 @@ def test_a_computed_number_of_largest_elements() -> None:
     mod = import_pytorch(saved(module), Options(shapes, {"in0": "float32"}), "net.pt", ["in0"]).module
     for x in (X, X[:1]):
         same(values(mod, (x,)), Top()(x))
+
+
+NAN = float("nan")
+#: A NaN before and after the extremes, infinities, and rows of NaNs alone.
+UNORDERED = torch.tensor([
+    [1.0, NAN, -3, NAN], [NAN, 2, 1, 0], [4, 3, 9, -1], [NAN, NAN, NAN, NAN], [float("inf"), NAN, 1, -float("inf")],
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("door", ["exported", "traced"])
+def test_extremes_of_nans(door: str) -> None:
+    """A NaN is the greatest, the smallest and the median element. Running extremes name the last NaN, others the first."""
+
+    def extremes(x: Any) -> Any:
+        results = [f(x) for f in (torch.argmin, torch.argmax, torch.min, torch.max, torch.median)]
+        for axis, f in itertools.product((0, 1), (torch.min, torch.max, torch.median, torch.cummin, torch.cummax)):
+            results += f(x, axis)
+        results += [f(x, 1, True) for f in (torch.argmin, torch.argmax)]
+        return tuple(results)
+
+    inputs = (UNORDERED,)
+    program = (
+        import_pytorch(pt2(Call(extremes), inputs))
+        if door == "exported"
+        else imported(traced(Call(extremes), inputs), inputs)
+    )
+    for found, wanted in zip(values(program.module, inputs), extremes(UNORDERED), strict=True):
+        np.testing.assert_array_equal(found, wanted.numpy())
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0), (3, 4), (2, 3, 4)])
+def test_norms_of_each_order(shape: tuple[int, ...]) -> None:
+    """Of vectors and matrices, also without elements; default axes and orders are those of PyTorch."""
+    orders = [1, -1] if 0 in shape else [1, -1, math.inf, -math.inf]
+    if shape == (0, 0):
+        orders = [1, math.inf]
+    x = real(*shape)
+    norms = [lambda x, o=o: torch.linalg.matrix_norm(x, o) for o in (*orders, "fro") if shape != (3, 0) or o == "fro"]
+    norms += [lambda x, o=o: torch.linalg.vector_norm(x, o, 0) for o in (orders if shape[0] else [1, 2])]
+    check(lambda x: tuple(norm(x) for norm in (*norms, torch.linalg.norm, torch.linalg.vector_norm)), (x,))

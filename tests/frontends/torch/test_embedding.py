@@ -1,4 +1,4 @@
-"""Quantised tables of embeddings: their rows are bytes with a scale and a zero point each."""
+"""Quantised tables of embeddings: rows of bytes or of 4 bits, with a scale and a zero point each."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 quantised = torch.ao.nn.quantized
 
 
-def table(kind: Any, rows: int = 12, width: int = 5, **options: Any) -> Any:
-    """A layer whose bytes, scales and zero points are all different."""
+def table(kind: Any, bits: int, rows: int = 12, width: int = 5, **options: Any) -> Any:
+    """A layer whose numbers, scales and zero points are all different."""
     generator = torch.Generator().manual_seed(5)
     weight = torch.randn(rows, width, generator=generator) * torch.arange(1, rows + 1)[:, None]
     low, high = weight.amin(1), weight.amax(1)
-    scale = ((high - low) / 255).float()
-    whole = torch.quantize_per_channel(weight, scale, (-low / scale).float(), 0, torch.quint8)
-    return kind(rows, width, _weight=whole, **options)
+    scale = ((high - low) / (2**bits - 1)).float()
+    dtype = torch.quint8 if bits == 8 else torch.quint4x2
+    whole = torch.quantize_per_channel(weight, scale, (-low / scale).float(), 0, dtype)
+    return kind(rows, width, _weight=whole, dtype=dtype, **options)
 
 
 INDICES = torch.tensor([3, 0, 11, 7, 7, 1])
@@ -35,9 +36,10 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("name", CASES)
-def test_a_table_of_bytes_gives_its_numbers(name: str) -> None:
+def test_a_table_gives_its_numbers(name: str, bits: int) -> None:
     kind, options, inputs = CASES[name]
-    layer = table(kind, **options)
+    layer = table(kind, bits, **options)
     (found,) = values(imported(traced(layer, inputs), inputs).module, inputs)
     np.testing.assert_allclose(found, layer(*inputs).numpy(), rtol=1e-6, atol=1e-5)

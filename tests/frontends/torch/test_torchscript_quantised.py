@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.diagnostics import RelayError
 from relaylang.interpreter.evaluate import Evaluator
 
 torch = pytest.importorskip("torch")
@@ -381,3 +382,47 @@ def test_an_operator_on_quantised_numbers(name: str) -> None:
     x = torch.randn(2, 3, 4, 6)
     found = values(imported(traced(Net(), (x,)), (x,)).module, (x,))[0]
     np.testing.assert_allclose(found, Net()(x).numpy(), rtol=0, atol=1e-6)
+
+
+def _written(write: Any) -> Any:
+    """A function that quantises its input, writes into it, and gives all of its numbers."""
+
+    def function(x: Any) -> Any:
+        whole, other = (torch.quantize_per_tensor(v, 0.1, 3, torch.quint8) for v in (x, 2 * x))
+        return write(whole, other).dequantize()
+
+    return function
+
+
+def _into_view(whole: Any, other: Any) -> Any:
+    whole.view(-1).copy_(other.view(-1))
+    return whole
+
+
+def _into_row(whole: Any, other: Any) -> Any:
+    whole[1] = other[0]
+    return whole
+
+
+def _relu_of_view(whole: Any, other: Any) -> Any:
+    torch.relu_(whole.reshape(2, 6))
+    return whole
+
+
+def _view_of_written(whole: Any, other: Any) -> Any:
+    row = whole[0]
+    whole.copy_(other)
+    return row
+
+
+@pytest.mark.parametrize("write", [_into_view, _into_row, _relu_of_view, _view_of_written])
+def test_writes_through_views_of_quantised_tensors_are_refused(write: Any) -> None:
+    x = (torch.randn(3, 4),)
+    with pytest.raises(RelayError, match="may be a copy or a view"):
+        imported(traced(Call(_written(write)), x), x)
+
+
+def test_a_quantised_tensor_takes_another() -> None:
+    x = (torch.randn(3, 4),)
+    module = traced(Call(_written(lambda whole, other: whole.copy_(other))), x)
+    np.testing.assert_array_equal(values(imported(module, x).module, x)[0], module(*x).numpy())

@@ -9,39 +9,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from relaylang.diagnostics import RelayError  # noqa: E402
 from tests.frontends.torch.test_networks import values  # noqa: E402
 from tests.frontends.torch.test_torchscript import imported, traced  # noqa: E402
+from tests.frontends.torch.vision_operators import define, kept  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-_LIBRARY = []
 
 
 @pytest.fixture(scope="module", autouse=True)
 def operators() -> None:
-    """The operators' names and results where torchvision is absent, so that torch can trace them."""
-    if hasattr(torch.ops.torchvision, "nms"):
-        pytest.skip("torchvision is installed and has operators of its own")
-    library = torch.library.Library("torchvision", "DEF")
-    library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    library.define(
-        "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width,"
-        " int sampling_ratio, bool aligned) -> Tensor"
-    )
-    library.impl("nms", lambda boxes, scores, limit: torch.from_numpy(kept(boxes.numpy(), scores.numpy(), limit)), "CPU")
-    library.impl("roi_align", lambda x, rois, scale, h, w, *rest: x.new_zeros(len(rois), x.shape[1], h, w), "CPU")
-    _LIBRARY.append(library)
-
-
-def kept(boxes: np.ndarray, scores: np.ndarray, limit: float) -> np.ndarray:
-    """The places of boxes that overlap with no better one that stays, the best first."""
-    areas, places = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]), []
-    for i in np.argsort(-scores):
-        low, high = (f(boxes[places][:, a], boxes[i, a]) for f, a in ((np.maximum, [0, 1]), (np.minimum, [2, 3])))
-        shared = np.maximum(high - low, 0).prod(1)
-        if not (shared / (areas[i] + areas[places] - shared) > limit).any():
-            places.append(i)
-    return np.array(places, np.int64)
+    """The operators' names and results, so that torch can trace them."""
+    define()
 
 
 class Suppressed(torch.nn.Module):  # type: ignore[misc]
@@ -54,12 +32,12 @@ class Suppressed(torch.nn.Module):  # type: ignore[misc]
 class Regions(torch.nn.Module):  # type: ignore[misc]
     """Features of regions."""
 
-    def __init__(self, aligned: bool) -> None:
+    def __init__(self, aligned: bool, ratio: int = 2) -> None:
         super().__init__()
-        self.aligned = aligned
+        self.aligned, self.ratio = aligned, ratio
 
     def forward(self, x: Any, rois: Any) -> Any:
-        return torch.ops.torchvision.roi_align(x, rois, 0.5, 2, 2, 2, self.aligned)
+        return torch.ops.torchvision.roi_align(x, rois, 0.5, 2, 2, self.ratio, self.aligned)
 
 
 def test_overlapping_boxes_are_suppressed() -> None:
@@ -77,5 +55,14 @@ def test_features_of_regions() -> None:
     rois = torch.tensor([[0.0, 4, 2, 12, 10]])
     found = values(imported(traced(Regions(False), (x, rois)), (x, rois)).module, (x, rois))[0]
     np.testing.assert_allclose(found, [[[[3, 5], [3, 5]]]], rtol=1e-6)
-    with pytest.raises(RelayError, match="aligned regions"):
-        imported(traced(Regions(True), (x, rois)), (x, rois))
+
+
+@pytest.mark.parametrize("ratio", [2, 0])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_regions_of_each_extent(aligned: bool, ratio: int) -> None:
+    """Of several images; smaller than an element, larger than the image, and outside of it."""
+    x = torch.randn(2, 3, 9, 8)
+    rois = torch.tensor([[0.0, 4, 2, 12, 10], [1, 3, 3, 3.5, 3.75], [1, -4, -6, 30, 22], [0, 40, 40, 44, 50], [1, 5, 5, 5, 5]])
+    model = Regions(aligned, ratio)
+    found = values(imported(traced(model, (x, rois)), (x, rois)).module, (x, rois))[0]
+    np.testing.assert_allclose(found, model(x, rois).numpy(), rtol=1e-5, atol=1e-5)

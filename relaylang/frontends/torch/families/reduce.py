@@ -70,12 +70,28 @@ def _less(b: Builder, count: Expr, correction: float) -> Expr:
     return b.op("maximum", left, 0.0)
 
 
+def place_of_nan(b: Builder, x: Expr, axes: tuple[int, ...] | None, keep: bool) -> tuple[Expr, Expr]:
+    """Whether there is a NaN along the axes, and the place of the first as int64."""
+    wrong = b.op("isnan", x)
+    first = b.op("argmax", b.cast(wrong, "int32"), axis=axes, keepdims=keep)
+    return b.op("any", wrong, axis=axes, keepdims=keep), b.cast(first, "int64")
+
+
+def _place(b: Builder, op: str, x: Expr, axes: tuple[int, ...] | None, keep: bool) -> Expr:
+    """The place of an extreme as int64. A NaN is both the greatest and the smallest element."""
+    made = b.cast(b.op(op, x, axis=axes, keepdims=keep), "int64")
+    if "float" not in b.dtype(x):
+        return made
+    some, first = place_of_nan(b, x, axes, keep)
+    return b.op("where", some, first, made)
+
+
 def arg(op: str) -> Any:
     def convert(n: Node) -> Any:
-        axes = _axes(n)
-        if not n.b.rank(n.x()):
-            return n.b.op("zeros_like", n.b.cast(n.x(), "int64"))
-        return n.b.cast(n.b.op(op, n.x(), axis=axes, keepdims=bool(n.get("keepdim", False))), "int64")
+        b, x = n.b, n.x()
+        if not b.rank(x):
+            return b.op("zeros_like", b.cast(x, "int64"))
+        return _place(b, op, x, _axes(n), bool(n.get("keepdim", False)))
 
     return convert
 
@@ -90,7 +106,7 @@ def extreme(op: str) -> Any:
         if n.overload == "default":
             return b.op(op, x)
         axis, keep = (n.int("dim"),), bool(n.get("keepdim", False))
-        return [b.op(op, x, axis=axis, keepdims=keep), b.cast(b.op(f"arg{op}", x, axis=axis, keepdims=keep), "int64")]
+        return [b.op(op, x, axis=axis, keepdims=keep), _place(b, f"arg{op}", x, axis, keep)]
 
     return convert
 
@@ -127,18 +143,28 @@ def _of_order(b: Builder, x: Expr, order: float, axes: tuple[int, ...] | None, k
     if order == 1:
         return b.op("sum", size, axis=axes, keepdims=keep)
     if abs(order) == math.inf:
-        return b.op("max" if order > 0 else "min", size, axis=axes, keepdims=keep)
+        return _extreme_size(b, "max" if order > 0 else "min", size, axes, keep)
     if order == 2:
         return b.op("sqrt", b.op("sum", b.op("multiply", x, x), axis=axes, keepdims=keep))
     total = b.op("sum", b.op("power", size, order), axis=axes, keepdims=keep)
     return b.op("power", total, 1.0 / order)
 
 
+def _extreme_size(b: Builder, op: str, size: Expr, axes: tuple[int, ...] | None, keep: bool) -> Expr:
+    """The largest or smallest of absolute values; PyTorch's norms have the largest 0 of no elements."""
+    made: Expr = b.op(op, size, axis=axes, keepdims=keep)
+    empty = 0 in (b.shape(size) if axes is None else [b.shape(size)[a] for a in axes])
+    return b.op("zeros_like", made) if empty and op == "max" else made
+
+
 def norm(n: Node) -> Any:
     """Of vectors; of matrices only that of Frobenius, which is the same."""
     b, x = n.b, _real(n)
-    order = n.get("ord", n.get("p", 2))
+    ordered = n.call.target.startswith("aten.linalg_vector_norm") or "linalg" not in n.call.target
+    order = n.get("ord", n.get("p", 2 if ordered else None))
     axes = _axes(n)
+    if n.call.target.startswith("aten.linalg_matrix_norm") and axes is None:
+        axes = (-2, -1)
     matrix = n.call.target.startswith(("aten.linalg_norm", "aten.linalg_matrix_norm"))
     if isinstance(order, str) or order is None:
         if order == "nuc":
@@ -146,8 +172,6 @@ def norm(n: Node) -> Any:
         order = 2
     elif matrix and (2 if axes is None and b.rank(x) == 2 else len(axes or (0,))) == 2:
         return _matrix_norm(n, x, float(order), axes if axes is not None else (0, 1))
-    if n.call.target.startswith("aten.linalg_matrix_norm") and axes is None:
-        axes = (-2, -1)
     return _of_order(b, x, float(order), axes, bool(n.get("keepdim", False)))
 
 
@@ -159,7 +183,7 @@ def _matrix_norm(n: Node, x: Expr, order: float, axes: tuple[int, ...]) -> Expr:
     rows, columns = (a % b.rank(x) for a in axes)
     summed, rest = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = b.op("sum", b.op("abs", x), axis=[summed], keepdims=True)
-    made = b.op("max" if order > 0 else "min", sums, axis=[rest], keepdims=True)
+    made = _extreme_size(b, "max" if order > 0 else "min", sums, (rest,), True)
     return made if keep else b.squeeze(made, [rows, columns])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.torch.families.elementwise import floating, log_add
+from relaylang.frontends.torch.families.reduce import place_of_nan
 from relaylang.frontends.torch.node import Node, on_axes
 from relaylang.ir import Expr
 
@@ -50,7 +51,11 @@ def running_extreme(sign: int) -> Callable[[Node], Any]:
         for step in _steps(extent):
             before = _shifted(b, x, axis, step, _least(b.dtype(x), sign))
             place = _shifted(b, places, axis, step, 0)
-            better = b.op("greater" if sign > 0 else "less", before, x)
+            if "float" in b.dtype(x):  # the last NaN stays
+                behind = b.op("less_equal" if sign > 0 else "greater_equal", before, x)
+                better = b.op("logical_not", b.op("logical_or", b.op("isnan", x), behind))
+            else:
+                better = b.op("greater" if sign > 0 else "less", before, x)
             x, places = b.op("where", better, before, x), b.op("where", better, place, places)
         return [x, places]
 
@@ -88,13 +93,17 @@ def kth_value(n: Node) -> Any:
 
 
 def median(n: Node) -> Any:
-    """Of an even number, the lower of the two in the middle."""
-    b, x = n.b, n.x()
+    """Of an even number, the lower of the two in the middle. A NaN is the median."""
+    b, x, keep = n.b, n.x(), bool(n.get("keepdim", False))
     if not n.has("dim"):
-        flat = b.op("reshape", x, newshape=[-1])
-        return _ranked(n, flat, (b.extent(flat, 0) - 1) // 2, 0, False)[0]
-    axis = n.int("dim") % b.rank(x)
-    return _ranked(n, x, (b.extent(x, axis) - 1) // 2, axis, bool(n.get("keepdim", False)))
+        x, axis, keep = b.op("reshape", x, newshape=[-1]), 0, False
+    else:
+        axis = n.int("dim") % b.rank(x)
+    made = _ranked(n, x, (b.extent(x, axis) - 1) // 2, axis, keep)
+    if "float" in b.dtype(x):
+        some, first = place_of_nan(b, x, (axis,), keep)
+        made = [b.op("where", some, b.const(np.nan, b.dtype(x)), made[0]), b.op("where", some, first, made[1])]
+    return made if n.has("dim") else made[0]
 
 
 def quantile(n: Node) -> Any:

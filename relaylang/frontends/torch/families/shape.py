@@ -152,14 +152,30 @@ def select(n: Node) -> Any:
 def split(n: Node) -> Any:
     b, x = n.b, n.x()
     axis = n.int("dim", 0) % b.rank(x)
-    extent = b.extent(x, axis, "the axis that is split")
     given = n.get("split_sizes", n.get("split_size"))
+    if isinstance(given, list) and any(isinstance(size, Expr) for size in given):
+        return _split_at_run_time(n, x, axis, given)
     sizes = n.ints("split_sizes") if isinstance(given, list) and "split_sizes" in n.call.args else None
+    extent = b.extent(x, axis, "the axis that is split") if sizes is None else sum(sizes)
     if sizes is None:
         step = n.ints("split_size")
         sizes = step if len(step) > 1 else [min(step[0], extent - i) for i in range(0, extent, step[0])]
     ends = np.cumsum(sizes).tolist()
     return [b.slice(x, [e - s], [e], [axis]) for e, s in zip(ends, sizes)]
+
+
+def _split_at_run_time(n: Node, x: Expr, axis: int, sizes: list[Any]) -> Any:
+    """Parts whose extents depend on data or on unknown extents. The sizes add up to the extent, so a single part is the whole."""
+    if len(sizes) == 1:
+        return [x]
+    b, parts = n.b, []
+    start: Expr = b.const(0, "int64")
+    for size in sizes:
+        end = b.op("add", start, b.cast(size, "int64") if isinstance(size, Expr) else b.const(size, "int64"))
+        part = computed_slice(n, x, axis, start, end, 1)
+        parts.append(part if isinstance(size, Expr) else b.refine(part, [size if i == axis else None for i in range(b.rank(x))]))
+        start = end
+    return parts
 
 
 def chunk(n: Node) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Rule, regions
 from relaylang.frontends.torch.families.shape import computed_slice
 from relaylang.frontends.torch.node import Node
 
@@ -27,13 +27,15 @@ def non_max_suppression(n: Node) -> Any:
 
 
 def region_align(n: Node) -> Any:
-    """Means of sampled places in each region; Relay's regions are at least one element large, as unaligned ones here."""
+    """Means of sampled places in each region. Relay's are at least one element large, as unaligned ones here."""
+    b, x, rois = n.b, n.x("input"), n.x("rois")
+    size = n.int("pooled_height"), n.int("pooled_width")
+    scale, ratio = float(n.get("spatial_scale")), max(n.int("sampling_ratio", -1), 0)
     if n.get("aligned"):
-        raise Unsupported("aligned regions below one element have another size in Relay")
-    ratio = n.int("sampling_ratio", -1)
-    return n.b.op(
-        "vision.roi_align", n.x("input"), n.x("rois"), pooled_size=[n.int("pooled_height"), n.int("pooled_width")],
-        spatial_scale=float(n.get("spatial_scale")), sample_ratio=ratio if ratio > 0 else -1, mode="avg",
+        axes = regions.axes_of(b, b.slice(rois, [1], [5], [1]), size, scale, ratio, True)
+        return regions.mean(b, x, b.squeeze(b.slice(rois, [0], [1], [1]), [1]), axes)
+    return b.op(
+        "vision.roi_align", x, rois, pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg"
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
-"""Rows of tables of bytes, `quantized.embedding_byte` and `quantized.embedding_bag_byte`.
+"""Rows of tables of bytes or of 4 bits: `quantized.embedding_byte`, `quantized.embedding_bag_4bit` and their kin.
 
-Each row has a scale and a zero point of its own. A zero point is a real number there.
+Each row has a scale and a zero point of its own. A zero point is a real number there. Relay has no elements of 4 bits, so
+such a table becomes bytes.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from relaylang.frontends.torch.families.bags import Bags, bagged
 from relaylang.frontends.torch.torchscript.values import Packed, Stored, Tensor
 from relaylang.ir import Expr
 
+#: What the rows' scales, and their zero points times these, are rounded to.
+_ROUNDED = {8: np.float32, 4: np.float16}
 
-def _rows(b: Builder, given: Packed, indices: Expr) -> Expr:
+
+def _rows(b: Builder, given: Packed, indices: Expr, bits: int) -> Expr:
     """The real numbers of some rows."""
     table = given.weight
     if not isinstance(table, Stored) or table.quant is None or table.array.dtype != np.uint8:
@@ -23,6 +27,7 @@ def _rows(b: Builder, given: Packed, indices: Expr) -> Expr:
     quant, count = table.quant, table.array.shape[0]
     scale = np.broadcast_to(quant.scale, (count,)).astype(np.float32)
     shift = -np.broadcast_to(quant.zero, (count,)).astype(np.float32) * scale
+    scale, shift = (v.astype(_ROUNDED[bits]).astype(np.float32) for v in (scale, shift))
     weight = b.weight(f"{given.name}_weight" if given.name else "weight", table.array)
     row = b.cast(b.op("take", weight, indices, axis=0), "float32")
     scales, shifts = (b.op("take", b.const(v.reshape(-1, 1)), indices, axis=0) for v in (scale, shift))
@@ -30,15 +35,15 @@ def _rows(b: Builder, given: Packed, indices: Expr) -> Expr:
     return made
 
 
-def embedding(b: Builder, given: Packed, indices: Tensor, pruned: bool = False) -> Any:
+def embedding(b: Builder, given: Packed, indices: Tensor, pruned: bool = False, *, bits: int = 8) -> Any:
     if pruned:
         raise Unsupported("its table is pruned")
-    return Tensor(_rows(b, given, indices.read()))
+    return Tensor(_rows(b, given, indices.read(), bits))
 
 
 def embedding_bag(
     b: Builder, given: Packed, indices: Tensor, offsets: Any = None, scaled: bool = False, mode: int = 0, pruned: bool = False,
-    weights: Any = None, mapping: Any = None, ends: bool = False,
+    weights: Any = None, mapping: Any = None, ends: bool = False, *, bits: int = 8,
 ) -> Any:  # fmt: skip
     """Sums of rows, whatever the mode says: PyTorch computes no others."""
     if pruned or mapping is not None:
@@ -52,7 +57,7 @@ def embedding_bag(
         raise Unsupported("it has no offsets")
     else:
         starts = offsets.read()
-    rows = _rows(b, given, places)
+    rows = _rows(b, given, places, bits)
     if weights is not None:
         rows = b.op("multiply", rows, b.reshape_exactly(weights.read(), [-1, 1]))
     return Tensor(bagged(b, rows, Bags(b, places, starts, ends), "sum", None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -441,6 +442,7 @@ _LAYERS: dict[str, Callable[..., Any]] = {
     "sigmoid": by_reals(_sigmoid), "layer_norm": by_reals(_layer_norm), "elu": elu, "relu6": clipped,
     "dropout": lambda b, x, *rest: x,
     "embedding_byte": embedding, "embedding_bag_byte": embedding_bag,
+    "embedding_4bit": partial(embedding, bits=4), "embedding_bag_4bit": partial(embedding_bag, bits=4),
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ _STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
     "BoolStorage": "bool", "QInt8Storage": "int8", "QUInt8Storage": "uint8", "QInt32Storage": "int32",
-    "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128",
+    "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128", "QUInt4x2Storage": "uint4",
 }  # fmt: skip
 _LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist")
 _SCHEMES = ("per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams")
@@ -143,9 +143,12 @@ class Unpickler:
         same = (key, kind, offset, tuple(sizes), tuple(strides))
         if scheme is None and same in self.tensors:
             return self.tensors[same]
-        dtype = np.dtype(kind)
+        dtype = np.dtype("uint8" if kind == "uint4" else kind)
         data = self.storage(key)
         flat = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
+        if kind == "uint4":  # two elements in a byte, the first in the lower bits
+            self.budget.take_bytes(2 * flat.size, "laying its weights out")
+            flat = np.stack([flat & 15, flat >> 4], 1).reshape(-1)
         where = f"the tensor of the storage {key}"
         if len(sizes) != len(strides) or offset < 0 or any(n < 0 for n in (*sizes, *strides)):
             raise damaged(self.file, f"{where} has the impossible shape {tuple(sizes)}")

@@ -1,0 +1,113 @@
+"""Detection networks of torchvision, traced: boxes whose number depends on data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import relaylang as relay  # noqa: E402
+from tests.frontends.torch.cases import Call, flat  # noqa: E402
+from tests.frontends.torch.test_networks import same, values  # noqa: E402
+from tests.frontends.torch.test_torchscript import imported, traced  # noqa: E402
+from tests.frontends.torch.vision_operators import torchvision  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+#: Networks, the extent of the picture, and options. Low thresholds keep boxes of untrained networks.
+NETWORKS: dict[str, tuple[int, dict[str, Any]]] = {
+    "fasterrcnn_mobilenet_v3_large_320_fpn": (160, {"box_score_thresh": 0.01}),
+    "ssdlite320_mobilenet_v3_large": (160, {"score_thresh": 0.01}),
+    "retinanet_resnet50_fpn": (96, {"score_thresh": 0.01, "min_size": 96, "max_size": 128}),
+    "fcos_resnet50_fpn": (96, {"score_thresh": 0.01, "min_size": 96, "max_size": 128}),
+    "maskrcnn_resnet50_fpn": (
+        96,
+        {
+            "box_score_thresh": 0.01,
+            "box_detections_per_img": 6,
+            "rpn_post_nms_top_n_test": 30,
+            "min_size": 96,
+            "max_size": 128,
+        },
+    ),
+}
+
+
+class Detector(torch.nn.Module):  # type: ignore[misc]
+    """A network whose results are tensors: boxes, scores, labels, and masks where it has them."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, x: Any) -> Any:
+        made = self.network(x)[0]
+        return tuple([made[name] for name in ("boxes", "scores", "labels", "masks") if name in made])
+
+
+def detector(name: str, options: dict[str, Any]) -> Any:
+    """A network of random weights that keep their scale from layer to layer; small ones in heads keep scores apart."""
+    torch.manual_seed(0)
+    made = getattr(torchvision().models.detection, name)(weights=None, weights_backbone=None, num_classes=4, **options)
+    for path, weight in made.named_parameters():
+        if weight.ndim > 1:
+            torch.nn.init.kaiming_normal_(weight)
+            small = any(part in path for part in ("predictor", "classification", "regression", "rpn.head", "logits"))
+            weight.data *= 0.01 if "bbox" in path or "cls_score" in path else 0.1 if small else 1
+    return Detector(made).eval().requires_grad_(False)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_detector_finds_the_boxes_that_torch_finds(name: str) -> None:
+    extent, options = NETWORKS[name]
+    model = detector(name, options)
+    x = torch.rand(1, 3, extent, extent)
+    with torch.no_grad():
+        wanted = model(x)
+    assert len(wanted[0]) > 4
+    module = imported(traced(model, (x,)), (x,)).module
+    assert relay.infer(module, fresh=True) == []
+    found = values(module, (x,))
+    assert [(f.shape, f.dtype) for f in found] == [(w.shape, w.numpy().dtype) for w in wanted]
+    boxes, scores, labels, *masks = [w.numpy() for w in wanted]
+    np.testing.assert_allclose(found[1], scores, rtol=1e-4)
+    order = partners((boxes, scores, labels), found, extent)
+    for mask, right in zip(found[3:], masks):
+        np.testing.assert_allclose(mask[order], right, atol=1e-3)
+
+
+def partners(wanted: Any, found: list[np.ndarray], extent: int) -> np.ndarray:
+    """The place of each wanted box among those found. Boxes whose scores differ in the last bits may change places."""
+    rows = [np.concatenate([b / extent, s[:, None], n[:, None]], 1) for b, s, n in (wanted, found[:3])]
+    apart = np.abs(rows[0][:, None] - rows[1]).max(2)
+    assert max(apart.min(0).max(), apart.min(1).max()) < 1e-4
+    return apart.argmin(1)
+
+
+def kept_in_parts(x: Any) -> Any:
+    """The positive elements, in parts of extents that the data tell."""
+    positive = x[torch.where(x > 0)[0]]
+    count = positive.shape[0]
+    return positive.split([count]), positive.split([1, count - 3, 2])
+
+
+def candidates(x: Any) -> Any:
+    """The best of the elements that pass, of which there may be fewer than 8."""
+    passing = x[x > 0]
+    k = torch.min(torch.cat([torch.tensor([8]), torch._shape_as_tensor(passing)]))
+    best, places = passing.topk(k)  # a tensor in the place of a number stays traced
+    return best, places, passing[places]
+
+
+@pytest.mark.parametrize("function", [kept_in_parts, candidates])
+def test_parts_of_traced_extents(function: Any) -> None:
+    """Of other data than the traced ones, too: the extents are no constants."""
+    example = torch.tensor([3.0, -1, 2, 5, -4, 1, 6])
+    module = traced(Call(lambda x: tuple(flat(function(x)))), (example,))
+    program = imported(module, (example,)).module
+    for x in (example, torch.tensor([3.0, 1, 2, 5, 4, 1.5, 6]), torch.tensor([-3.0, 1, 2, 5, -4, 1.5, -6])):
+        same(values(program, (x,)), tuple(module(x)))
