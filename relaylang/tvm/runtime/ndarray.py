@@ -11,6 +11,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.runtime.tensors import shared
 from relaylang.tvm.arrays import Array
+from relaylang.tvm.runtime.dltensor import handle_of
 
 #: Names of devices -> DLPack's number of the kind.
 _KINDS: dict[str, int] = {
@@ -148,6 +149,11 @@ class NDArray(metaclass=_Tensors):
     @property
     def size(self) -> int:
         return self._data.size
+
+    @property
+    def handle(self) -> Any:
+        """The tensor for functions of C: a pointer to a `DLTensor` of its memory."""
+        return handle_of(self._data)
 
     ctx = property(lambda self: self.device, doc="The device, under its earlier name.")
 

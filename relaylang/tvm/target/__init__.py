@@ -191,11 +191,12 @@ mali = _named("opencl -device=mali", "unknown")
 bifrost = _named("opencl -device=bifrost", "unknown")
 adreno = _named("opencl -device=adreno", "unknown")
 intel_graphics = _named("opencl -device=intel_graphics -thread_warp_size=16", "unknown")
+vta = _named("ext_dev -keys=vta,cpu -device=vta", "unknown")
 #: A microcontroller: C for a `model`.
 micro = _named("c -keys=cpu", "unknown")
 
 
 __all__ = [
     "CompilationConfig", "Target", "TargetKind", "VirtualDevice", "adreno", "arm_cpu", "bifrost", "create", "cuda",
-    "intel_graphics", "make_compilation_config", "mali", "micro", "rocm",
+    "intel_graphics", "make_compilation_config", "mali", "micro", "rocm", "vta",
 ]  # fmt: skip
