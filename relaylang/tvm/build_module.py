@@ -53,7 +53,7 @@ def build(
         artifact = compile_bare_metal(mod, targets, values, name=mod_name)
     else:
         artifact = compile_module(mod, targets, params=values)
-    return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor)
+    return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor, runtime)
 
 
 #: How a user of TVM's names gives a constant its value.
