@@ -16,6 +16,8 @@ _NODES = ("relaylang.tvm.relay.nodes",)
 _QUANTIZE = ("relaylang.tvm.relay.quantize", "relaylang.quantise")
 _OPERATORS = ("relaylang.tvm.relay.op", "relaylang.tvm.op")
 
+_UMA = ("", ".uma", ".uma.backend", ".uma.api", *(f".uma.api.{name}" for name in ("codegen", "lower", "partitioner", "utils")))
+
 #: Module of TVM -> the modules whose names it has, the first one first. These rows replace the rule of places.
 HOMES: dict[str, tuple[str, ...]] = {
     "tvm": ("relaylang.tvm.base", "relaylang.tvm.runtime"),
@@ -38,6 +40,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.analysis.analysis": ("relaylang.tvm.relay.analysis", "relaylang.tvm.analysis"),
     "tvm.relay.param_dict": ("relaylang.tvm.runtime.params",),
     "tvm.relay.backend.vm": ("relaylang.tvm.vm",),
+    **dict.fromkeys([f"tvm.relay.backend.contrib{name}" for name in _UMA], ("relaylang.tvm.relay.backend.uma",)),
     "tvm.relay.frontend.common": ("relaylang.tvm.relay.inference",),
     "tvm.relay.frontend.change_datatype": ("relaylang.tvm.change_datatype",),
     "tvm.relay.frontend.onnx": ("relaylang.tvm.frontend", "relaylang.tvm.onnx_graph"),
