@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -191,6 +193,58 @@ def test_attributes_by_their_classes() -> None:
     assert not isinstance(relay.nn.softmax(x).attrs, relay.op.op_attrs.AdaptivePool2DAttrs)
     with pytest.raises(AttributeError):
         relay.op.op_attrs.NoSuchAttrs  # noqa: B018
+
+
+def failed(call: Callable[[], object]) -> str:
+    with pytest.raises((tvm.TVMError, TypeError)) as caught:
+        call()
+    return str(caught.value).partition("\n")[0]
+
+
+def test_messages_name_the_thing() -> None:
+    x = relay.var("x", shape=(2, 3))
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    said = "an extent of a shape is a whole number, `?` or a name, not the number 2.5"
+    assert failed(lambda: relay.var("y", shape=(2.5, 3))) == said
+    assert "not the number 3.0" in failed(lambda: relay.TensorType((np.int64(2), np.float32(3))))
+    for make in (relay.TensorType, tvm.nd.empty):
+        assert failed(partial(make, {"a": 1})) == "a shape is a list of extents such as (1, 3), not a dict"
+        assert "not a tensor of 2 axes" in failed(partial(make, np.zeros((2, 3))))
+    assert failed(lambda: relay.build(mod, "llvm", params={"x": "abc"})) == "error[R0640]: params: x is a str, which is no tensor"
+    assert failed(lambda: relay.build(mod, "llvm", params=[1])) == "error[R0640]: params are tensors by name, not a list"
+    assert failed(lambda: relay.vm.compile(mod, "llvm", params={"x": {}})) == "error[R0640]: params: x is a dict, which is no tensor"
+    assert failed(lambda: tvm.nd.array({"a": 1})) == "error[R0640]: a value of type dict is no tensor"
+    assert "different lengths" in failed(lambda: tvm.nd.array([[1], [1, 2]]))
+    assert tvm.nd.array([[1, 2]]).shape == (1, 2) and tvm.nd.empty((2, relay.const(1).data.ndim + 1)).shape == (2, 1)
+    assert failed(lambda: relay.frontend.from_onnx(None)) == "error[R0804]: a value of type NoneType is no ONNX model"
+
+
+def test_boxes_of_yolo(capsys: pytest.CaptureFixture[str]) -> None:
+    from tvm.relay.testing import yolo_detection
+
+    yolo = np.zeros((1, 7, 2, 2), "float32")
+    yolo[0, :, 1, 0] = 0.5, 0.5, 0, 0, 0.9, 1, 0.1
+    yolo[0, :, 0, 1] = 0.5, 0.5, 0, 0, 0.8, 0.2, 1
+    region = np.zeros((1, 7, 2, 2), "float32")
+    region[0, :, 1, 0] = 0.5, 0.5, 0, 0, 0.7, 1, 0
+    layers = [
+        {"type": "Yolo", "output": yolo, "biases": [9, 9, 40, 20], "mask": [1], "classes": 2},
+        {"type": "Region", "output": region, "biases": [0.8, 0.4], "classes": 2, "coords": 4, "background": 0},
+    ]
+    dets = yolo_detection.fill_network_boxes((80, 80), (100, 50), 0.5, 1, layers)
+    boxes = [[round(float(v), 4) for v in d["bbox"]] for d in dets if d["objectness"]]
+    # the image fills the middle half of the network's height
+    assert boxes == [[0.75, 0.0, 0.5, 0.5], [0.25, 1.0, 0.5, 0.5], [0.25, 1.0, 0.4, 0.4]]
+    yolo_detection.do_nms_sort(dets, 2, 0.5)
+    kept = [(round(float(d["objectness"]), 4), [round(float(p), 4) for p in d["prob"]]) for d in dets if d["objectness"]]
+    assert kept == [(0.8, [0, 0.8]), (0.9, [0.9, 0]), (0.7, [0, 0])]
+    im = np.zeros((3, 500, 1000))
+    yolo_detection.show_detections(im, dets, 0.5, ["cat", "dog"], 2)
+    assert capsys.readouterr().out.splitlines() == [
+        "class:['dog 0.8'] left:500 top:0 right:999 bottom:125", "class:['cat 0.9'] left:0 top:375 right:500 bottom:499",
+    ]  # fmt: skip
+    yolo_detection.draw_detections("", im, dets[1:2], 0.5, ["cat", "dog"], 2)
+    assert im[:, 376, 250].any() and not im[:, 440, 250].any() and im[:, 440, 1].any() and not im[:, 100, 600].any()
 
 
 def test_another_element_type() -> None:
