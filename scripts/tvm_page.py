@@ -54,6 +54,10 @@ Nodes, types and passes follow TVM's conventions once relaylang stands in for TV
 | `call.type_args[0].shape` | the shape of an operator's first argument |
 | `tvm.ir.Op.get("nn.relu").get_attr(key)` | an operator and its attributes |
 | `tvm.register_func`, `tvm.get_global_func` | Python functions under names for everybody |
+| `debug_executor.create(...).debug_get_output(node)` | a value inside the compiled program, which is compiled again for it |
+| `debug_datum.get_output_tensors()` | all of them, by the nodes' names and numbers |
+| `lib.get_lib().imported_modules[0].get_source()` | the C text |
+| `UMABackend` | an accelerator's target, passes over Relay and patterns; `relay.ext.NAME` gives its code |
 | `tvm.ir.save_json(mod)`, `tvm.ir.load_json(text)` | TVM 0.16's JSON, both ways; graphs of TVM since 0.6 open |
 | `relay.parse(text)`, `some_pass(mod)` | a module with types, whose functions say their results' types |
 | `tvm.TVMError`, `tvm.error.DiagnosticError` | `relaylang.RelayError`, with all diagnostics |

@@ -62,8 +62,8 @@ BACKENDS: dict[str, Backend] = {
     "c": Backend(
         "relaylang.backends.cpu",
         "C source, compiled to a shared library for this machine's CPU",
-        {"cc": str, "cflags": str, "num-threads": int, "march": str, "keep-c": str, "profile": bool, "schedule": str,
-         "winograd": int,
+        {"cc": str, "cflags": str, "num-threads": int, "march": str, "keep-c": str, "profile": bool, "keep-values": bool,
+         "schedule": str, "winograd": int,
          "mtriple": str, "mcpu": str, "mattr": str, "mfloat-abi": str, "mabi": str, "cross-compiler": str,
          "cross-compiler-options": str},
         ignored=TVM_OPTIONS,

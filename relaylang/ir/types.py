@@ -135,8 +135,10 @@ def kind_name(kind: str | int | Kind) -> str:
 
 
 def _plain(dim: Dim) -> Dim:
-    """The extent of a numpy integer: numpy's int64 becomes `3i64`, as in TVM."""
+    """The extent of a numpy integer: numpy's int64 becomes `3i64`, as in TVM. Raises `TypeError` for other numbers."""
     if isinstance(dim, int) or not hasattr(dim, "__index__"):
+        if not isinstance(dim, int) and hasattr(dim, "is_integer"):
+            raise TypeError(f"an extent of a shape is a whole number, `?` or a name, not the number {dim}")
         return dim
     return extent(operator.index(dim), getattr(getattr(dim, "dtype", None), "name", "int32"))
 
@@ -195,7 +197,7 @@ class TensorType(Type):
     def __init__(self, shape: Sequence[Dim] = (), dtype: str = "float32", span: Span | None = None) -> None:
         self.shape: tuple[Dim, ...] = shape if type(shape) is tuple else _extents(shape)
         for dim in self.shape:
-            if type(dim) is not int and not isinstance(dim, int) and hasattr(dim, "__index__"):
+            if type(dim) is not int and not isinstance(dim, int) and (hasattr(dim, "__index__") or hasattr(dim, "is_integer")):
                 self.shape = tuple([_plain(d) for d in self.shape])
                 break
         self.dtype = dtype_name(dtype)

@@ -157,6 +157,12 @@ class CpuArtifact:
         except IndexError:
             return _Arena(self._manifest.arena, len(self._inputs), len(self._outputs))
 
+    def memory(self) -> dict[str, np.ndarray]:
+        """The bytes of the last run's working memory ("arena"), and of prepared values ("fixed"); both are the program's own."""
+        if not self._arenas:
+            self._arenas.append(self._arena())
+        return {"arena": self._arenas[-1].memory, "fixed": self._bound[2]}
+
     @property
     def input_names(self) -> list[str]:
         """The names of the inputs, in order."""

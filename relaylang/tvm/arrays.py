@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.values import Value, to_arrays
 from relaylang.ir import Constant
 
@@ -28,6 +30,18 @@ def from_python(given: Any) -> Any:
         if not work:
             return tuple(done)
         work[-1][1].append(tuple(done))
+
+
+def arrays_by_name(params: Any) -> dict[str, np.ndarray]:
+    """The arrays of parameters by name. Raises `RelayError` (R0640) for other values, by name."""
+    if not isinstance(params, Mapping):
+        raise RelayError(error("R0640", f"params are tensors by name, not a {type(params).__name__}"))
+    values = {str(name): from_python(value) for name, value in params.items()}
+    for name, value in values.items():
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            notes = ["a tensor is an array of numpy, of tvm.nd, or a constant"]
+            raise RelayError(error("R0640", f"params: {name} is a {type(value).__name__}, which is no tensor", notes=notes))
+    return values
 
 
 def _leaf_from_python(given: Any) -> Any:

@@ -15,7 +15,7 @@ from relaylang.ir import Expr, IRModule, TensorType
 from relaylang.ir.binding import bind, bind_params_by_name
 from relaylang.ir.missing import refuse_missing
 from relaylang.runtime.artifact import Artifact
-from relaylang.tvm.arrays import from_python
+from relaylang.tvm.arrays import arrays_by_name
 from relaylang.tvm.executor import create_executor
 from relaylang.tvm.relay.backend.executor import check_interface
 from relaylang.tvm.runtime.program import ExecutorFactoryModule
@@ -44,7 +44,7 @@ def build(
     mod = ir_mod if isinstance(ir_mod, IRModule) else IRModule.from_expr(ir_mod)
     check(mod)
     targets = targets_of(target)
-    values: dict[str, np.ndarray] = {name: from_python(value) for name, value in (params or {}).items()}
+    values: dict[str, np.ndarray] = arrays_by_name({} if params is None else params)
     refuse_missing(mod, values, _ADVICE)
     warn_of_names(mod, values)
     artifact: Artifact
@@ -53,7 +53,7 @@ def build(
         artifact = compile_bare_metal(mod, targets, values, name=mod_name)
     else:
         artifact = compile_module(mod, targets, params=values)
-    return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor)
+    return ExecutorFactoryModule(artifact, mod, targets, values, mod_name, executor, runtime)
 
 
 #: How a user of TVM's names gives a constant its value.

@@ -38,7 +38,7 @@ def _vm(mod: IRModule, target: Target, entry: str) -> Callable[..., Any]:
 
 
 #: Kind -> how it compiles; None interprets.
-_KINDS: dict[str, Compile | None] = {
+KINDS: dict[str, Compile | None] = {
     "debug": None, "interpreter": None, "graph": _graph, "vm": _vm, "aot": _aot, "cpu": _graph,
 }  # fmt: skip
 #: Names in a module for a function or an expression that an executor is given.
@@ -203,6 +203,6 @@ def create_executor(
     `device` is there for scripts written for TVM; there is one, the CPU. Raises `RelayError` for an unknown kind and
     for a module that is not well-typed.
     """
-    if kind not in _KINDS:
-        raise RelayError(error("R0730", f"unknown executor {kind}", notes=[f"executors: {', '.join(_KINDS)}"]))
-    return Executor(mod if mod is not None else IRModule(), params, compile=_KINDS[kind], target=target)
+    if kind not in KINDS:
+        raise RelayError(error("R0730", f"unknown executor {kind}", notes=[f"executors: {', '.join(KINDS)}"]))
+    return Executor(mod if mod is not None else IRModule(), params, compile=KINDS[kind], target=target)

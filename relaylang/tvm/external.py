@@ -7,7 +7,7 @@ A Python function that it returns is called with `tvm.nd` arrays, inputs first, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.partition.passes.partition_graph import OPTIMIZERS
 from relaylang.runtime.external import CODEGENS, Code, Generator, Region
-from relaylang.tvm.runtime.module import Module
+from relaylang.tvm.runtime.module import SourceModule
 from relaylang.tvm.runtime.ndarray import NDArray
 
 PREFIX = "relay.ext."
@@ -29,18 +29,8 @@ _HOOKS = {
 }
 
 
-class SourceModule(Module):
-    """C text from a code generator, and the names of constants that its function takes behind the inputs."""
-
-    def __init__(self, code: str, fmt: str = "c", func_names: Sequence[str] = (), const_vars: Sequence[str] = ()) -> None:
-        super().__init__(type_key="c")
-        self.code = code
-        self.format = fmt
-        self.symbols = tuple(func_names or ())
-        self.constants = tuple(const_vars or ())
-
-    def get_source(self, fmt: str = "") -> str:
-        return self.code
+#: Lines in front of all C text of a code generator, by the accelerator's name.
+INCLUDES: dict[str, Callable[[], str]] = {}
 
 
 def added(name: str, function: Callable[..., Any]) -> None:
@@ -58,7 +48,11 @@ def added(name: str, function: Callable[..., Any]) -> None:
         raise RelayError(error("R0609", f"the function {name} is never called", notes=[instead]))
 
     def generate(region: Region) -> Any:
-        return _code(function(region.function))
+        code = _code(function(region.function))
+        head = INCLUDES[compiler]() if compiler in INCLUDES else ""
+        if head and isinstance(code, str):
+            return f"{head}\n{code}"
+        return replace(code, source=f"{head}\n{code.source}") if head and isinstance(code, Code) and code.source else code
 
     CODEGENS[compiler] = Generator(generate)
 
@@ -89,4 +83,4 @@ def _with_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["PREFIX", "SourceModule", "added", "removed"]
+__all__ = ["INCLUDES", "PREFIX", "SourceModule", "added", "removed"]

@@ -41,6 +41,8 @@ class Face(ModuleType):
     def __init__(self, name: str) -> None:
         super().__init__(name, f"`{name}`, as relaylang has it.")
         self.__path__: list[str] = []
+        if name == "tvm":  # scripts look for files beside the package
+            self.__file__ = __file__
 
     def _homes(self) -> Iterator[ModuleType]:
         for home in homes(self.__name__):

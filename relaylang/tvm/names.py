@@ -16,12 +16,15 @@ _NODES = ("relaylang.tvm.relay.nodes",)
 _QUANTIZE = ("relaylang.tvm.relay.quantize", "relaylang.quantise")
 _OPERATORS = ("relaylang.tvm.relay.op", "relaylang.tvm.op")
 
+_UMA = ("", ".uma", ".uma.backend", ".uma.api", *(f".uma.api.{name}" for name in ("codegen", "lower", "partitioner", "utils")))
+
 #: Module of TVM -> the modules whose names it has, the first one first. These rows replace the rule of places.
 HOMES: dict[str, tuple[str, ...]] = {
     "tvm": ("relaylang.tvm.base", "relaylang.tvm.runtime"),
     "tvm._ffi": ("relaylang.tvm.registry",),
-    "tvm._ffi.base": ("relaylang.tvm.error", "relaylang.tvm.registry"),
-    "tvm._ffi.registry": ("relaylang.tvm.registry",),
+    "tvm._ffi.base": ("relaylang.tvm.error", "relaylang.tvm.registry", "relaylang.tvm.ffi"),
+    "tvm._ffi.registry": ("relaylang.tvm.registry", "relaylang.tvm.ffi"),
+    **dict.fromkeys(("tvm._ffi.libinfo", "tvm._ffi.runtime_ctypes"), ("relaylang.tvm.ffi",)),
     "tvm.ir": _IR,
     "tvm.container": ("relaylang.tvm.ir.container",),
     # TVM has the parts of its IR in modules of their own; here they stand together.
@@ -37,14 +40,19 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.analysis.analysis": ("relaylang.tvm.relay.analysis", "relaylang.tvm.analysis"),
     "tvm.relay.param_dict": ("relaylang.tvm.runtime.params",),
     "tvm.relay.backend.vm": ("relaylang.tvm.vm",),
+    **dict.fromkeys([f"tvm.relay.backend.contrib{name}" for name in _UMA], ("relaylang.tvm.relay.backend.uma",)),
     "tvm.relay.frontend.common": ("relaylang.tvm.relay.inference",),
-    **dict.fromkeys([f"tvm.relay.frontend.{name}" for name in ("onnx", "pytorch", "tflite")], ("relaylang.tvm.frontend",)),
+    "tvm.relay.frontend.change_datatype": ("relaylang.tvm.change_datatype",),
+    "tvm.relay.frontend.onnx": ("relaylang.tvm.frontend", "relaylang.tvm.onnx_graph"),
+    "tvm.relay.frontend.pytorch": ("relaylang.tvm.frontend", "relaylang.tvm.torch_graph", "relaylang.tvm.prelude"),
+    "tvm.relay.frontend.pytorch._analysis": ("relaylang.tvm.analysis",),
+    "tvm.relay.frontend.tflite": ("relaylang.tvm.frontend",),
     "tvm.relay.op.op": _OPERATORS,
     "tvm.relay.op.reg": _OPERATORS,
     "tvm.relay.op._make": _OPERATORS,
     **dict.fromkeys([f"tvm.relay.op.{name}" for name in ("algorithm", "reduce", "tensor", "transform")], _OPERATORS),
     "tvm.relay.op.dyn": ("relaylang.tvm.op",),
-    "tvm.relay.op.nn.nn": ("relaylang.tvm.op.nn",),
+    **dict.fromkeys(("tvm.relay.op.nn.nn", "tvm.relay.op.nn._make"), ("relaylang.tvm.op.nn",)),
     "tvm.relay.op.contrib.register": ("relaylang.tvm.op.contrib",),
     "tvm.relay.qnn.op.canonicalizations": ("relaylang.tvm.qnn.canonicalizations",),
     "tvm.relay.qnn.op.legalizations": ("relaylang.tvm.qnn.legalizations",),
@@ -61,7 +69,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.tir.expr": ("relaylang.tvm.tir",),
     "tvm.tir.op": ("relaylang.tvm.tir",),
     "tvm.target.target": ("relaylang.tvm.target",),
+    "tvm.runtime.object_generic": ("relaylang.tvm.runtime.object",),
     # Modules of TVM 0.6 and 0.7.
+    "tvm.contrib.graph_runtime.graph_executor": ("relaylang.tvm.contrib.graph_executor",),
     "tvm.contrib.util": ("relaylang.tvm.contrib.utils",),
     "tvm.contrib.debugger.debug_runtime": ("relaylang.tvm.contrib.debugger.debug_executor",),
     "tvm.relay.module": ("relaylang.tvm.relay.earlier",),
@@ -82,6 +92,17 @@ SPELLINGS: dict[str, str] = {
     "tvm.relay.transform.build_config": "relaylang.passes.context:PassContext",
     "tvm.relay.build_module.optimize": "relaylang.tvm.relay.optimising:optimize",
     "tvm.runtime.ADT": "relaylang.tvm.ir.container:ADT",
+    "tvm.Object": "relaylang.tvm.runtime.object:Object",
+    "tvm.runtime.Object": "relaylang.tvm.runtime.object:Object",
+    "tvm.nd._LIB": "relaylang.tvm.ffi:_LIB",
+    "tvm.nd.check_call": "relaylang.tvm.ffi:check_call",
+    "tvm.target.generic_func": "relaylang.tvm.target.generic:generic_func",
+    "tvm.relay.frontend.ChangeDatatype": "relaylang.tvm.change_datatype:ChangeDatatype",
+    "tvm.relay.build_module.GraphExecutor": "relaylang.tvm.relay.executors:GraphExecutor",
+    "tvm.relay.build_module.AotExecutor": "relaylang.tvm.relay.executors:AotExecutor",
+    "tvm.relay.backend.vm.VMExecutor": "relaylang.tvm.relay.executors:VMExecutor",
+    "tvm.relay.backend.interpreter.Interpreter": "relaylang.tvm.relay.executors:Interpreter",
+    "tvm.relay.backend.interpreter.Executor": "relaylang.tvm.executor:Executor",
 }
 
 #: The accelerators' modules in `tvm.relay.op.contrib`; each has its function `partition_for_...`.

@@ -8,7 +8,7 @@ from typing import Any
 from relaylang.backends.target import Target
 from relaylang.backends.vm import compile_vm
 from relaylang.ir import Expr, IRModule
-from relaylang.tvm.arrays import from_python
+from relaylang.tvm.arrays import arrays_by_name
 from relaylang.tvm.build_module import warn_of_names
 from relaylang.tvm.relay.optimising import optimize
 from relaylang.tvm.runtime.vm import Executable, VirtualMachine
@@ -34,7 +34,7 @@ class VMCompiler:
 
     def set_params(self, params: Mapping[str, Any]) -> None:
         """Give parameters of `@main` values."""
-        self._params = {name: from_python(value) for name, value in params.items()}
+        self._params = arrays_by_name(params)
 
     def get_params(self) -> dict[str, Any]:
         """The values of `set_params`."""

@@ -5,6 +5,7 @@
     codegen/host/include/tvmgen_NAME.h  the interface
     parameters/NAME.params              the values that were bound to parameters
     src/NAME.relay                      the program
+    executor-config/graph/NAME.graph    the graph that calls the C, for the executor "graph"
     runtime/README.md                   how to build it: the C needs no runtime
     manifest.json, regions/             for relay: how to run the program here
     sha256sums                          the digests of all these
@@ -66,6 +67,8 @@ def files(programs: Sequence[MicroProgram]) -> dict[str, bytes]:
             out[_place(program, name)] = content
         out[f"parameters/{program.module}.params"] = params_bytes(program.weights_by_name)
         out[f"src/{program.module}.relay"] = program.text.encode()
+        if program.graph:
+            out[f"executor-config/graph/{program.module}.graph"] = program.graph.encode()
         out.update(region_files(program.regions))
     return out
 
@@ -104,7 +107,7 @@ def _metadata(program: MicroProgram) -> dict[str, Any]:
         "export_datetime": time.strftime("%Y-%m-%d %H:%M:%SZ", moment),
         "memory": {"functions": {"main": [main], "operator_functions": operators}},
         "target": program.targets,
-        "executors": ["aot"],
+        "executors": ["graph" if program.graph else "aot"],
         "style": "full-model",
     }
 

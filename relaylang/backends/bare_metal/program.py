@@ -48,6 +48,8 @@ class MicroProgram(AotProgram):
         self.operators = list(operators)
         self.regions = dict(regions)
         self.notes = notes
+        #: The graph of the executor "graph", in JSON; "" for "aot".
+        self.graph = ""
         self._raised: list[RelayError] = []
         if regions:
             self.executor = SIMULATORS[0]

@@ -25,6 +25,7 @@ from relaylang.backends.cpu.isa import BY_NAME, Isa
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.linking import objects, outsiders, parts, records, unlinked
 from relaylang.backends.cpu.listing import listing, spaces
+from relaylang.backends.cpu.memory import spread
 from relaylang.backends.cpu.pipeline import fused_of, graph_of, lower_module
 from relaylang.backends.cpu.schedule import Program, Run, walk
 from relaylang.backends.cpu.schedule_space import schedule_of
@@ -139,12 +140,15 @@ def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], param
     """Compile a module's entry function for the CPU; see `relaylang.backends`. Raises `RelayError`."""
     compiler = Compiler(target.options)
     program = lower_module(mod, entry, params, compiler.isa, schedule_of(target.options))
+    keeps = bool(target.options.get("keep-values"))
+    if keeps:
+        spread(program)
     manifest = _manifest(program, entry, compiler.isa, target.options, compiler.machine)
     emitter = _emitter(program, manifest, compiler.isa)
     text = emitter.file(program, _title(entry))
     found = outsiders([program])
     library = compiler.compile(emitter.units(program), text, target.get("keep-c"), objects(found, compiler))
-    graph = graph_json(program)
+    graph = graph_json(program, places=keeps)
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:
         values[name] = program.constants[name] if name in program.constants else params[name]

@@ -28,6 +28,7 @@ class _Graph:
         self.shapes: list[list[int]] = []
         self.dtypes: list[str] = []
         self.storage: list[int] = []
+        self.places: list[list[Any]] = []
         self.rows = [0]
         self.numbers: dict[tuple[str, int], int] = {}
         #: Who wrote each slot: one entry, or those of its parts.
@@ -45,6 +46,7 @@ class _Graph:
             self.shapes.append(list(view.shape))
             self.dtypes.append(view.slot.dtype)
             self.storage.append(self.numbers.setdefault(_place(view.slot), len(self.numbers)))
+            self.places.append([*_place(view.slot), view.start, list(view.strides)])
             known = [] if view.is_whole else self.writers.setdefault(_key(view.slot), [])
             self.writers[_key(view.slot)] = [*known, (number, index)]
         self.rows.append(len(self.shapes))
@@ -86,7 +88,7 @@ class _Graph:
         same = self.names.setdefault(base, {})
         return same.setdefault(own, base if not same else f"{base}_{len(same)}")
 
-    def text(self) -> str:
+    def text(self, places: bool) -> str:
         heads = [[*self.entry(slot), 0] for slot in self.program.outputs]
         record = {
             "nodes": self.nodes,
@@ -100,6 +102,8 @@ class _Graph:
             },
             "node_row_ptr": self.rows,
         }
+        if places:
+            record["places"] = self.places
         return json.dumps(record, separators=(",", ":"))
 
 
@@ -137,8 +141,11 @@ def _shape(ty: Any) -> list[int]:
     return [int(d) for d in ty.shape]
 
 
-def graph_json(program: Program, prefix: str = "tvmgen_default") -> str:
-    """The graph of a program whose memory is planned; `prefix` begins the names of its functions."""
+def graph_json(program: Program, prefix: str = "tvmgen_default", places: bool = False) -> str:
+    """The graph of a program whose memory is planned; `prefix` begins the names of its functions.
+
+    With `places`, it has the place of each tensor, too: memory, number or offset there, first element, strides.
+    """
     graph = _Graph(program, prefix)
     for number, (name, ty, path) in enumerate(program.inputs):
         graph.argument(input_name(name, path), Slot("input", number, _shape(ty), ty.dtype))
@@ -146,7 +153,7 @@ def graph_json(program: Program, prefix: str = "tvmgen_default") -> str:
         graph.argument(name, Slot("param", number, _shape(ty), ty.dtype))
     for item in [*program.prepare, *program.run]:
         graph.instruction(item)
-    return graph.text()
+    return graph.text(places)
 
 
 __all__ = ["graph_json", "input_name"]

@@ -44,6 +44,17 @@ def plan(program: Program) -> None:
         program.arena_bytes += STATUS
 
 
+def spread(program: Program) -> None:
+    """Give every slot of a planned program a place of its own. All values last until the next run."""
+    total = 0
+    for items in (walk(program.prepare), walk(program.run)):
+        for slot in lives(items):
+            if not slot.fixed:
+                slot.offset = total
+                total += slot.bytes
+    program.arena_bytes = program.prepare_bytes = total + (STATUS if program.externals else 0)
+
+
 def lives(items: Sequence[Instruction]) -> list[Slot]:
     """The slots that instructions make, with the first and the last instruction that touches each."""
     slots: dict[int, Slot] = {}

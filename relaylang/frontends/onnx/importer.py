@@ -315,7 +315,12 @@ def load_onnx(model: Any, file: str = "") -> Any:
     onnx = need_package("onnx", "onnx", "the ONNX reader")
     if isinstance(model, (str, os.PathLike)):
         model = read_bytes(os.fspath(model))
-    return _parse(onnx, bytes(model), file or "the model") if isinstance(model, (bytes, bytearray, memoryview)) else model
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _parse(onnx, bytes(model), file or "the model")
+    if not isinstance(model, onnx.ModelProto) and not hasattr(model, "graph"):
+        notes = ["it reads an onnx.ModelProto, the bytes of a file, or its path"]
+        raise RelayError(error("R0804", f"a value of type {type(model).__name__} is no ONNX model", notes=notes))
+    return model
 
 
 def _size(model: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,6 +46,25 @@ def create_executable(output: str, objects: Sequence[str] | str, options: Sequen
                       cwd: str | None = None, ccache_env: Any = None) -> None:  # fmt: skip
     """Link objects, or compile C files, to a program. Raises `RelayError` (R0630, R0631)."""
     _call(output, objects, options, cc, cwd, ["-O2"])
+
+
+def _is_linux_like() -> bool:
+    """Whether this system's compilers are called as on Linux."""
+    return sys.platform in ("darwin", "linux", "linux2") or sys.platform.startswith("freebsd")
+
+
+def _linux_compile(output: str, objects: Sequence[str] | str, options: Sequence[str] | str | None, compile_cmd: str,
+                   cwd: str | None = None, ccache_env: Any = None, compile_shared: bool = False) -> None:  # fmt: skip
+    """Call a compiler. The suffix of `output` tells what it makes: a shared library, an object (`.obj`) or a program."""
+    shared = compile_shared or output.endswith((".so", ".dylib"))
+    _call(output, objects, options, compile_cmd, cwd, ["-shared", "-fPIC"] if shared else ["-c"] if output.endswith(".obj") else [])
+
+
+def _windows_compile(output: str, objects: Sequence[str] | str, options: Sequence[str] | str | None, cwd: str | None = None,
+                     ccache_env: Any = None) -> None:  # fmt: skip
+    """Call clang, for a library (`.dll`), an object (`.obj`) or a program."""
+    flags = ["-O2", *(["-shared"] if output.endswith(".dll") else ["-c"] if output.endswith(".obj") else [])]
+    _call(output, objects, options, "clang", cwd, flags)
 
 
 def create_staticlib(output: str, inputs: Sequence[str], ar: str | None = None) -> None:

@@ -126,10 +126,13 @@ class GraphModule:
         return self.module.get_output(index, out)
 
     def debug_get_output(self, node: str | int, out: NDArray | None = None) -> NDArray:
-        """Raises `RelayError` (R0609): kernels share their memory, so that values inside the program do not last."""
-        notes = ["make the value a result of the program",
-                 "the interpreter shows every value: relay repl, relay run --executor interpreter"]  # fmt: skip
-        raise RelayError(error("R0609", f"the value of the node {node} does not outlast the run", notes=notes))
+        """The tensor of a node of the graph, by its number or name, for the present inputs.
+
+        It is copied into `out` if that is given. Of several nodes of one name, the first one counts.
+
+        Raises `RelayError` (R0609) for an executor that is no debugger: kernels share their memory there.
+        """
+        return self.module.debug_get_output(node, out)
 
     def load_params(self, params_bytes: bytes) -> None:
         """Set inputs and weights from the bytes of `save_param_dict`."""

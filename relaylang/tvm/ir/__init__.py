@@ -26,7 +26,7 @@ from relaylang.passes.quantise.registered_integer_rules import TensorAffineType,
 from relaylang.tvm.ir.attributes import Attrs, DictAttrs, register_op_attr
 from relaylang.tvm.ir.compare import assert_structural_equal, get_first_structural_mismatch, structural_equal
 from relaylang.tvm.ir.container import Array, Map
-from relaylang.tvm.ir.nodes import EnvFunc, PrimType, TypeConstraint, TypeRelation, make_node
+from relaylang.tvm.ir.nodes import CallingConv, EnvFunc, PrimType, Range, TypeConstraint, TypeRelation, make_node
 from relaylang.tvm.ir.places import SequentialSpan, SourceName, Span
 from relaylang.tvm.registry import register_object
 from relaylang.tvm.tir import PrimExpr
@@ -37,8 +37,8 @@ BaseFunc = Function
 RelayRefType = RefType
 
 __all__ = [
-    "Array", "Attrs", "BaseExpr", "BaseFunc", "Constant", "Constructor", "DictAttrs", "EnvFunc", "FuncType", "Function",
-    "GlobalTypeVar", "GlobalVar", "IRModule", "IncompleteType", "Map", "Node", "Op", "PrimExpr", "PrimType", "RelayExpr",
+    "Array", "Attrs", "BaseExpr", "BaseFunc", "CallingConv", "Constant", "Constructor", "DictAttrs", "EnvFunc", "FuncType", "Function",
+    "GlobalTypeVar", "GlobalVar", "IRModule", "IncompleteType", "Map", "Node", "Op", "PrimExpr", "PrimType", "Range", "RelayExpr",
     "RelayRefType", "SequentialSpan", "SourceName", "Span", "TensorAffineType", "TensorType", "TupleAffineType", "TupleType",
     "Type", "TypeCall", "TypeConstraint", "TypeData", "TypeKind", "TypeRelation", "TypeVar", "assert_structural_equal",
     "get_first_structural_mismatch", "make_node", "register_object", "register_op_attr", "structural_equal", "structural_hash",

@@ -1,17 +1,19 @@
-"""Nodes that TVM has beside Relay's: functions by name, relations between types, types of machine words."""
+"""Nodes that TVM has beside Relay's: functions by name, relations between types, types of machine words, ranges."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Any
 
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Type
+from relaylang.ir.types import Dim
 from relaylang.ops import OPS
 from relaylang.ops.record import AttrError, make_attrs
 from relaylang.tvm.ir.attributes import DictAttrs
 from relaylang.tvm.registry import get_global_func
-from relaylang.tvm.tir import FloatImm, IntImm, boxed
+from relaylang.tvm.tir import FloatImm, IntImm, boxed, compute
 
 
 class EnvFunc:
@@ -90,6 +92,41 @@ class TypeRelation(TypeConstraint):
         return f"{self.func.name if self.func else '_'}({', '.join(map(repr, self.args))})"
 
 
+class Range:
+    """The whole numbers from `min` on, `extent` of them: `Range(end)` or `Range(begin, end)`. Bounds may be names of extents."""
+
+    __slots__ = ("extent", "min", "span")
+
+    def __init__(self, begin: Dim, end: Dim | None = None, span: Span | None = None) -> None:
+        self.min = boxed(0 if end is None else begin)
+        self.extent = boxed(begin) if end is None else compute("tir.Sub", end, begin)
+        self.span = span
+
+    @staticmethod
+    def from_min_extent(min_value: Dim, extent: Dim, span: Span | None = None) -> Range:
+        """The range of a first number and a count."""
+        made = Range(extent, span=span)
+        made.min = boxed(min_value)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Range) and bool(self.min == other.min and self.extent == other.extent)
+
+    def __hash__(self) -> int:
+        return hash((self.min, self.extent))
+
+    def __repr__(self) -> str:
+        return f"I.Range({self.min}, {compute('tir.Add', self.min, self.extent)})"
+
+
+class CallingConv(IntEnum):
+    """How a compiled function is called; an attribute `calling_conv` of TVM's functions."""
+
+    DEFAULT = 0
+    C_PACKED_FUNC = 1
+    DEVICE_KERNEL_LAUNCH = 2
+
+
 def make_node(type_key: str, **kwargs: Any) -> Any:
     """A number (`IntImm`, `FloatImm`), attributes (`DictAttrs`), or an operator's attributes by their type key.
 
@@ -109,4 +146,4 @@ def make_node(type_key: str, **kwargs: Any) -> Any:
     raise ValueError(f"there are no nodes {type_key} to make: IntImm, FloatImm, DictAttrs and operators' attributes can be made")
 
 
-__all__ = ["EnvFunc", "PrimType", "TypeConstraint", "TypeRelation", "make_node"]
+__all__ = ["CallingConv", "EnvFunc", "PrimType", "Range", "TypeConstraint", "TypeRelation", "make_node"]

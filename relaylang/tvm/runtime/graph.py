@@ -15,6 +15,7 @@ from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.artifact import Artifact, TensorSpec
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.cpu import CpuArtifact
+from relaylang.tvm.runtime.inner import InnerValues
 from relaylang.tvm.runtime.module import Module
 from relaylang.tvm.runtime.ndarray import NDArray, array
 from relaylang.tvm.runtime.params import load_param_dict
@@ -69,11 +70,11 @@ def inputs_of(artifact: Artifact) -> list[_Input]:
     return [_Input(name, (), None) for name in artifact.input_names]  # type: ignore[attr-defined]
 
 
-def simple_graph(artifact: Artifact) -> str:
-    """A graph of one node, for a program that has no other."""
+def simple_graph(artifact: Artifact, function: str = "tvmgen_default_run") -> str:
+    """A graph of one node, which calls a function: for a program that has no other."""
     names = list(artifact.input_names)  # type: ignore[attr-defined]
     nodes: list[dict[str, Any]] = [{"op": "null", "name": name, "inputs": []} for name in names]
-    attrs = {"num_outputs": "1", "num_inputs": str(len(names)), "flatten_data": "0", "func_name": "tvmgen_default_run"}
+    attrs = {"num_outputs": "1", "num_inputs": str(len(names)), "flatten_data": "0", "func_name": function}
     nodes.append({"op": "tvm_op", "name": "run", "attrs": attrs, "inputs": [[n, 0, 0] for n in range(len(names))]})
     record = {"nodes": nodes, "arg_nodes": list(range(len(names))), "heads": [[len(names), 0, 0]],
               "node_row_ptr": list(range(len(nodes) + 1))}  # fmt: skip
@@ -86,15 +87,16 @@ class GraphExecutor(Module):
     Executors of one program share its weights until one of them sets its own.
     """
 
-    def __init__(self, artifact: Artifact) -> None:
+    def __init__(self, artifact: Artifact, keeping: Callable[[], CpuArtifact] | None = None) -> None:
         self.artifact = artifact
+        self._keeping = keeping
         self.inputs = inputs_of(artifact)
         self.outputs: list[NDArray] | None = None
         self._given: dict[int, NDArray] = {}
         self._own = False
         names = ("set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output", "get_input", "get_num_outputs",
                  "get_num_inputs", "get_input_index", "get_output_index", "get_input_info", "load_params", "share_params",
-                 "run_from_inputs")  # fmt: skip
+                 "run_from_inputs", *(("debug_get_output", "get_output_by_layer") if keeping else ()))  # fmt: skip
         super().__init__({name: getattr(self, name) for name in names}, "GraphExecutor", "run")
 
     @property
@@ -132,6 +134,38 @@ class GraphExecutor(Module):
         if not isinstance(key, str):
             notes.append(f"their numbers, and those of weights, are 0 to {len(names) - 1}" if names else "it takes no inputs")
         raise RelayError(error("R0640", f"the program has no input {key}", notes=notes))
+
+    def debug_get_output(self, node: str | int, out: NDArray | None = None) -> NDArray:
+        """The first tensor of a node of the graph, by its number or name, for the present inputs; see `inner_values`."""
+        values = self.inner_values()
+        nodes = [n["name"] for n in values.graph["nodes"]]
+        known = node in nodes if isinstance(node, str) else 0 <= int(node) < len(nodes)
+        if not known:
+            near = did_you_mean(node, nodes) if isinstance(node, str) else None
+            notes = [f"did you mean {near}?"] if near else [f"get_graph_json() has its {len(nodes)} nodes"]
+            raise RelayError(error("R0640", f"the graph has no node {node}", notes=notes))
+        found = values.tensor(nodes.index(node) if isinstance(node, str) else int(node))
+        return found.copyto(out) if out is not None else found
+
+    def get_output_by_layer(self, index: int, output: int = 0) -> NDArray:
+        """A tensor of a node of the graph, by number. Raises `RelayError` (R0609, R0640)."""
+        return self.inner_values().tensor(index, output)
+
+    def inner_values(self) -> InnerValues:
+        """All tensors of the program for the present inputs: it is compiled again, so that none of them share memory.
+
+        Raises `RelayError` (R0609) where it cannot be, and for executors that do not debug.
+        """
+        if self._keeping is None:
+            notes = ["tvm.contrib.debugger.debug_executor.create(graph, lib, dev) makes an executor that shows all values",
+                     "the interpreter shows every value, too: relay repl, relay run --executor interpreter"]  # fmt: skip
+            raise RelayError(error("R0609", "the values inside the program do not outlast the run", notes=notes))
+        kept = self._keeping()
+        if self._params:
+            kept.set_params(self._params)
+        arguments = self.arguments()
+        result = kept.run(**arguments)
+        return InnerValues(kept, {i.name: i.value for i in self.inputs if i.value is not None}, result)
 
     def set_input(self, key: str | int, value: Any) -> None:
         """Copy a value into an input, converted to its element type. Raises `RelayError` (R0640)."""

@@ -114,6 +114,20 @@ class Module:
         return f"<Module {self.type_key}: {', '.join(self._functions)}>"
 
 
+class SourceModule(Module):
+    """C text from a code generator, and the names of constants that its function takes behind the inputs."""
+
+    def __init__(self, code: str, fmt: str = "c", func_names: Sequence[str] = (), const_vars: Sequence[str] = ()) -> None:
+        super().__init__(type_key="c")
+        self.code = code
+        self.format = fmt
+        self.symbols = tuple(func_names or ())
+        self.constants = tuple(const_vars or ())
+
+    def get_source(self, fmt: str = "") -> str:
+        return self.code
+
+
 def _measured(measure: Callable[[int, float], BenchmarkResult], repeat: int, least: float, wait: float,
               every: int) -> BenchmarkResult:  # fmt: skip
     """The measurements, with pauses where they are wanted."""
@@ -174,4 +188,4 @@ def load_static_library(path: str, func_names: Any) -> Module:
     raise RelayError(error("R0609", "a static library cannot be imported into a module", notes=notes))
 
 
-__all__ = ["BenchmarkResult", "Module", "enabled", "load_static_library", "num_threads", "system_lib"]
+__all__ = ["BenchmarkResult", "Module", "SourceModule", "enabled", "load_static_library", "num_threads", "system_lib"]

@@ -9,8 +9,10 @@ import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.ir import TensorType
 from relaylang.runtime.tensors import shared
 from relaylang.tvm.arrays import Array
+from relaylang.tvm.runtime.dltensor import handle_of
 
 #: Names of devices -> DLPack's number of the kind.
 _KINDS: dict[str, int] = {
@@ -149,6 +151,11 @@ class NDArray(metaclass=_Tensors):
     def size(self) -> int:
         return self._data.size
 
+    @property
+    def handle(self) -> Any:
+        """The tensor for functions of C: a pointer to a `DLTensor` of its memory."""
+        return handle_of(self._data)
+
     ctx = property(lambda self: self.device, doc="The device, under its earlier name.")
 
     def numpy(self) -> np.ndarray:
@@ -245,14 +252,25 @@ def empty(shape: Any, dtype: Any = "float32", device: Device | None = None, mem_
     """A tensor of a shape and element type, with any elements. `mem_scope` has no effect."""
     where = cpu(0) if device is None else device
     where.check()
-    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(int(d) for d in shape)
+    extents = (shape,) if isinstance(shape, (int, np.integer)) else TensorType(shape).concrete_shape
     return NDArray(np.empty(extents, _dtype(dtype)), where)
+
+
+def _listed(value: Any) -> np.ndarray:
+    """Numbers, and lists of them, as an array. Raises `RelayError` (R0640) for other values."""
+    try:
+        made = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        raise RelayError(error("R0640", "the lists in a list have different lengths: they are no tensor")) from None
+    if made.dtype.kind not in "biufV":
+        raise RelayError(error("R0640", f"a value of type {type(value).__name__} is no tensor"))
+    return made
 
 
 def array(arr: Any, device: Device | None = None, mem_scope: Any = None) -> NDArray:
     """A tensor with a copy of an array, of numbers or lists of them. Raises `RelayError` (R0640, R0608)."""
     if not isinstance(arr, (np.ndarray, NDArray)):
-        arr = shared("the array", arr) if hasattr(arr, "__dlpack__") and not isinstance(arr, np.generic) else np.asarray(arr)
+        arr = shared("the array", arr) if hasattr(arr, "__dlpack__") and not isinstance(arr, np.generic) else _listed(arr)
     return empty(arr.shape, arr.dtype, device).copyfrom(arr)
 
 

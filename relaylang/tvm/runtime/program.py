@@ -24,7 +24,7 @@ from relaylang.runtime.text import reason
 from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.tvm.contrib import cc as tools
 from relaylang.tvm.runtime.graph import GraphExecutor, simple_graph
-from relaylang.tvm.runtime.module import Module, exported
+from relaylang.tvm.runtime.module import Module, SourceModule, exported
 from relaylang.tvm.runtime.ndarray import Device, NDArray
 from relaylang.tvm.runtime.vm import Library
 
@@ -54,6 +54,7 @@ class Program(Module):
         self._make = make
         self._target = target
         self._profiled: Artifact | None = None
+        self._kept: Artifact | None = None
 
     is_dso_exportable = True
 
@@ -75,7 +76,17 @@ class Program(Module):
                 notes = ['compile it with the option -profile: relay.build(mod, "llvm -profile", params=params)']
                 raise RelayError(error("R0609", "the program was compiled without the times of its kernels", notes=notes))
             self._profiled = self.artifact if known else self._make(profile=True)  # type: ignore[misc]
-        return GraphExecutor(self._profiled)
+        return GraphExecutor(self._profiled, self._keeping)
+
+    def _keeping(self) -> CpuArtifact:
+        """The program compiled so that each value has memory of its own. Raises `RelayError` (R0609) where it cannot be."""
+        if self._kept is None:
+            if self._make is None or not isinstance(self.artifact, CpuArtifact):
+                notes = ["build the program in this script, for the CPU", "or make the value a result of the program"]
+                raise RelayError(error("R0609", "the values inside this program do not outlast the run", notes=notes))
+            self._kept = self._make(**{"keep-values": True})
+        assert isinstance(self._kept, CpuArtifact)
+        return self._kept
 
     def get_graph_json(self) -> str:
         """The graph: inputs, kernels, results, and where they lie."""
@@ -94,6 +105,12 @@ class Program(Module):
             return self._compiler().assembly(text)
         notes = ['the forms are "c" and "asm"; relay compile --emit has relay, fused and loops']
         raise RelayError(error("R0609", f"a compiled program has no text of the form {fmt}", notes=notes))
+
+    @property
+    def imported_modules(self) -> list[Module]:
+        """The C text as a module of its own, and modules that were imported."""
+        text = self.get_source()
+        return [*([SourceModule(text, func_names=[f"tvmgen_{self.name}_run"])] if text else []), *self._imports]
 
     def _compiler(self) -> Compiler:
         if self._target is None:
@@ -197,7 +214,7 @@ class ExecutorFactoryModule:
     """
 
     def __init__(self, artifact: Artifact, ir_mod: IRModule | None, targets: Sequence[Target], params: Mapping[str, np.ndarray],
-                 libmod_name: str = "default", executor: Any = None) -> None:  # fmt: skip
+                 libmod_name: str = "default", executor: Any = None, runtime: Any = None) -> None:  # fmt: skip
         first, *rest = targets
 
         def make(**options: Any) -> Artifact:
@@ -207,7 +224,9 @@ class ExecutorFactoryModule:
         self.artifact = artifact
         self.ir_mod = ir_mod
         self.target = list(targets)
+        self.values = dict(params)
         self.executor = executor
+        self.runtime = runtime
         self.libmod_name = libmod_name
         self.module = self.lib = Program(artifact, libmod_name, make if ir_mod is not None else None, first)
         self.params = self.lib.get_params()
@@ -269,7 +288,7 @@ class ExecutorFactoryModule:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # an unpickled program runs; it is not compiled again
-        return ExecutorFactoryModule, (self.artifact, None, self.target, {}, self.libmod_name, self.executor)
+        return ExecutorFactoryModule, (self.artifact, None, self.target, {}, self.libmod_name, self.executor, self.runtime)
 
 
 GraphExecutorFactoryModule = AOTExecutorFactoryModule = ExecutorFactoryModule

@@ -19,6 +19,9 @@ from relaylang.passes.devices.virtual_device import (
 #: The number of a device's kind -> what targets for it have as their key.
 _KEYS = {number: "gpu" if name in ("cuda", "opencl", "vulkan", "metal", "rocm") else name for name, number in DEVICE_TYPES.items()}
 
+#: Kinds of targets that scripts add, with the defaults of their attributes.
+ADDED: dict[str, dict[str, Any]] = {}
+
 #: Kinds of targets whose kernels take so many arguments at most, as in TVM.
 _MOST_ARGUMENTS = {"opencl": 128, "metal": 31}
 
@@ -67,9 +70,11 @@ class Target(str):
         made = super().__new__(cls, target)
         words = shlex.split(str(target)) or [""]
         made.kind = TargetKind(words[0])
-        made.attrs = {}
+        made.attrs = dict(ADDED.get(words[0], {}))
         for word in words[1:]:
             key, _, value = word.lstrip("-").partition("=")
+            if words[0] in ADDED and key not in (*ADDED[words[0]], "keys", "device", "model"):
+                raise ValueError(f"the target {words[0]} has no attribute {key}; it has {', '.join(ADDED[words[0]]) or 'none'}")
             made.attrs[key] = _option(key, value)
         found = made.attrs.pop("keys", None)
         made.keys = list(found) if found else _default_keys(words[0])
@@ -105,7 +110,7 @@ class Target(str):
 
     def get_target_device_type(self) -> int:
         """The number of the kind of devices for which it compiles. Raises `RelayError`."""
-        return device_type_of(self.kind.name)
+        return device_type_of("ext_dev" if self.kind.name in ADDED else self.kind.name)
 
     def export(self) -> dict[str, Any]:
         """The parts in a mapping, which `Target` takes again."""
@@ -134,7 +139,7 @@ class Target(str):
     @staticmethod
     def list_kinds() -> list[str]:
         """The kinds that a target can name: the devices, `c`, `llvm`, and the accelerators."""
-        return sorted({"c", "llvm", *DEVICE_TYPES, *target_names()})
+        return sorted({"c", "llvm", *DEVICE_TYPES, *target_names(), *ADDED})
 
     @staticmethod
     def canon_target_and_host(target: Any, target_host: Any = None) -> tuple[Any, Any]:
@@ -153,7 +158,7 @@ def _option(key: str, value: str) -> Any:
 
 
 def _default_keys(kind: str) -> list[str]:
-    number = device_type_of(kind) if kind else 1
+    number = device_type_of("ext_dev" if kind in ADDED else kind) if kind else 1
     keys = [_KEYS[number]]
     return [kind, "gpu"] if keys == ["gpu"] and kind != "gpu" else keys
 
@@ -191,11 +196,12 @@ mali = _named("opencl -device=mali", "unknown")
 bifrost = _named("opencl -device=bifrost", "unknown")
 adreno = _named("opencl -device=adreno", "unknown")
 intel_graphics = _named("opencl -device=intel_graphics -thread_warp_size=16", "unknown")
+vta = _named("ext_dev -keys=vta,cpu -device=vta", "unknown")
 #: A microcontroller: C for a `model`.
 micro = _named("c -keys=cpu", "unknown")
 
 
 __all__ = [
     "CompilationConfig", "Target", "TargetKind", "VirtualDevice", "adreno", "arm_cpu", "bifrost", "create", "cuda",
-    "intel_graphics", "make_compilation_config", "mali", "micro", "rocm",
+    "intel_graphics", "make_compilation_config", "mali", "micro", "rocm", "vta",
 ]  # fmt: skip

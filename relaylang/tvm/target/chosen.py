@@ -11,13 +11,17 @@ from relaylang.backends.registry import with_options
 from relaylang.backends.target import Target
 from relaylang.ir import Function, IRModule
 from relaylang.passes.context import PassContext
+from relaylang.tvm.target import ADDED
 
 #: Names of accelerators in TVM's configuration, where they differ.
 _CONFIGS = {"cmsis-nn": "cmsisnn"}
 
 
 def targets_of(target: Any) -> list[Target]:
-    """The targets of what scripts give: a text, a target, several in a list, or by device. None means the CPU."""
+    """The targets of what scripts give: a text, a target, several in a list, or by device. None means the CPU.
+
+    Targets that a script adds stand for functions of a code generator, which are compiled beside the others.
+    """
     if target is None:
         return parse_target("c")
     if isinstance(target, Target):
@@ -25,7 +29,10 @@ def targets_of(target: Any) -> list[Target]:
     if isinstance(target, Mapping):
         target = list(target.values())
     if isinstance(target, (list, tuple)):
-        return [found for item in target for found in targets_of(item)]
+        return [found for item in target for found in targets_of(item)] or parse_target("c")
+    if str(target).split(" ", 1)[0] in ADDED:
+        host = getattr(target, "host", None)
+        return targets_of(host) if host is not None else []
     return parse_target(str(target))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tarfile
 from pathlib import Path
@@ -39,6 +40,24 @@ def test_it_runs_as_a_graph_executor_does() -> None:
     module.run()
     np.testing.assert_array_equal(module.get_output(0).numpy(), np.maximum(X + 1, 0))
     assert module.get_output(1).numpy() == X.sum()
+
+
+def test_a_graph_executor_for_crt_is_exported_too(tmp_path: Path) -> None:
+    lib = relay.build(relay.parse(NET), "c", runtime=Runtime("crt"), params={"w": W}, mod_name="net")
+    assert lib.run(X)[1] == X.sum()
+    export_model_library_format(lib, tmp_path / "net.tar")
+    with tarfile.open(tmp_path / "net.tar") as tar:
+        files = {name.removeprefix("./"): tar.extractfile(name).read() for name in tar.getnames()}  # type: ignore[union-attr]
+    (node,) = [n for n in json.loads(files["executor-config/graph/net.graph"])["nodes"] if n["op"] == "tvm_op"]
+    assert node["attrs"]["func_name"] == "tvmgen_net_run" and b"tvmgen_net_run(" in files["codegen/host/src/net_lib0.c"]
+    assert json.loads(files["metadata.json"])["modules"]["net"]["executors"] == ["graph"]
+
+
+@pytest.mark.parametrize("executor", [Executor("graph"), Executor("aot")])
+def test_its_c_text_is_a_module(executor: Executor) -> None:
+    lib = relay.build(relay.parse(NET), "c", executor=executor, runtime=Runtime("crt"), params={"w": W}).get_lib()
+    (source,) = lib.imported_modules
+    assert source.type_key == "c" and source.get_source() == lib.get_source() and "int" in source.get_source()
 
 
 def test_it_is_exported_as_c(tmp_path: Path) -> None:

@@ -245,6 +245,37 @@ def test_the_debugger_times_each_kernel(lib: Any, tmp_path: Path, capsys: Any) -
     assert code(lambda: loaded["debug_create"]("default", nd.cpu())) == "R0609"
 
 
+def test_the_debugger_shows_the_values_inside() -> None:
+    text = """def @main(%x: Tensor[(1, 4), float32], %w: Tensor[(3, 4), float32]) {
+      let %a = nn.relu(nn.dense(%x, %w)); let %b = nn.softmax(%a); (sum(%b, axis=[1]), nn.softmax(add(%b, %a)))
+    }"""
+    x, w = np.float32([[1, -2, 3, 4]]), np.arange(12, dtype="float32").reshape(3, 4) / 10
+    lib = relay.build(relay.parse(text), TARGET, params={"w": w})
+    m = debug_executor.create(lib.get_graph_json(), lib, nd.cpu())
+    m.set_input("x", x)
+    hidden = np.maximum(x @ w.T, 0)
+    soft = np.exp(hidden - hidden.max()) / np.exp(hidden - hidden.max()).sum()
+    found = m.debug_datum.get_output_tensors()
+    for value in (x, w, hidden, soft):
+        assert any(t.shape == value.shape and np.allclose(t.numpy(), value, rtol=1e-6) for t in found.values()), value
+    nodes = m.debug_datum.get_graph_nodes()
+    assert list(found) == [f"{node['name']}____topo-index:{n}____output-num:0" for n, node in enumerate(nodes)]
+    m.run(number=1)
+    names = [node["name"] for node in nodes]
+    for number, name in ((n, name) for n, name in enumerate(names) if names.count(name) == 1):
+        out = nd.empty(found[f"{name}____topo-index:{number}____output-num:0"].shape)
+        assert m.debug_get_output(name, out) is out
+        np.testing.assert_array_equal(out.numpy(), m.debug_get_output(number).numpy())
+        np.testing.assert_array_equal(out.numpy(), m.module["get_output_by_layer"](number, 0).numpy())
+    assert "all" in m.get_debug_result() and m.debug_datum.get_graph_node_dtypes()[0] == "float32"
+    m.set_input("x", -x)
+    m.set_input("w", 2 * w)
+    np.testing.assert_array_equal(m.debug_get_output("x").numpy(), -x)
+    np.testing.assert_array_equal(m.debug_get_output("w").numpy(), 2 * w)
+    assert code(lambda: m.debug_get_output("y")) == code(lambda: m.debug_get_output(99)) == "R0640"
+    assert code(lambda: m.module.get_output_by_layer(0, 1)) == "R0640"
+
+
 @pytest.mark.parametrize("name", ["net.so", "net.tar", "net.o", "net.any"])
 def test_exported_programs_run_again(lib: Any, name: str, tmp_path: Path) -> None:
     lib.export_library(str(tmp_path / name))

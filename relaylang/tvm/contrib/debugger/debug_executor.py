@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from relaylang.runtime.text import reason
 from relaylang.runtime.vm.profile import VMProfile
 from relaylang.tvm.contrib.graph_executor import GraphModule, check_graph, devices, program_of
 from relaylang.tvm.runtime.graph import GraphExecutor
-from relaylang.tvm.runtime.ndarray import Device
+from relaylang.tvm.runtime.ndarray import Device, NDArray
 
 
 def create(graph_json_str: str, libmod: Any, device: Device | Sequence[Device], dump_root: str | None = None) -> GraphModuleDebug:
@@ -57,6 +57,48 @@ class Report:
     __str__ = table
 
 
+class DebugResult:
+    """The nodes of a program's graph, with the times and the tensors of the last run."""
+
+    def __init__(self, graph_json: str, module: GraphExecutor) -> None:
+        self._graph = json.loads(graph_json)
+        self._module = module
+        self.profile: Profile | None = None
+
+    def get_graph_nodes(self) -> list[dict[str, Any]]:
+        """The nodes: inputs, weights and kernels."""
+        return list(self._graph["nodes"])
+
+    def get_graph_node_shapes(self) -> list[list[int]]:
+        """The shapes of all results of nodes, in order."""
+        return list(self._graph["attrs"]["shape"][1])
+
+    def get_graph_node_dtypes(self) -> list[str]:
+        """The element types of all results of nodes, in order."""
+        return list(self._graph["attrs"]["dltype"][1])
+
+    def get_graph_node_output_num(self, node: Mapping[str, Any]) -> int:
+        """The number of a node's results."""
+        return 1 if node["op"] == "null" else int(node["attrs"]["num_outputs"])
+
+    def get_output_tensors(self) -> dict[str, NDArray]:
+        """The tensors of all nodes for the present inputs, by the nodes' names and numbers. Raises `RelayError` (R0609)."""
+        values = self._module.inner_values()
+        return {
+            f"{node['name']}____topo-index:{number}____output-num:{output}": values.tensor(number, output)
+            for number, node in enumerate(values.graph["nodes"])
+            for output in range(self.get_graph_node_output_num(node))
+        }
+
+    def get_debug_result(self, sort_by_time: bool = True) -> str:
+        """The table of the kernels' times in the last run, "" before the first."""
+        return "" if self.profile is None else self.profile.table()
+
+    def display_debug_result(self, sort_by_time: bool = True) -> None:
+        """Print the table."""
+        print(self.get_debug_result(sort_by_time))
+
+
 class GraphModuleDebug(GraphModule):
     """An executor whose `run` prints each kernel's time; with `dump_root` it also writes graph, times and outputs there."""
 
@@ -65,13 +107,14 @@ class GraphModuleDebug(GraphModule):
         self.graph = graph_json_str
         self.device = device
         self._dump_root = dump_root
+        self.debug_datum = DebugResult(graph_json_str, module)
 
     def run(self, number: int = 10, repeat: int = 1, min_repeat_ms: int = 1, limit_zero_time_iterations: int = 100,
             cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1, **input_dict: Any) -> None:  # fmt: skip
         """Run the program, print the times of its kernels (medians of `number` * `repeat` runs), and write the dump."""
         self.set_input(**input_dict)
         self.module.run()
-        profile = self._profile(number * repeat)
+        profile = self.debug_datum.profile = self._profile(number * repeat)
         print(profile)
         if self._dump_root is not None:
             self._dump(profile)
@@ -87,6 +130,10 @@ class GraphModuleDebug(GraphModule):
         """The time of each kernel over `repeat` runs."""
         self.set_input(**input_dict)
         return Report(self._profile(repeat))
+
+    def get_debug_result(self, sort_by_time: bool = True) -> str:
+        """The table of the kernels' times in the last run."""
+        return self.debug_datum.get_debug_result(sort_by_time)
 
     def _profile(self, repeat: int) -> Profile:
         assert isinstance(self.module.artifact, CpuArtifact)
@@ -109,4 +156,4 @@ class GraphModuleDebug(GraphModule):
         self._dump_root = None
 
 
-__all__ = ["GraphModuleDebug", "Report", "create"]
+__all__ = ["DebugResult", "GraphModuleDebug", "Report", "create"]
