@@ -96,7 +96,7 @@ def test_links_go_somewhere(page: Path) -> None:
 
 @pytest.mark.sweep
 def test_the_pages_are_built_and_need_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("material", reason="pip install 'relaylang[docs]'")
+    pytest.importorskip("mkdocstrings", reason="pip install 'relaylang[docs]'")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 

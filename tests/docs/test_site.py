@@ -23,7 +23,7 @@ FOUND = "return [...document.querySelectorAll('.md-search-result__item h2')].map
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("material", reason="pip install 'relaylang[docs]'")
+    pytest.importorskip("mkdocstrings", reason="pip install 'relaylang[docs]'")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
