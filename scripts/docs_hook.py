@@ -1,57 +1,70 @@
-"""Makes pages of operators, of codes and of the grammar for mkdocs, and prepares those of docs/."""
+"""Makes the pages of mkdocs that no file of docs/ has (operators, codes, grammar, changes), and prepares those of docs/."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import docs_reference
 from mkdocs.plugins import event_priority
 
 from relaylang.diagnostics.pages import PAGES as CODES
 from relaylang.diagnostics.pages import readable
-from relaylang.ops import OPS
+from relaylang.ops import FAMILIES, OPS
 from relaylang.ops.record import Op
 from relaylang.repl.opdoc import default_text, example, kind_text, parameters, type_rule
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
+#: The titles of the families of operators, which are the files of `relaylang/ops`.
+TITLES = {
+    "tensor": "Elementwise", "transform": "Shape and order", "create": "New tensors", "join": "Joining and splitting",
+    "indexing": "Selecting", "reduce": "Reductions", "nn_conv": "Convolutions", "nn_pool": "Pooling",
+    "nn_dense": "Matrix products", "nn_sparse": "Sparse products", "nn_bitserial": "Products of few bits",
+    "nn_contrib": "Prepared convolutions", "nn_norm": "Layers", "nn_space": "Padding and resizing", "qnn": "Quantised",
+    "algorithm": "Sorting", "image": "Images", "vision": "Object detection", "dyn": "Computed shapes",
+    "random": "Random numbers", "scatter": "Scattering and scans", "annotation": "Annotations", "device": "Devices and memory",
+}  # fmt: skip
+
+
 def operators_page() -> str:
-    """The reference of all operators, in groups by the part of the name before the dot."""
-    families: dict[str, list[Op]] = {}
-    for op in OPS.values():
-        families.setdefault(_family(op), []).append(op)
+    """The list of all operators. Each has the anchor that it had when one page held them all."""
     lines = ["# Operators", "", f"Relay has {len(OPS)} operators. `:doc NAME` in a session shows the same text.", ""]
-    order = sorted(families, key=lambda family: (family not in _FIRST, family))
-    for family in order:
-        links = " · ".join(f"[{op.name}](#{_anchor(op)})" for op in sorted(families[family], key=lambda o: o.name))
-        lines += [f"**{family}**: {links}", ""]
-    for family in order:
-        lines += [f"## {family}", ""]
-        for op in sorted(families[family], key=lambda o: o.name):
-            lines += [*_operator(op), ""]
+    for family, title in TITLES.items():
+        links = " · ".join(f"[{op.name}]({_file(family)}#{_anchor(op)}){{ #{_anchor(op)} }}" for op in _sorted(family))
+        lines += [f"## [{title}]({_file(family)})", "", links, ""]
     return "\n".join(lines)
 
 
-#: The groups that most programs use.
-_PLAIN = "names without a dot"
-_FIRST = (_PLAIN, "nn", "qnn")
+def family_page(family: str) -> str:
+    """The reference of the operators of a family."""
+    lines = [f"# {TITLES[family]}", "", *(f"[{op.name}](#{_anchor(op)}) ·" for op in _sorted(family))]
+    lines[-1] = lines[-1].removesuffix(" ·")
+    for op in _sorted(family):
+        lines += ["", *_operator(op)]
+    return "\n".join(lines)
+
+
+def _file(family: str) -> str:
+    return f"operators/{family}.md"
+
+
+def _sorted(family: str) -> list[Op]:
+    return sorted(FAMILIES[family], key=lambda op: op.name)
 
 
 def _anchor(op: Op) -> str:
     return "op-" + op.name.replace(".", "-")
 
 
-def _family(op: Op) -> str:
-    """The group of an operator: `nn.conv2d` belongs to nn, `add` to the names without a dot."""
-    return op.name.partition(".")[0] if "." in op.name else _PLAIN
-
-
 def _operator(op: Op) -> list[str]:
-    lines = [f"### {op.name} {{ #{_anchor(op)} }}", "", "```relay", f"{op.name}({', '.join(parameters(op))})", "```", ""]
+    lines = [f"## {op.name} {{ #{_anchor(op)} }}", "", "```relay", f"{op.name}({', '.join(parameters(op))})", "```", ""]
     said = " ".join(s for s in (op.doc, type_rule(op)) if s)
     if said:
         lines += [said.replace("<", "&lt;"), ""]
@@ -108,7 +121,34 @@ def _plain(text: str) -> str:
     return "".join(part if i % 2 else part.replace("<", "&lt;") for i, part in enumerate(re.split(r"(`[^`]*`)", text)))
 
 
-PAGES = {"operators.md": operators_page, "grammar.md": grammar_page, "codes.md": codes_page}
+def changes_page() -> str:
+    """The changes of each version."""
+    return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "operators.md": operators_page,
+    **{_file(family): partial(family_page, family) for family in TITLES},
+    "grammar.md": grammar_page,
+    "codes.md": codes_page,
+    "changes.md": changes_page,
+    "reference/index.md": docs_reference.index_page,
+    **{file: partial(docs_reference.page_text, page) for file, page in docs_reference.pages().items()},
+}
+#: Pages that stand below another one in the contents.
+BELOW = {
+    "operators.md": [{title: _file(family)} for family, title in TITLES.items()],
+    "reference/index.md": [{page.title: file} for file, page in docs_reference.pages().items()],
+}
+
+
+def on_config(config: Any) -> Any:
+    """Add the pages of families of operators, and of the reference, to the contents."""
+    for section in config["nav"]:
+        for entry in (entry for part in section.values() if isinstance(part, list) for entry in part):
+            for title, page in entry.items():
+                entry[title] = [page, *BELOW[page]] if page in BELOW else page
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -138,7 +178,7 @@ def on_post_build(config: Any) -> None:
     path = Path(config.site_dir) / "search" / "search_index.json"
     index = json.loads(path.read_text(encoding="utf-8"))
     for entry in index["docs"]:
-        if entry["location"].startswith("operators.html#op-"):
+        if entry["location"].startswith("operators/") and "#op-" in entry["location"]:
             name = entry["title"].rpartition(".")[2]
             entry["boost"] = 16 / len(name.split("_")) ** 2 / (1 if entry["title"] in (name, f"nn.{name}") else 2)
         elif entry["location"].startswith("passes.html#"):

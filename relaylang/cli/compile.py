@@ -100,6 +100,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_import_options(parser)
 
 
+#: Endings of texts, and of sources and objects: a library and a program of the VM have none of these.
+_TEXTS = (".c", ".h", ".s", ".o", ".a", ".relay", ".onnx", ".tflite", ".mlir", ".py", ".txt", ".json", ".npz")
+#: Endings of compiled programs, which no text of `--emit` has.
+_COMPILED = (".so", ".dll", ".dylib", ".tar", ".vm", ".o", ".a")
+
+
+def _check_ending(args: argparse.Namespace, targets: Sequence[Target]) -> None:
+    """Raises `UsageError` for a file whose ending says another format. A plugin's backend chooses its format itself."""
+    ending = Path(args.output or "").suffix.lower()
+    if args.emit is not None:
+        wrong, makes = ending in _COMPILED, f"--emit {args.emit} writes text"
+    else:
+        own = args.runtime == "vm" or all(t.name in ("c", "ethos-u") for t in targets)
+        wrong = own and ending in _TEXTS and args.runtime not in _SOURCE
+        makes = "--runtime vm writes a compiled program" if args.runtime == "vm" else "the result is a library or a .tar"
+        if wrong and ending == ".c":
+            makes += "; --emit c or --runtime aot writes C"
+    if wrong:
+        raise UsageError(f"relay compile: {args.output} has the ending of another format: {makes}", "relay compile --help")
+
+
 def run(args: argparse.Namespace) -> int:
     if args.output is None and args.emit is None:
         raise UsageError("relay compile: -o FILE or --emit STEP says where the result goes", "relay compile --help")
@@ -118,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
         if getattr(args, name) is not None and args.runtime != "bare-metal":
             raise UsageError(f"relay compile: --{name.replace('_', '-')} goes with --runtime bare-metal", "relay compile --help")
     targets = _targets(args)
+    _check_ending(args, targets)
     report(ignored_options(targets))
     with Stages() as stages:
         with stages.stage("read"):

@@ -243,6 +243,8 @@ class AltPattern(DFPattern):
 
 
 class AttrPattern(DFPattern):
+    """A node with certain attributes: see `has_attr`."""
+
     __slots__ = ("attrs", "pattern")
 
     def __init__(self, pattern: DFPattern, attrs: dict[str, Any]) -> None:
@@ -251,6 +253,8 @@ class AttrPattern(DFPattern):
 
 
 class DataTypePattern(DFPattern):
+    """A tensor of one element type: see `has_dtype`."""
+
     __slots__ = ("dtype", "pattern")
 
     def __init__(self, pattern: DFPattern, dtype: str) -> None:
@@ -259,6 +263,8 @@ class DataTypePattern(DFPattern):
 
 
 class ShapePattern(DFPattern):
+    """A tensor of one shape: see `has_shape`."""
+
     __slots__ = ("pattern", "shape")
 
     def __init__(self, pattern: DFPattern, shape: tuple[int, ...]) -> None:
@@ -267,6 +273,8 @@ class ShapePattern(DFPattern):
 
 
 class TypePattern(DFPattern):
+    """An expression of one type: see `has_type`."""
+
     __slots__ = ("pattern", "type")
 
     def __init__(self, pattern: DFPattern, ttype: Type) -> None:

@@ -19,7 +19,7 @@ function about(panel) {
   }
   if (weights.size) table([["weights", weights.size], ["numbers", numbers.toLocaleString("en")], ["bytes", Math.ceil(bytes).toLocaleString("en")]], panel);
   const counts = new Map();
-  for (const b of drawn) if (NODES[b.node].kind === "op") counts.set(NODES[b.node].label, (counts.get(NODES[b.node].label) || 0) + 1);
+  for (const b of drawn) if (!b.pill && NODES[b.node].kind === "op") counts.set(NODES[b.node].label, (counts.get(NODES[b.node].label) || 0) + 1);
   if (counts.size) add("h3", `operators: ${counted([...counts.values()].reduce((a, b) => a + b), "call")}`, panel);
   for (const [name, count] of [...counts].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))) {
     add("button", name, panel).onclick = () => { $("search").value = name; search(); step(1); };

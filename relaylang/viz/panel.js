@@ -70,9 +70,9 @@ function overview(panel) {
   list(`time: ${timeText(whole)}`, spent, (it) => `${timeText(it.n.seconds)}  ${(100 * it.n.seconds / whole).toFixed(1)} %`);
   for (const change of ["added", "removed", "changed"])
     list(change, all.filter((it) => it.b.change === change), (it) => it.n.notes.map((row) => row.join(" ")).join(", ") || it.n.shape);
-  const reasons = new Map(), calls = all.filter((it) => it.n.kind === "op" && !it.b.inner.length), gone = calls.filter((it) => it.b.target);
+  const reasons = new Map(), calls = all.filter((it) => it.n.kind === "op" && !it.b.pill && !it.b.inner.length), gone = calls.filter((it) => it.b.target);
   for (const it of all) for (const [name, text] of it.n.notes) if (name === REASON) reasons.set(text, [...(reasons.get(text) || []), it]);
-  if (reasons.size) add("h2", `${gone.length} of ${calls.length} calls go to ${STEP.targets.join(", ")}`, panel);
+  if (reasons.size) add("h2", `${gone.length} of ${calls.length} calls go to ${STEP.targets.join(", ") || "an accelerator"}`, panel);
   for (const [text, items] of [...reasons].sort((a, b) => b[1].length - a[1].length)) list(`${items.length} stay: ${text}`, items, (it) => it.n.shape);
 }
 function show() {
@@ -80,9 +80,8 @@ function show() {
   panel.replaceChildren();
   if (!it) { overview(panel); return; }
   const n = NODES[it.box.node];
-  add("h2", n.label, panel);
   const text = [n.label, n.type, n.place, n.line].filter(Boolean).join("\n");
-  add("button", "copy", panel, "copy").onclick = () => navigator.clipboard?.writeText(text).catch(() => {});
+  add("button", "copy", add("h2", n.label + " ", panel), "copy").onclick = () => navigator.clipboard?.writeText(text).catch(() => {});
   if (it.box.target) table([["target", it.box.target]], panel);
   facts(n, panel);
   for (const [name, size, id] of it.box.rows) if (id >= 0) {

@@ -117,7 +117,7 @@ def _fold(graph: Graph, group: Group, parts: list[list[Node]], keys: list[float]
     title = f"{len(parts)} × ({operators_text(parts[0])})"
     whole = _enclose(graph, group.id, [], title, parts[-1][-1], keys)
     for number, part in enumerate(parts, 1):
-        _enclose(graph, whole.id, part, _name(graph, part) or f"part {number}", part[-1], keys)
+        _enclose(graph, whole.id, part, _name(graph, part) or f"{operators_text(part)} ({number})", part[-1], keys)
 
 
 def _enclose(graph: Graph, around: int, nodes: list[Node], label: str, result: Node, keys: list[float]) -> Group:
@@ -134,13 +134,19 @@ def _enclose(graph: Graph, around: int, nodes: list[Node], label: str, result: N
 
 
 def _name(graph: Graph, part: list[Node]) -> str:
-    """The beginning that the names of a part's parameters share, such as "stage1_unit1"; "" for none."""
-    labels = [graph.nodes[i].label for n in part for i in n.inputs[1:] if graph.nodes[i].kind == "var"]
+    """The beginning that the names of a part's parameters, or of its layers, share: "stage1_unit1". "" for none."""
+    params = [graph.nodes[i].label for n in part for i in n.inputs[1:] if graph.nodes[i].kind == "var"]
+    layers = [layer for n in part if n.kind == "op" and (layer := n.place.partition(" ")[2])]
+    return _prefix(params) or _prefix(layers)
+
+
+def _prefix(labels: list[str]) -> str:
+    """The beginning that two labels or more share, without a separator at its end."""
     if len(labels) < 2:
         return ""
     least, most = min(labels), max(labels)
     same = next((i for i, (a, b) in enumerate(zip(least, most)) if a != b), len(least))
-    return least[:same].lstrip("%").rstrip("_.")
+    return least[:same].lstrip("%").rstrip("_./")
 
 
 def _sort(graph: Graph, keys: list[float]) -> None:

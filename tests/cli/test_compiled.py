@@ -86,3 +86,27 @@ def test_npu_only_wants_an_npu(net: str, tmp_path: Path, capsys: Any, target: st
     said = capsys.readouterr().err
     assert ran == status and not made.exists()
     assert ("--npu-only goes with target ethos-u" in said) == (status == 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "makes"),
+    [
+        (["--target", "c"], "net.c", "--emit c or --runtime aot writes C"),
+        ([], "NET.RELAY", "the result is a library or a .tar"),
+        (["--runtime", "vm"], "net.txt", "--runtime vm writes a compiled program"),
+        (["--emit", "c"], "net.so", "--emit c writes text"),
+    ],
+)
+def test_an_ending_of_another_format_is_refused(tmp_path: Path, capsys: Any, options: list[str], name: str, makes: str) -> None:
+    (tmp_path / "net.relay").write_text(NET)
+    assert main(["compile", str(tmp_path / "net.relay"), *options, "-o", str(tmp_path / name)]) == 2
+    said = capsys.readouterr().err
+    assert "R0700" in said and f"{name} has the ending of another format" in said and makes in said
+    assert [p.name for p in tmp_path.iterdir()] == ["net.relay"]
+
+
+def test_endings_of_the_format_are_taken(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "net.relay").write_text(NET)
+    for options, name in ((["--emit", "c"], "net.c"), (["--runtime", "vm"], "net.vm"), (["--runtime", "aot"], "aot.c")):
+        assert main(["compile", str(tmp_path / "net.relay"), *options, "-o", str(tmp_path / name)]) == 0, capsys.readouterr().err
+        assert (tmp_path / name).exists()

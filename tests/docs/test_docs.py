@@ -12,7 +12,7 @@ import pytest
 from relaylang.cli import VERBS
 from relaylang.cli.command import make_parser
 from relaylang.cli.usage import UsageError
-from relaylang.ops import OPS
+from relaylang.ops import FAMILIES
 from tests.docs.blocks import blocks, calls, fits, indented, run_call, run_page, transcripts
 from tests.plugins.packages import undone
 from tests.shared import ROOT
@@ -87,7 +87,7 @@ def test_what_the_readme_shows_is_what_comes(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_links_go_somewhere(page: Path) -> None:
-    made = {"operators.md", "grammar.md", "codes.md"}
+    made = {"operators.md", "grammar.md", "codes.md", "changes.md", "reference/index.md"}
     text = re.sub(r"^```.*?^```$|`[^`\n]*`|^    [^\n]*$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if not target.startswith(("http://", "https://")) and target not in made:
@@ -96,22 +96,30 @@ def test_links_go_somewhere(page: Path) -> None:
 
 @pytest.mark.sweep
 def test_the_pages_are_built_and_need_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("material", reason="pip install 'relaylang[docs]'")
+    pytest.importorskip("mkdocstrings", reason="pip install 'relaylang[docs]'")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
     monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
     build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path / "site")))
-    for page in (tmp_path / "site").glob("*.html"):
+    for page in (tmp_path / "site").rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert not re.search(r'<(?:script|img|iframe)[^>]*src="(?:https?:)?//', text), page.name
         for link in re.findall(r"<link[^>]*>", text):
             assert "stylesheet" not in link or not re.search(r'href="(?:https?:)?//', link), link
-    reference = (tmp_path / "site/operators.html").read_text(encoding="utf-8")
-    for name in OPS:
-        anchor = "op-" + name.replace(".", "-")
-        assert f'<h3 id="{anchor}">{name}<' in reference and f'<a href="#{anchor}">{name}</a>' in reference
-    assert "nn.conv2d" in reference and "default [1, 1]" in reference
+    operators = (tmp_path / "site/operators.html").read_text(encoding="utf-8")
+    for family, ops in FAMILIES.items():
+        reference = (tmp_path / f"site/operators/{family}.html").read_text(encoding="utf-8")
+        assert f'href="operators/{family}.html"' in operators
+        for op in ops:
+            anchor = "op-" + op.name.replace(".", "-")
+            assert f'<h2 id="{anchor}">{op.name}<' in reference and f'<a href="#{anchor}">{op.name}</a>' in reference
+            assert f'<a href="operators/{family}.html#{anchor}" id="{anchor}">{op.name}</a>' in operators
+    assert "default [1, 1]" in (tmp_path / "site/operators/nn_conv.html").read_text(encoding="utf-8")
+    passes = (tmp_path / "site/reference/passes.html").read_text(encoding="utf-8")
+    assert 'id="relaylang.transform.FuseOps"' in passes and "fuse_opt_level" in passes
+    changes = (tmp_path / "site/changes.html").read_text(encoding="utf-8")
+    assert re.search(r'<h2 id="[^"]*">0\.1\.0', changes)
     assert "LOCAL" in (tmp_path / "site/grammar.html").read_text(encoding="utf-8")
     index = json.loads((tmp_path / "site/search/search_index.json").read_text(encoding="utf-8"))
     assert {"data", "nn.dense"} <= {w for d in index["docs"] if d["title"] == "nn.dense" for w in re.split(r"[(,\s]+", d["text"])}

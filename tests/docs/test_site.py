@@ -23,7 +23,7 @@ FOUND = "return [...document.querySelectorAll('.md-search-result__item h2')].map
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("material", reason="pip install 'relaylang[docs]'")
+    pytest.importorskip("mkdocstrings", reason="pip install 'relaylang[docs]'")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
@@ -60,7 +60,11 @@ def test_the_search_puts_the_operator_of_that_name_first(browser: Browser, site:
     assert found[0] == first
 
 
-@pytest.mark.parametrize("page", ["index", "operators", "codes", "beside_tvm", "mistakes", "tutorial"])
+PAGES = ["index", "operators", "operators/tensor", "reference/passes", "install", "faq", "changes", "codes", "beside_tvm", "mistakes",
+         "tutorial"]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_pages_fit_narrow_windows_and_need_no_network(browser: Browser, site: Path, page: str) -> None:
     for width in (420, 1280):
         browser.resize(width, 900)
@@ -69,3 +73,14 @@ def test_pages_fit_narrow_windows_and_need_no_network(browser: Browser, site: Pa
         assert needed <= there, (page, width)
     assert [name for name in browser.run(LOADED) if not name.startswith("file:")] == []
     assert browser.log() == []
+
+
+def test_an_old_link_to_an_operator_leads_to_it(browser: Browser, site: Path) -> None:
+    browser.open(f"file://{site}/operators.html#op-nn-conv2d")
+    assert browser.run("return document.querySelector(':target').getAttribute('href')") == "operators/nn_conv.html#op-nn-conv2d"
+
+
+def test_pages_of_operators_are_small_enough_to_open_at_once(browser: Browser, site: Path) -> None:
+    for page in (site / "operators").glob("*.html"):
+        browser.open(f"file://{page}")
+        assert browser.run("return document.querySelectorAll('*').length") < 8000, page.name

@@ -16,7 +16,7 @@ from relaylang.testing.generators.any_ir import AnyPrograms
 from relaylang.viz import as_text, difference
 from relaylang.viz.boxes import letters
 from relaylang.viz.families import family
-from relaylang.viz.graph import graph_of
+from relaylang.viz.graph import Graph, graph_of
 from relaylang.viz.repeats import fold_repeats
 from relaylang.viz.scene import Plans, Scene, scene_of
 from tests.shared import few, golden
@@ -268,6 +268,18 @@ def blocks(count: int) -> str:
     params = "".join(f", %layer{i}_weight: Tensor[(8, 8), float32]" for i in range(count))
     lines = "".join(BLOCK.format(b=i + 1, i=i, x=f"{i}2" if i else "x") for i in range(count))
     return f"def @main(%x: Tensor[(1, 8), float32]{params}) {{\n{lines}tanh(%{count}2)\n}}"
+
+
+def test_parts_are_called_by_their_parameters_layers_or_operators() -> None:
+    def labels(graph: Graph) -> list[str]:
+        return [g.label for g in fold_repeats(graph).groups if g.kind == "repeat" and "×" not in g.label]
+
+    with_one_weight = graph_of(checked(blocks(3)))
+    assert labels(with_one_weight) == [f"nn.dense, nn.relu, add ({i})" for i in (1, 2, 3)]
+    with_layers = graph_of(checked(blocks(3)))
+    for number, node in enumerate(n for n in with_layers.nodes if n.kind == "op"):
+        node.place = f"net.onnx:1 /stage{number // 3}/layer{number % 3}"
+    assert labels(with_layers) == [f"/stage{i}/layer" for i in range(3)]
 
 
 def test_equal_blocks_fold_into_one_box_with_a_count() -> None:

@@ -12,11 +12,12 @@ import pytest
 
 import relaylang as relay
 from relaylang.ir import IRModule
-from relaylang.viz import as_html, difference, graph_of
+from relaylang.viz import as_html, difference, fold_repeats, graph_of
 from relaylang.viz.svg import COLOURS
 from tests.shared import few
 from tests.viz.browser import Browser, chromium
-from tests.viz.test_page import opened, titles
+from tests.viz.test_page import middle, opened, titles
+from tests.viz.test_scene import blocks
 from tests.viz.test_viz import BRANCHES, CONVNET, chain, checked, fused
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="chromium and chromedriver are not on this machine")
@@ -353,3 +354,21 @@ def test_nothing_moves_by_itself(browser: Browser, tmp_path: Path) -> None:
     rules = browser.run("return [...document.styleSheets].flatMap((s) => [...s.cssRules]).map((r) => r.cssText).join('\\n')")
     assert "transition" not in rules and "animation" not in rules
     assert "forced-color-adjust: none" in rules and "prefers-contrast" in rules
+
+
+def test_values_that_come_into_a_folded_part_are_no_calls(browser: Browser, tmp_path: Path) -> None:
+    graph = fold_repeats(graph_of(checked(blocks(5))))
+    opened(browser, tmp_path, graph)
+    browser.run("document.getElementById('unfold').click()")
+    press(browser, "i")
+    panel = browser.run("return document.getElementById('panel').innerText")
+    assert f"operators: {sum(n.kind == 'op' for n in graph.nodes)} calls" in panel
+
+
+def test_the_panels_title_leaves_room_for_its_button(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, tmp_path, graph_of(fused(CONVNET)))
+    browser.click(*middle(browser, "⊞ nn.conv2d + nn.bias_add + nn.relu"))
+    apart = ("const h = document.querySelector('#panel h2'), t = document.createRange(); t.selectNodeContents(h.firstChild);"
+             "const c = h.querySelector('.copy').getBoundingClientRect();"
+             "return [...t.getClientRects()].every((r) => r.right <= c.left || r.bottom <= c.top)")  # fmt: skip
+    assert browser.run(apart)
