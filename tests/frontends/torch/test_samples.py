@@ -87,7 +87,7 @@ def wrong(found: list[np.ndarray], wanted: list[Any]) -> str:
         f = f.astype(np.float32) if f.dtype == "bfloat16" else f
         if (f.shape, f.dtype) != (w.shape, w.dtype):
             return f"{f.dtype}{f.shape}, not {w.dtype}{w.shape}"
-        most = np.abs(w[np.isfinite(w)].astype(np.float64)).max(initial=1e-2)  # float32 resolves 6e-8 next to 1
+        most = np.abs(w[np.isfinite(w)].astype(np.float64)).max(initial=1e-3)
         if not np.allclose(f, w, rtol=1e-4, atol=1e-5 * most, equal_nan=True):
             return f"{f.reshape(-1)[:4]}, not {w.reshape(-1)[:4]}"
     return ""
