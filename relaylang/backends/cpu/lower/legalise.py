@@ -463,7 +463,7 @@ def _nothing(call: Call) -> Expr | None:
     product = isinstance(call.op, Op) and not PRODUCTS.isdisjoint(call.op.traits)
     if not (empty and fields) and not (product and any(0 in (shape_of(a) or ()) for a in call.args[:2])):
         return None
-    # Beside an extent of 0, numpy takes others only up to a product; where there is something, a constant has no sizes.
+    # A constant has no sizes. Without elements it may, but numpy takes extents only up to a product.
     if any(map(has_sizes, shapes)) and not (empty and all(math.prod(filter(None, shape)) < 2**59 for shape in shapes)):
         return None
     made = [typed(Constant(np.zeros(f.shape, np.dtype(f.dtype))), f) for f in fields]  # type: ignore[union-attr, arg-type]

@@ -151,7 +151,7 @@ def _label(font_path: str, text: str, colour: np.ndarray) -> np.ndarray | None:
         image, draw, font = (importlib.import_module(f"PIL.{name}") for name in ("Image", "ImageDraw", "ImageFont"))
     except ImportError:
         return None
-    letters = font.truetype(font_path, 25)
+    letters = font.truetype(font_path, 25) if font_path else font.load_default(25)
     size = letters.getbbox(text)[2:]
     picture = image.new("RGB", size, color=tuple(int(c * 255) for c in colour))
     draw.Draw(picture).text((0, 0), text, fill="black", font=letters)
@@ -162,7 +162,7 @@ def draw_detections(font_path: str, im: np.ndarray, dets: Sequence[Mapping[str, 
                     classes: int) -> None:  # fmt: skip
     """Draw a frame around each box that is more probable than `thresh`, and its labels, into the image, in place.
 
-    Labels need the package pillow; without it there are frames alone.
+    Labels need the package pillow; without it there are frames alone. An empty `font_path` is pillow's own font.
     """
     height = im.shape[1]
     for det in dets:
