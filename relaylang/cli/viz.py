@@ -21,7 +21,7 @@ from relaylang.cli.streams import can_show
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import IRModule
-from relaylang.viz import Graph, as_dot, as_html, as_png, as_svg, as_text, difference, fold_repeats, graph_of
+from relaylang.viz import Graph, as_dot, as_html, as_pdf, as_png, as_svg, as_text, difference, fold_repeats, graph_of
 from relaylang.viz.paint import paint_partition, paint_profile
 
 EPILOG = """\
@@ -37,18 +37,18 @@ examples:
 
 #: Columns of text that goes to no terminal.
 _WIDTH = 80
-_FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot", ".txt": "text"}
+_FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".txt": "text"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("later", metavar="LATER", nargs="?", help="draw the difference from FILE to this program")
-    forms = ["text", "dot", "svg", "png", "html"]
+    forms = ["text", "dot", "svg", "png", "pdf", "html"]
     parser.add_argument("--as", dest="form", choices=forms, help="default: by the output's name, else text")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     parser.add_argument("--entry", metavar="NAME", help="only this function")
-    parser.add_argument("--expand", action="store_true", help="show what is inside functions and branches (text, dot, svg, png)")
+    parser.add_argument("--expand", action="store_true", help="show what is inside functions and branches (not in html)")
     parser.add_argument("--nodes", action="store_true", help="draw parameters, constants and projections as boxes (not in text)")
     parser.add_argument("--no-repeats", action="store_true", help="do not fold equal parts into one box (text never does)")
     parser.add_argument("--profile", metavar="FILE", help="paint times, from a file of relay run --profile")
@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
         if path is not None and (said := paint(graph, path)):
             report([error("R0771", said, severity="note")])
     form = args.form or _FORMATS.get(suffix, "text")
-    if form == "png" and args.output is None:
-        raise UsageError("relay viz: a PNG picture needs -o FILE", "relay viz --help")
+    if form in ("png", "pdf") and args.output is None:
+        raise UsageError(f"relay viz: a {form.upper()} picture needs -o FILE", "relay viz --help")
     if form != "text" and not args.no_repeats:
         graph = fold_repeats(graph)
     if form == "text":
@@ -87,8 +87,8 @@ def run(args: argparse.Namespace) -> int:
         text = as_dot(graph, args.expand, args.nodes)
     elif form == "svg":
         text = as_svg(graph, args.expand, args.nodes)
-    elif form == "png":
-        write_bytes(args.output, as_png(graph, args.expand, args.nodes))
+    elif form in ("png", "pdf"):
+        write_bytes(args.output, (as_png if form == "png" else as_pdf)(graph, args.expand, args.nodes))
         return 0
     else:
         text = as_html(graph, name, args.nodes)

@@ -14,7 +14,7 @@ from relaylang.viz.dot import as_dot
 from relaylang.viz.graph import Graph, graph_of
 from relaylang.viz.html import as_html, as_pages
 from relaylang.viz.picture import Picture
-from relaylang.viz.png import as_png
+from relaylang.viz.printed import as_pdf, as_png
 from relaylang.viz.repeats import fold_repeats
 from relaylang.viz.steps import DrawSteps
 from relaylang.viz.svg import as_svg
@@ -36,6 +36,6 @@ class _Viz(ModuleType):
 sys.modules[__name__].__class__ = _Viz
 
 __all__ = [
-    "DrawSteps", "Graph", "Picture", "as_dot", "as_html", "as_pages", "as_png", "as_svg", "as_text", "difference", "fold_repeats",
-    "graph_of",
+    "DrawSteps", "Graph", "Picture", "as_dot", "as_html", "as_pages", "as_pdf", "as_png", "as_svg", "as_text", "difference",
+    "fold_repeats", "graph_of",
 ]  # fmt: skip

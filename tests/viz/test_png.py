@@ -1,17 +1,19 @@
-"""PNG pictures from the command line: by a package, by a browser, or a diagnostic."""
+"""PNG and PDF pictures from the command line: by a package, by a browser, or a diagnostic."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from relaylang.diagnostics import RelayError
-from relaylang.viz import as_png, as_svg, graph_of
-from relaylang.viz.png import _by_package, rasterised
+from relaylang.viz import Graph, as_pdf, as_png, as_svg, graph_of
+from relaylang.viz.printed import _by_resvg, printed
 from tests.cli.command import relay as command
 from tests.viz.browser import chromium
 from tests.viz.test_viz import SKIP, chain, checked
@@ -26,11 +28,14 @@ def size(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-def test_without_package_and_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("make", "package", "extra"), [(as_png, "resvg_py", "png"), (as_pdf, "svglib", "pdf")])
+def test_without_package_and_browser(
+    make: Callable[[Graph], bytes], package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(RelayError, match=r"R0770.*\n.*relaylang\[png\]"):
-        as_png(graph_of(checked(SKIP)))
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(RelayError, match=rf"R0770.*\n.*relaylang\[{extra}\]"):
+        make(graph_of(checked(SKIP)))
 
 
 @pytest.mark.sweep
@@ -50,11 +55,36 @@ def test_by_a_browser(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 def test_by_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     svg = as_svg(graph_of(checked(SKIP)))
-    if _by_package(svg, 1.0) is None:
+    if _by_resvg(svg) is None:
         pytest.skip("resvg-py finds no font here")
-    made = rasterised(svg)
-    assert size(made)[0] % 2 == 0 and len(made) > len(rasterised(svg.replace(">add<", "><")))
+    made = printed(svg, "png")
+    assert size(made)[0] % 2 == 0 and len(made) > len(printed(svg.replace(">add<", "><"), "png"))
     assert max(size(as_png(graph_of(checked(chain(400)))))) == 16_000
+
+
+def test_a_page_of_pdf_by_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("svglib")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert is_page(as_pdf(graph_of(checked(SKIP))))
+
+
+@pytest.mark.sweep
+@needs_browser
+def test_a_page_of_pdf_by_a_browser(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "svglib", None)
+    (tmp_path / "net.relay").write_text(SKIP)
+    assert command(capsys, "viz", tmp_path / "net.relay", "-o", tmp_path / "net.pdf").status == 0
+    assert is_page((tmp_path / "net.pdf").read_bytes())
+
+
+def is_page(pdf: bytes) -> bool:
+    """Whether a file is one page of PDF, as high as the picture. A pixel is a point, or three quarters of one."""
+    height = re.search(r'height="(\d+)"', as_svg(graph_of(checked(SKIP))))
+    boxes = [float(b) for b in re.findall(rb"/MediaBox \[ ?0 0 [\d.]+ ([\d.]+) ?\]", pdf)]
+    assert height is not None
+    return pdf.startswith(b"%PDF") and len(boxes) == 1 and min(abs(boxes[0] / float(height[1]) - n) for n in (1, 0.75)) < 0.01
 
 
 class WithoutFonts:

@@ -123,8 +123,9 @@ PAGES = (
     Page(
         "R0770",
         "no picture could be made",
-        """PNG pictures need the package resvg-py with a font, or the browser Chromium. `dot` of Graphviz draws only for
-        `tvm.contrib.relay_viz`. An SVG picture (-o net.svg) and an HTML page (-o net.html) need no program.""",
+        """PNG pictures need the package resvg-py with a font, PDF pages the package svglib. The browser Chromium makes both.
+        `dot` of Graphviz draws only for `tvm.contrib.relay_viz`. An SVG picture (-o net.svg) and an HTML page (-o net.html)
+        need no program.""",
         "$ PATH= relay viz examples/mlp.relay -o net.png",
         "$ relay viz examples/mlp.relay -o net.svg",
         "text",

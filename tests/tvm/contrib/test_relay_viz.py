@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -129,3 +130,20 @@ def test_dot_draws(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net", "net.svg"]
     assert (tmp_path / "net.svg").read_text().count('stroke="green"') == 2
     assert 'label="Call nn.dense' in (tmp_path / "net").read_text()
+
+
+def test_pictures_without_graphviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    plotter = relay_viz.DotPlotter(render_kwargs={"format": "svg"})
+    relay_viz.RelayVisualizer(relay.parse(PROGRAM), plotter=plotter, parser=relay_viz.DotVizParser()).render(str(tmp_path / "net"))
+    texts = re.findall(r"<text[^>]*>(.*?)</text>", (tmp_path / "net.svg").read_text())
+    said = [" ".join(re.sub("<[^>]*>", " ", text).split()) for text in texts]
+    assert said.count("Call nn.dense") == 2 and said.count("Call add") == 1 and said.count("Var(Input)") == 5
+    assert "name_hint: w" in said and "shape: (4, 3)" in said and {"main", "half"} <= set(said)
+
+
+def test_pdf_without_graphviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("svglib")
+    monkeypatch.setenv("PATH", "/nowhere")
+    relay_viz.RelayVisualizer(relay.parse(PROGRAM), plotter=relay_viz.DotPlotter()).render(str(tmp_path / "net"))
+    assert (tmp_path / "net.pdf").read_bytes().startswith(b"%PDF")
