@@ -20,6 +20,21 @@ SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "import_onnx": (["image [1, 1, 16, 16]", "the digit is 7"], ["onnx"]),
     "vm": (["2 to the power of 10 is 1024.0", "the sum up to 100 is 5050", "the list's sum is 10"], ["relaylang.backends.vm"]),
+    "quick_start": (
+        ["96 inputs, 95 of them parameters", "the scores sum to 1.0", "['net.json', 'net.params', 'net.tar']",
+         "the loaded files give the same: True"],
+        [],
+    ),
+    "pass_infra": (
+        ["at first: 7 calls", "constants folded: 6", "equal calls shared: 6", "in a sequence: 5 True",
+         "without FoldConstant: 6", "HalveConstants adds ['divide']",
+         "['FoldConstant', 'EliminateCommonSubexpr', 'FuseOps']", "each has a time: True"],
+        [],
+    ),
+    "inner_values": (
+        ["each row sums to 1: True", "the last node has the result: True", "kinds of nodes: ['null', 'tvm_op']"],
+        [],
+    ),
     "quantise": (
         ["operators: qnn.conv2d, qnn.dequantize, qnn.quantize, qnn.requantize", "qnn is left: False",
          "differs by a step at most: True"],
