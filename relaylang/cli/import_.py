@@ -9,15 +9,15 @@ from __future__ import annotations
 import argparse
 import os
 
-from relaylang.cli.common import check_outputs, report, write_program
+from relaylang.cli.common import check_outputs, report
 from relaylang.cli.models import add_import_options, import_options, imported
+from relaylang.cli.print import write_text_and_constants
 from relaylang.cli.progress import Stages
 from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.formats import route
+from relaylang.runtime.files import together
 from relaylang.runtime.params import check_suffix, save_params
 from relaylang.runtime.text import read_bytes
-from relaylang.syntax import astext
-from relaylang.syntax.metadata import constants_of
 
 EPILOG = """\
 examples:
@@ -70,9 +70,10 @@ def run(args: argparse.Namespace) -> int:
             raise RelayError(error("R0802", f"{name} is not a network of a known format", notes=notes))
         report(made.notes)
         with stages.stage("write"):
-            meta: dict[str, list[object]] | None = None if args.constants is None or made.params else {}
-            text = astext(made.module, show_types=not args.no_types, show_spans=args.spans, meta=meta)
-            if args.constants is not None:
-                save_params(args.constants, {**constants_of(meta or {}), **made.params})
-            write_program(args.output, text if text.endswith("\n") else text + "\n")
+            with together():
+                if args.constants is not None and made.params:
+                    save_params(args.constants, made.params)
+                constants = None if made.params else args.constants
+                how = {"show_types": not args.no_types, "show_spans": args.spans}
+                write_text_and_constants(made.module, args.output, constants, **how)
     return 0

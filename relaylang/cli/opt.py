@@ -21,12 +21,11 @@ from relaylang.cli.common import (
     exit_status,
     report,
     verified,
-    write_program,
     write_text,
 )
 from relaylang.cli.inputs import entry_function, split_inputs
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
-from relaylang.cli.print import printed
+from relaylang.cli.print import write_printed
 from relaylang.cli.program import check, load
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError
@@ -122,7 +121,7 @@ def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -
     with together():
         if drawn is not None:
             write_text(args.viz, drawn.page(os.path.basename(program.name)))
-        write_program(args.output, printed(mod, args))
+        write_printed(mod, args)
     return 0
 
 

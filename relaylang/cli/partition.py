@@ -10,10 +10,10 @@ import argparse
 
 from relaylang.backends.registry import ALIASES, BACKENDS, parse_target, split_targets
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
-from relaylang.cli.common import add_print_options, check_writable, report, write_program, write_text
+from relaylang.cli.common import add_print_options, check_writable, report, write_text
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
-from relaylang.cli.print import printed
+from relaylang.cli.print import write_printed
 from relaylang.cli.program import check, load
 from relaylang.diagnostics import error
 from relaylang.ir import TensorType, post_order
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if texts:
         write_text(args.output, "\n".join(texts))
     else:
-        write_program(args.output, printed(mod, args))
+        write_printed(mod, args)
     return 0
 
 

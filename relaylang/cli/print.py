@@ -8,14 +8,19 @@ from typing import Any
 from relaylang.cli.common import add_print_options, check_writable, report, write_program
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
-from relaylang.ir import Expr, IRModule
+from relaylang.diagnostics import error
+from relaylang.ir import Constant, Expr, IRModule, post_order
 from relaylang.passes.normal_forms.to_a_normal_form import to_anf
 from relaylang.passes.normal_forms.to_basic_block_normal_form import to_bbnf
 from relaylang.passes.normal_forms.to_graph_normal_form import to_gnf
-from relaylang.runtime.params import save_params
+from relaylang.runtime.files import together
+from relaylang.runtime.params import beside, save_params
 from relaylang.syntax import astext
 from relaylang.syntax.metadata import constants_of
 from relaylang.syntax.metadata_writer import save_metadata
+
+#: Bytes of constants that a text holds at most.
+_MOST = 1_000_000
 
 EPILOG = """\
 examples:
@@ -42,24 +47,50 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_types:
         check(program)
     report(program.notes)
-    write_program(args.output, printed(program.node, args))
+    write_printed(program.node, args)
     return 0
 
 
-def printed(node: IRModule | Expr, args: argparse.Namespace) -> str:
-    """The program as the printing options ask for it, with a line end."""
+def write_printed(node: IRModule | Expr, args: argparse.Namespace) -> None:
+    """Write the program as the printing options ask for it."""
     if args.anf:
         node = to_anf(node)  # type: ignore[type-var]
     elif args.gnf:
         node = to_gnf(node)  # type: ignore[type-var]
     elif args.bbnf:
         node = to_bbnf(node)  # type: ignore[type-var]
-    meta: dict[str, list[Any]] | None = None if args.constants is None else {}
     header = False if args.no_header else None
-    text = astext(node, style=args.style, show_types=not args.no_types, show_spans=args.spans, meta=meta, header=header)
-    if meta is not None:
-        check_writable(args.constants)
-        save_params(args.constants, constants_of(meta))
-        if meta:
-            text += "\n#[metadata]\n" + save_metadata(meta)
-    return text if text.endswith("\n") else text + "\n"
+    how = {"style": args.style, "show_types": not args.no_types, "show_spans": args.spans, "header": header}
+    write_text_and_constants(node, args.output, args.constants, **how)
+
+
+def write_text_and_constants(node: IRModule | Expr, output: str | None, constants: str | None, **how: Any) -> None:
+    """Write a program's text as `astext` makes it, and its constants to the file `constants`.
+
+    Where none is named, more than a megabyte goes to a file beside the output, with a note (R0709). Texts in
+    TVM's style keep theirs.
+    """
+    large = 0
+    if constants is None and output not in (None, "-") and how.get("style") != "tvm":
+        large = sizes if (sizes := _bytes_of_constants(node)) > _MOST else 0
+    meta: dict[str, list[Any]] | None = {} if constants is not None or large else None
+    text = astext(node, meta=meta, **how)
+    with together():
+        if meta is not None:
+            place = constants or beside(str(output))
+            check_writable(place)
+            save_params(place, constants_of(meta))
+            if meta:
+                text += "\n#[metadata]\n" + save_metadata(meta)
+        write_program(output, text if text.endswith("\n") else text + "\n")
+    if large:
+        title = f"the constants, {large / 1e6:.0f} MB, are in {beside(str(output))}"
+        report([error("R0709", title, severity="note", notes=["relay reads them from there: keep the two files together"])])
+
+
+def _bytes_of_constants(node: IRModule | Expr) -> int:
+    """The size of a program's constants; 0 where one is of a type that no file beside it takes."""
+    roots = list(node.functions.values()) if isinstance(node, IRModule) else [node]
+    arrays = {id(c): c.data for root in roots for c in post_order(root) if isinstance(c, Constant)}
+    fits = all(array.dtype.kind in "biuf" or array.dtype.name == "bfloat16" for array in arrays.values())
+    return sum(array.nbytes for array in arrays.values()) if fits else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -51,6 +52,7 @@ def load(
 ) -> Program:
     """Read a program, and the constants that it leaves out; `path` names a file or is a text.
 
+    The constants come from the file `constants`, or from the one beside the text (`relaylang.runtime.params.beside`).
     The file may be a network of another format; `options` are about its import. For text they are a wrong call, but with
     `text_too`. Raises `RelayError` where there is no program in the file.
     """
@@ -68,10 +70,13 @@ def load(
     if not text_too:
         check_unused(options, source.name)
     known = None
-    if constants is not None:
-        from relaylang.runtime.params import load_params
+    if constants is not None or "meta[relay.Constant]" in source.text:
+        from relaylang.runtime.params import beside, load_params
 
-        known = load_params(constants)
+        place = constants
+        if place is None and isinstance(path, str) and os.path.isfile(beside(path)):
+            place = beside(path)
+        known = load_params(place) if place is not None else None
     result = read(source.text, source.name, constants=known)
     node = result.module if result.module is not None else result.value
     begin = Label(Span(source, 0, 0))

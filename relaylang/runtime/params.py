@@ -263,6 +263,11 @@ def check_suffix(path: str) -> str:
     return suffix
 
 
+def beside(text: str) -> str:
+    """The file for the constants that the Relay text in a file leaves out: `net.relay.params` beside `net.relay`."""
+    return text + ".params"
+
+
 def load_params(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """The tensors of a parameter file by name, in the file's order; the suffix says which kind it is.
 

@@ -29,7 +29,7 @@ def test_results_have_the_format_of_their_suffix(net: Path, suffix: str, capsys:
 @pytest.mark.parametrize(("verb", "says"), [
     (["run", "--random-params", "0", "-o", "x.onnx"], "x.onnx is not a .npz or .safetensors file"),
     (["viz", "-o", "x.jpg"], "has a suffix that names no format"),
-    (["viz", "-o", "x.pdf"], "has a suffix that names no format"),
+    (["viz", "-o", "x.jpeg"], "has a suffix that names no format"),
     (["export", "--format", "stablehlo", "-o", "x.onnx"], "ends as onnx does, but --format says stablehlo"),
 ])  # fmt: skip
 def test_a_suffix_that_contradicts(net: Path, verb: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:

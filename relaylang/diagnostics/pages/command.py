@@ -58,6 +58,16 @@ PAGES = (
         "free_var %x: Tensor[(2, 3), float32];\nnn.relu(%x) /* ty=Tensor[(2, 3), float32] */",
     ),
     Page(
+        "R0709",
+        "large constants are in a file of their own",
+        """A note. Constants of more than a megabyte do not stand in the text that `-o FILE` writes, but in FILE.params beside
+        it. The verbs of `relay` read them from there, so move or copy the two files together. --constants names another
+        file; --style tvm keeps the constants in the text.""",
+        "$ relay import large.onnx -o large.relay",
+        "$ relay import large.onnx -o large.relay --constants large.npz",
+        "text",
+    ),
+    Page(
         "R0710",
         "the settings of lints are wrong",
         """`[tool.relay]` in pyproject.toml, or an option of `relay check --lint`, names a lint that does not exist, or has an

@@ -268,6 +268,11 @@ def no_history(place: Path, patch: Patch) -> Any:
     return [said.code] if said is not None else []
 
 
+def large_constants(place: Path, patch: Patch) -> Any:
+    (place / "large.relay").write_text(relay.astext(relay.IRModule.from_expr(relay.const(np.zeros(300_000, "float32")))))
+    return ["relay", "print", str(place / "large.relay"), "-o", str(place / "apart.relay")]
+
+
 def no_picture(place: Path, patch: Patch) -> Any:
     patch.setenv("PATH", str(place))
     patch.setitem(sys.modules, "resvg_py", None)
@@ -351,7 +356,7 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0615": half_a_stream, "R0616": stream_without_end,
     "R0620": nothing_for_it, "R0631": c_compiler_fails, "R0632": recursive, "R0633": without_code, "R0635": strange_dtype,
     "R0641": no_artifact, "R0642": no_room,
-    "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
+    "R0709": large_constants, "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
     "R0762": wrong_directive, "R0763": no_filecheck, "R0764": code_of_a_file,
     "R0770": no_picture, "R0801": unconverted, "R0802": damaged, "R0803": no_onnx, "R0804": other_input, "R0805": operands_missing,
     "R0806": unexported,
