@@ -1,4 +1,4 @@
-"""Stages of long work: the time of each, and a progress bar on the terminal after two seconds.
+"""Stages of long work: the time of each, and a progress bar on the terminal after a second.
 
     with Stages() as stages:
         with stages.stage("parse"):
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
-_DELAY = 2.0
+_DELAY = 1.0
 _INTERVAL = 0.1
 
 
@@ -114,7 +114,7 @@ class Stages:
         if self._total:
             share = min(1.0, self._done / self._total)
             filled = int(room * share)
-            return f"{name}[{'#' * filled}{'.' * (room - filled)}] {share:4.0%} {elapsed}"[:width]
+            return f"{name}[{'#' * filled}{'.' * (room - filled)}] {self._done}/{self._total} {elapsed}"[:width]
         at = int((time.perf_counter() - self._stage_begin) * 8) % (2 * room - 4)
         at = at if at < room - 2 else 2 * room - 5 - at
         bar = "." * at + "###" + "." * (room - 3 - at)

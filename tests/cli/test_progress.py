@@ -23,7 +23,7 @@ with Stages(delay=0.2) as stages:
             time.sleep(0.01)
     with stages.stage("evaluate", total=4) as step:
         for count in range(4):
-            shown(f" {25 * count}%")
+            shown(f" {count}/4 ")
             step(1)
     with stages.stage("write"):
         stages.rename("write 2 of 3")
@@ -57,7 +57,7 @@ def test_a_bar_on_a_terminal_that_is_wiped_at_the_end() -> None:
     seen = os.read(master, 100_000).decode()
     os.close(master)
     assert run.stdout == "half\ndone\n"
-    assert "evaluate [" in seen and "%" in seen and "write 2 of 3 [" in seen
+    assert "evaluate [" in seen and " 3/4 " in seen and "write 2 of 3 [" in seen
     assert seen.endswith("\r\x1b[K")
     assert all(len(line.removeprefix("\x1b[K")) < 60 for line in seen.split("\r"))
 
