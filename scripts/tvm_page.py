@@ -23,7 +23,8 @@ Or put one line in front of its imports:
 From then on `import tvm` means relaylang in this process. That also holds where a newer TVM, which has no Relay, is
 installed. `pytest -p relaylang.tvm.testing.plugin` does the same for tests.
 
-`examples/legacy/` has six such scripts: convolutional network, rewriting, accelerator, ONNX, control flow, quantisation.
+`examples/legacy/` has nine such scripts: accelerators, control flow, quantisation, passes, inner values, and others.
+One has the spellings of TVM 0.6.
 
 Of TVM 0.16's own tests of Relay, 3 297 pass here unchanged (`make tvm-suite`). `tests/tvm/suite.tsv` lists the others,
 with reasons. Most of these test parts of TVM that are not here: TIR, tuning, its C++ runtime.
