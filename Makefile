@@ -7,13 +7,14 @@ JOBS ?= 2
 # The tests start Python hundreds of times: it keeps its compiled modules, whatever the caller's environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tvm-suite bare peers consistency sweeps test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu fuzz-vm fuzz-npu clean generated
+.PHONY: tvm-suite bare peers consistency sweeps searches test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu fuzz-vm fuzz-npu clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
 	@echo "make test               install into $(VENV) and run the tests (TESTS=tests/cli runs some of them)"
 	@echo "make sweeps             run the long searches for differences, which make test omits"
-	@echo "make test-all           run make test, then make sweeps"
+	@echo "make searches           run the cases of sweeps that take hours together"
+	@echo "make test-all           run make test, make sweeps, make searches"
 	@echo "make bare               run make demo and make test in a bare Debian (SUITE=sid; needs root and debootstrap)"
 	@echo "make peers              install the runtimes that tests of importers compare with, and download real networks"
 	@echo "make lint               run ruff, and mypy on the installed package"
@@ -49,9 +50,12 @@ test: setup
 	@$(BIN)/pytest -n $(JOBS) -m "not sweep" $(TESTS)
 
 sweeps: setup
-	@$(BIN)/pytest -n $(JOBS) -m sweep $(TESTS)
+	@$(BIN)/pytest -n $(JOBS) -m "sweep and not search" $(TESTS)
 
-test-all: test sweeps
+searches: setup
+	@$(BIN)/pytest -n $(JOBS) -m search $(TESTS)
+
+test-all: test sweeps searches
 
 bare:
 	@scripts/bare.sh

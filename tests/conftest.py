@@ -43,17 +43,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave cases of a function with a mark `sample(n)` to the sweeps: all but one of each n.
+    """Leave cases of a function with a mark `sample(n)` to a longer run, all but one of each n:
+    those of `make test` to the sweeps, those of the sweeps to the searches.
     Refuse names of tests that differ from process to process: pytest-xdist wants the same ones in each.
     """
-    cases = collections.Counter[str]()
+    cases = collections.Counter[tuple[str, str]]()
     for item in items:
-        if (mark := item.get_closest_marker("sample")) and not item.get_closest_marker("sweep"):
-            function = item.nodeid.partition("[")[0]
-            turn, place = divmod(cases[function], mark.args[0])
+        if mark := item.get_closest_marker("sample"):
+            case = item.nodeid.partition("[")[0], "search" if item.get_closest_marker("sweep") else "sweep"
+            turn, place = divmod(cases[case], mark.args[0])
             if (turn + place) % mark.args[0]:
-                item.add_marker("sweep")
-            cases[function] += 1
+                item.add_marker(case[1])
+            cases[case] += 1
     bad = [item.nodeid for item in items if re.search(r" at 0x[0-9a-f]{6,}", item.nodeid)]
     if bad:
         raise pytest.UsageError(f"names of tests hold an address: {bad[0]}")

@@ -28,6 +28,7 @@ def test_a_mutant_is_read_or_refused(kind: str) -> None:
         assert found in ("read", "refused"), f"mutant {number}: {found}: {said}"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.sweep
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutants_in_processes_with_limits(kind: str) -> None:

@@ -98,6 +98,7 @@ def test_a_verb_looks_at_what_is_shared_once(verb: str, shape: str) -> None:
 LONG, EACH = 100_000, 1_000
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("verb", [v for v in VERBS if v != "lsp"])  # which is asked at every place; see benchmarks/lsp.py
 @pytest.mark.parametrize("shape", ["calls"])

@@ -61,6 +61,7 @@ def test_empty_tensors() -> None:
     assert differences(empty()) == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_every_call(shard: int) -> None:

@@ -61,6 +61,7 @@ def test_some_operators_of_special_numbers() -> None:
     assert differences(calls, compare=compare) == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -81,6 +82,7 @@ def test_some_operators_of_every_rank() -> None:
     assert differences([*products[::2], *itertools.islice(ranked("where"), 5, None, 97)]) == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_every_rank(shard: int) -> None:

@@ -32,6 +32,7 @@ def test_a_sample_of_calls() -> None:
     assert found == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("extents", ["known", "open"])

@@ -84,6 +84,7 @@ def test_some_operators(name: str) -> None:
     assert differences(name, bases=1, each=1) == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_every_operator(shard: int) -> None:

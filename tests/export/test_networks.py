@@ -56,6 +56,7 @@ def test_tflite_to_onnx(name: str) -> None:
     close(peers.onnx_outputs(export_onnx(made.module), inputs), wanted)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.sweep
 @pytest.mark.parametrize("format", ["stablehlo", "relax"])
 @pytest.mark.parametrize("name", ["ch_ppocr_mobile_v2.0_cls_infer.onnx", "hand_landmark_lite.tflite"])

@@ -43,6 +43,7 @@ def test_a_pass_looks_at_what_is_shared_once(name: str, shape: str) -> None:
     assert isinstance(text, str) and len(text) < 250_000
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", list(dict.fromkeys(name for name, _ in CASES)))
 def test_long_programs_of_shared_values(name: str) -> None:

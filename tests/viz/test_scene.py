@@ -407,6 +407,7 @@ def random_chain(seed: int) -> str:
     return f"def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {{\n{body}\n}}"
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", few(range(100), 0))
 def test_geometry_of_random_chains(seed: int) -> None:
     old, new = (graph_of(checked(random_chain(s))) for s in (seed, seed + 1))

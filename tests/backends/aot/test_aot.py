@@ -99,6 +99,7 @@ def test_refusals(text: str, code: str, said: str) -> None:
     assert caught.value.diagnostics[0].code == code
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", few(range(200), *range(5)))
 def test_random_programs_of_loops(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -133,6 +133,7 @@ def test_the_machine_decides() -> None:
     assert has_bfloats(Compiler({}).isa) == ("avx512bf16" in made.manifest["features"])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("form", few(FORMS, "odd channels"))
 def test_arm(form: str, tmp_path: Path) -> None:

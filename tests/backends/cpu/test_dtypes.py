@@ -59,6 +59,7 @@ def computed(case: Case) -> Any:
         return None
 
 
+@pytest.mark.sample(3)
 @pytest.mark.sweep
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_lowering_in_a_type(dtype: str) -> None:

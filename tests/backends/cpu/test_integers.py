@@ -133,6 +133,7 @@ def compiled(mod: IRModule, march: str, params: dict[str, np.ndarray] | None = N
     return made
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("march", few(["native", "x86-64-v3", "skylake-avx512", "x86-64"], "native"))
 @pytest.mark.parametrize("kind", few(SHORT, SHORT[1], SHORT[3], SHORT[4]))
 @pytest.mark.parametrize("pixels", few(PIXELS, PIXELS[2]))

@@ -147,6 +147,7 @@ def test_blocks_that_reach_back(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours, wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("part", range(8))
 def test_every_lowering(tmp_path: Path, part: int) -> None:

@@ -296,6 +296,7 @@ def test_a_random_program_of_pieces(seed: int) -> None:
     agrees(maker.mod, seed, held)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.sweep
 @pytest.mark.parametrize("seed", range(12, 100))
 def test_many_random_programs_of_pieces(seed: int) -> None:

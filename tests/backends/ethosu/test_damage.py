@@ -45,6 +45,7 @@ def test_damaged_places(change: Callable[[Any], None], says: str) -> None:
         loaded.run(np.zeros((1, 1, 8, 8), np.float32))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("start", few(range(0, 10_000, 500), 0))
 def test_damage(runs: list[Callable[[Rng], None]], start: int) -> None:
     refused = sum(is_refused(runs[seed % len(runs)], seed) for seed in range(start, start + 500))

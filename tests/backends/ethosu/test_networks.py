@@ -20,6 +20,7 @@ from tests.shared import FRAGMENTS, ROOT, few, needs_shared
 ACCELERATORS = ("ethos-u55-256", "ethos-u65-512", "ethos-u85-256")
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("layers", [LAYERS, FURTHER, WIDE], ids=["layers", "further", "int16"])
 @pytest.mark.parametrize("start", few(range(0, 240, 20), 0))
 def test_random_networks(start: int, layers: tuple[str, ...]) -> None:

@@ -92,6 +92,7 @@ def test_products_and_sums_of_padded_rows_are_compiled() -> None:
     assert made.loaded.hosts == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", PRODUCERS)
 def test_every_operator_behind_a_computed_extent(name: str) -> None:

@@ -83,6 +83,7 @@ def test_damaged_files(content: bytes) -> None:
         assert failed.value.diagnostics[0].code == "R0641"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("turn", few(range(40), 0))
 def test_damaged_files_with_right_checksums(content: bytes, turn: int) -> None:
     """Bytes of each part change, go or come twice, and the sums are made again. The file is refused, or it is a program."""

@@ -41,6 +41,7 @@ def opened(mod: IRModule, axes: tuple[int, ...]) -> IRModule:
     return made
 
 
+@pytest.mark.sample(3)
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_of_unknown_extents(name: str) -> None:

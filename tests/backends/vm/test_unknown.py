@@ -303,6 +303,7 @@ def test_slices_of_every_operator(shard: int) -> None:
     assert differences(_first(_slices(shard, 5), 2)) == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("share", [1, 0.6])
 @pytest.mark.parametrize("shard", few(range(8)))
 def test_sizes_of_every_operator(shard: int, share: float) -> None:

@@ -35,6 +35,7 @@ def test_cases_pass(kind: str, part: int) -> None:
     assert [n for n in names if n in known and n not in failed] == [], "these cases pass, and gaps.tsv lists them"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.sweep
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", KINDS)

@@ -73,6 +73,7 @@ def random_convolution(seed: int) -> Case:
     return Case(data, rng.integers(low, high + 1, (1, *sizes, inputs)).astype(dtype))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("start", few(range(0, 300, 10), 0))
 def test_random_convolutions(start: int) -> None:
     """Each ten on one accelerator, in turn."""

@@ -48,6 +48,7 @@ def random_cases() -> Iterator[Any]:
                 yield pytest.param(start, layers, accelerator, marks=marks, id=f"{start}-{name}-{accelerator}")
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("start", "layers", "accelerator"), list(random_cases()))
 def test_random_networks(start: int, layers: tuple[str, ...], accelerator: str) -> None:
     found = {seed: differing(random_network(seed, layers), seed, accelerator) for seed in range(start, start + 8)}
