@@ -43,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave cases of a function with a mark `sample(n)` to a longer run, all but one of each n:
-    those of `make test` to the sweeps, those of the sweeps to the searches.
+    """Leave cases of a function with a mark `sample(n)` to a longer run, all but one of each n.
+    `make test` leaves them to the sweeps, and these to the searches.
     Refuse names of tests that differ from process to process: pytest-xdist wants the same ones in each.
     """
     cases = collections.Counter[tuple[str, str]]()

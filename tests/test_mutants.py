@@ -15,6 +15,7 @@ from tests.shared import PATIENCE, ROOT
 NEEDS = {"onnx": ["onnx"], "tflite": ["tflite", "ai_edge_litert"], "pt2": ["torch"], "torchscript": ["torch"]}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mutant_is_read_or_refused(kind: str) -> None:
     for package in NEEDS.get(kind, ()):

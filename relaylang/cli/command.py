@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import functools
 import importlib
 import os
 import sys
@@ -75,6 +76,7 @@ class Parser(argparse.ArgumentParser):
         return known, unknown
 
 
+@functools.cache
 def make_parser(verb: str | None) -> Parser:
     """The command's parser. Only the called verb's own arguments are added, so that the others cost nothing."""
     parser = Parser(

@@ -74,6 +74,7 @@ def stopped(program: Path, commands: list[str], *options: str) -> Ran:
     return relay_process("run", program, *GIVEN, *options, stdin="\n".join(commands) + "\n")
 
 
+@pytest.mark.sweep
 def test_a_break_stops_at_a_variable_and_shows_what_is_there(program: Path) -> None:
     ran = stopped(program, ["vars", "%x", "add(%s, %n)", "p @sum(%s)", "where", "c"], "--break", "%s")
     assert ran.status == 0 and "3 : int32," in ran.out

@@ -22,6 +22,7 @@ def test_one_file_goes_to_stdout(capsys: pytest.CaptureFixture[str], messy: Path
     assert messy.read_text() == MESSY
 
 
+@pytest.mark.sweep
 def test_stdin() -> None:
     ran = relay_process("fmt", "-", stdin=MESSY)
     assert (ran.status, ran.out, ran.err) == (0, CLEAN, "")

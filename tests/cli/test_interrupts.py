@@ -61,8 +61,9 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
-    ("start", "step"), [("script", 100), *[pytest.param(s, 3, marks=pytest.mark.sweep) for s in ("script", "module")]]
+    ("start", "step"), [("script", 100), *[pytest.param(s, 7, marks=pytest.mark.sweep) for s in ("script", "module")]]
 )
 def test_every_import_of_the_start(tmp_path: Path, start: str, step: int) -> None:
     file = tmp_path / "net.relay"

@@ -148,6 +148,7 @@ def test_expected_diagnostics(capsys: Caps, tmp_path: Path) -> None:
     assert "a.relay:3:1" in elsewhere.err
 
 
+@pytest.mark.sweep
 def test_update_writes_checks_and_keeps_everything_else(capsys: Caps, tmp_path: Path) -> None:
     text = "// What it is about.\n" + PRINT + "// CHECK: wrong\n// CHECK-NEXT: too\n// A remark.\n" + TWO
     other = tmp_path / "other.txt"

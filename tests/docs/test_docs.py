@@ -33,6 +33,7 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert wrong == [], "\n".join(wrong)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_every_call_is_one_that_relay_takes(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

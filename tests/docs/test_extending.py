@@ -61,6 +61,7 @@ def test_the_page_has_every_kind_of_addition() -> None:
     assert set(sections()) == set(FILES)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("heading", few(FILES, "A pass"))
 def test_the_diff_makes_the_addition(heading: str, tmp_path: Path) -> None:
     section = sections()[heading]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import runpy
 
+import pytest
+
 from tests.shared import ROOT
 
 
+@pytest.mark.sweep
 def test_the_picture_is_what_the_calls_print() -> None:
     made = runpy.run_path(str(ROOT / "scripts/picture.py"))
     shown = (ROOT / "docs/session.svg").read_text(encoding="utf-8")

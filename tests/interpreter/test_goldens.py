@@ -46,6 +46,7 @@ def flat(value: Any) -> list[np.ndarray]:
     return [part for v in value for part in flat(v)] if isinstance(value, tuple) else [value]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", networks(), ids=lambda p: p.name.split(".")[0])
 def test_the_four_forms_of_a_network_compute_the_same(path: Path) -> None:
     wanted: list[np.ndarray] = []

@@ -51,6 +51,7 @@ def code_of(text: str, limit: float | None) -> str:
     return found.code
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ENDLESS)
 def test_what_grows_without_end_is_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a limit of the caller's, and without one."""

@@ -20,6 +20,7 @@ def test_a_command_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch, tmp
     assert not good and said == "run @main took more than 0.5 seconds"
 
 
+@pytest.mark.sweep
 def test_messages_name_the_texts_file(tmp_path: Path) -> None:
     text = "def @main() {\n  nn.rellu(1)\n}\n"
     good, said = asyncio.run(commands.execute("relay.run", "main", text, str(tmp_path / "net.relay")))

@@ -294,6 +294,7 @@ def test_a_long_function_is_read_in_part(monkeypatch: pytest.MonkeyPatch, statem
     assert max(read) < 30_000
 
 
+@pytest.mark.sweep
 def test_every_place_has_an_answer() -> None:
     clauses = 'Leaf(%n) => nn.dense(%x, %w, out_dtype="int8"), Fork(_, _) => if (%c) { %y } else { %y }'
     text = TEXT.replace("|", f"match (%t) {{ {clauses} }}")

@@ -87,6 +87,7 @@ LINES: list[tuple[str, list[str]]] = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("known", KNOWN, ids=["checked", "unchecked"])
 @pytest.mark.parametrize(("line", "wanted"), LINES, ids=[line for line, _ in LINES])
 def test_offers(line: str, wanted: list[str], known: Analysis) -> None:

@@ -157,6 +157,7 @@ def test_results_are_those_of_the_type(name: str) -> None:
     assert (number(call.args, call.attrs) if callable(number) else number) == len(ty.ret_type.fields)
 
 
+@pytest.mark.sweep
 def test_every_operator_has_a_summary_and_an_example() -> None:
     for op in OPS.values():
         assert op.doc.endswith(".") and "\n" not in op.doc, op.name

@@ -295,6 +295,7 @@ def nested(n: int) -> IRModule:
     return _main(node, x)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", few([shared, doubled, fan, branches, closures, inner_lets, nested], fan))
 def test_no_shape_makes_a_pass_quadratic(shape: Callable[[int], IRModule]) -> None:
     for name in dict.fromkeys([name for name, _ in CASES]):

@@ -44,6 +44,7 @@ def same(found: Any, right: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", list(WAYS))
 def test_each_kind_of_code_runs_in_the_vm_and_is_saved(kind: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from relaylang.quantise.divergence import BINS, NUMBERS, _divergence, threshold
 from tests.shared import few
 
 
+@pytest.mark.sweep
 def test_a_far_away_value_is_clipped() -> None:
     values = np.random.default_rng(0).normal(size=20_000).astype("float32")
     near = threshold(values)

@@ -145,6 +145,7 @@ JOINS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("weights", ["max", "power2"])
 @pytest.mark.parametrize("name", JOINS)
 def test_joins(name: str, weights: str) -> None:

@@ -55,6 +55,7 @@ def network(seed: int) -> Expr:
     return op("nn.dense", flat, const(rng.normal(size=(5, count)) * 0.1), units=5)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mode, weights", [("percentile", "max"), ("percentile", "power2"), ("global_scale", "max")])
 @pytest.mark.parametrize("seed", few(list(range(60)), 0, 1, 2))
 def test_whole_numbers_are_near_rounded_floats(seed: int, mode: str, weights: str) -> None:

@@ -20,6 +20,7 @@ def kinds(text: str) -> dict[str, object]:
     return {value: kind for kind, value in RelayLexer().get_tokens(text) if value.strip()}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("file", FILES, ids=lambda p: p.stem)
 def test_whole_files_have_no_unknown_character(file: Path) -> None:
     text = file.read_text()

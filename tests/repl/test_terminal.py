@@ -85,6 +85,7 @@ def test_a_definition_over_several_lines(terminal: Terminal) -> None:
     terminal.ask("@twice(21)", "42 : int32")
 
 
+@pytest.mark.sweep
 def test_ctrl_c_stops_an_evaluation_and_keeps_the_session(terminal: Terminal) -> None:
     terminal.ask("def @f(%n: int32) -> int32 { @f(%n) }", "@f : fn (int32) -> int32")
     terminal.child.send("@f(1)\r")

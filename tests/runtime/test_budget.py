@@ -70,6 +70,7 @@ def test_a_header_that_claims_more_than_there_is(tmp_path, shape: str) -> None:
     assert said(lambda: load_array(str(path)))[0] == "R0705"
 
 
+@pytest.mark.sweep
 def test_an_archive_that_swells(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("RELAY_BUDGET_BYTES", str(1 << 26))
     path = tmp_path / "bomb.npz"

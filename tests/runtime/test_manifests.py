@@ -78,6 +78,7 @@ def shortened(data: Any) -> Any:
     return [shortened(item) for item in data[:3]] if isinstance(data, list) else data
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("share", [pytest.param(1, marks=pytest.mark.sweep), 97])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_value(kind: str, share: int) -> None:

@@ -47,6 +47,7 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.sample(2)
 def test_each_kernel_has_its_cost(artifact: CpuArtifact) -> None:
     profile = artifact.profile(inputs={"x": X, "c": np.bool_(True)}, repeat=3)
     assert profile.times.shape == (3, len(profile.costs), 2)

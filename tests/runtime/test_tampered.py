@@ -101,6 +101,7 @@ def diagnosed(content: bytes) -> str:
     return ""
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.sweep), 13])
 def test_every_field_of_the_manifest(artifact: CpuArtifact, step: int) -> None:
     """Each field is changed, and the checksums fit the change."""

@@ -77,6 +77,7 @@ def test_no_text_is_cut_twice_in_one_way(place: str, said: list[tuple[str, str]]
             read(text)
 
 
+@pytest.mark.sample(3)
 @sweep
 @pytest.mark.parametrize("place", PLACES)
 def test_a_comment_says_nothing_but_a_type(place: str, said: list[tuple[str, str]]) -> None:

@@ -71,6 +71,7 @@ def test_repairs_lead_to_programs_that_read() -> None:
     assert tried > 120
 
 
+@pytest.mark.sweep
 def test_twenty_are_shown_and_the_others_counted() -> None:
     found = said("".join(f"def @f{i}() {{\n  add(1 2)\n}}\n" for i in range(57)))
     assert [d.severity for d in found] == ["error"] * 20 + ["note"]

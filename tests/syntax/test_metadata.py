@@ -374,6 +374,7 @@ _EXPRESSIONS = (
 _TYPES = ("M", "(M, int32)", "fn (M) -> M", "ref(M)", "Tensor[(M, 2), float32]", "L[M]")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", _KINDS)
 def test_every_value_of_the_section_in_every_place_is_read_or_reported_there(kind: str) -> None:
     meta = f"meta[{kind}][0]"

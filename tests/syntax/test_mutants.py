@@ -14,7 +14,7 @@ def test_mutants_are_read_or_refused(count: int) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(1000, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.sweep)])
 def test_every_verb_takes_mutants(count: int) -> None:
     """Print and format give the same program again. The editor's diagnostics after an edit are those of the whole
     text."""

@@ -304,6 +304,7 @@ def test_large_programs() -> None:
         assert astext(Function([x], expr), "tvm", show_types=False).count("\n") == text.count("\n")
 
 
+@pytest.mark.sweep
 def test_sharing_in_deep_nests_is_linear() -> None:
     x = var("x", shape=(1,))
     shared = call("log", x)

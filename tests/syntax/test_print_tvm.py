@@ -39,6 +39,7 @@ def text(node, **options) -> str:
     return printed.partition("\n")[2]
 
 
+@pytest.mark.sample(2)
 @needs_shared
 @pytest.mark.parametrize("path", [p for k in ("typed", "anf", "simplified", "fused") for p in golden(k)], ids=str)
 def test_golden_files_print_as_they_are(path: Path) -> None:

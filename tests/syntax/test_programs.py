@@ -40,6 +40,7 @@ def test_programs_come_back() -> None:
     check_each(comes_back, TEXTS)
 
 
+@pytest.mark.sweep
 def test_depth_and_sharing_are_free() -> None:
     x = relay.var("x", shape=(2,))
     deep = wide = x

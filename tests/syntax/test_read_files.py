@@ -187,6 +187,7 @@ def test_every_program_that_tvm_printed_has_types_and_prints_as_it_reads() -> No
     assert len(texts) > 2000 and _types_and_prints(texts) == REFUSED
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "path", [pytest.param(p, marks=[pytest.mark.sweep] if p.stat().st_size > 12_000 else []) for p in _files()], ids=lambda p: p.name
 )

@@ -53,6 +53,7 @@ def built_once(tables_of_lark: dict[str, Any], monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tables, "build", lambda: tables_of_lark)
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(sys.platform == "win32", reason="modes of directories are those of Unix")
 @pytest.mark.parametrize("mode", few([0o000, 0o555, 0o300, 0o400], 0o555))
 def test_a_cache_directory_without_rights(open_place: Path, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from tests.shared import CORPUS, FRAGMENTS, GOLDEN, needs_shared
 FILES = sorted(GOLDEN.glob("*.relay"))
 
 
+@pytest.mark.sample(2)
 @needs_shared
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_every_annotated_node(path: Path) -> None:

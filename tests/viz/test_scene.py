@@ -312,6 +312,7 @@ def test_a_function_inside_itself_unfolds_once() -> None:
     assert len(scene_of(Plans(graph_of(checked(text)), expand=True)).boxes) < 20
 
 
+@pytest.mark.sweep
 def test_boxes_that_double_stay_folded() -> None:
     """Each function calls the one before it twice: 2^20 boxes."""
     functions = [f"def @f{i}(%x: int32) -> int32 {{ add(@f{i - 1}(%x), @f{i - 1}(%x)) }}" for i in range(1, 21)]

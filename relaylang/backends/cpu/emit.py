@@ -72,18 +72,26 @@ _ALSO = {"r_exp_f32": ("r_exp_parts",),
          "r_stamp": ("relay_times",)}
 
 
+def _named(text: str) -> set[str]:
+    """The fragments that a text names."""
+    used = words(text)
+    return {name for name in fragments() if name in used or not used.isdisjoint(_ALSO.get(name, ()))}
+
+
+@cache
+def _named_by(fragment: str) -> set[str]:
+    return _named(fragments()[fragment])
+
+
 def needed(text: str, extra: Iterable[str] = ()) -> list[str]:
     """The fragments that a text uses, directly or through others, in the order of the files."""
-    every = fragments()
     wanted = {"prelude", *extra}
-    todo = [text, *[every[name] for name in extra]]
+    todo = [_named(text), *map(_named_by, extra)]
     while todo:
-        used = words(todo.pop())
-        for name, body in every.items():
-            if name not in wanted and (name in used or any(n in used for n in _ALSO.get(name, ()))):
-                wanted.add(name)
-                todo.append(body)
-    return [name for name in every if name in wanted]
+        more = todo.pop() - wanted
+        wanted |= more
+        todo += map(_named_by, more)
+    return [name for name in fragments() if name in wanted]
 
 
 def _printable(text: str) -> str:

@@ -263,6 +263,7 @@ def test_wrong_calls_of_the_command_line(command: Path, words: Sequence[str]) ->
     assert done.returncode == 2 and "usage: ./net n x [-o FILE...]" in done.stderr
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["aarch64", "armv7", "riscv64"])
 def test_other_machines(name: str, tmp_path: Path) -> None:
     machine = needed(name)
@@ -281,6 +282,7 @@ def @main(%x: Tensor[(1, 20, 9, 9), uint8], %w: Tensor[(24, 20, 3, 3), int8]) {
   qnn.conv2d(%x, %w, 5, 0, 0.5f, 0.25f, kernel_size=[3, 3], channels=24, padding=[1, 1, 1, 1], out_dtype="int32") }"""
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", few(["aarch64-dotprod", "aarch64-i8mm", "armv7"], "aarch64-dotprod"))
 def test_weights_are_laid_out_for_other_machines(name: str, tmp_path: Path) -> None:
     """What this machine computes beforehand fits the other's instructions."""

@@ -74,6 +74,7 @@ def test_weights_stay_short(case: tuple[str, str, int, int, str, int]) -> None:
     assert w.size * size <= found <= w.size * size + 8 * CHANNEL + LINE
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", [PRODUCTS[n] for n in (1, 2, 4, 7)], ids=str)
 @pytest.mark.parametrize("channels", few([3, 22], 22))
 def test_depthwise_weights_stay_short(channels: int, case: tuple[str, str, int, int, str, int]) -> None:

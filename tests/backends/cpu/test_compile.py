@@ -238,6 +238,7 @@ def test_saved_programs_and_damaged_ones(tmp_path: Path, name: str) -> None:
     assert code_of(lambda: artifact.save(tmp_path / "no" / "folder.so")) == "R0001"
 
 
+@pytest.mark.sweep
 def test_a_program_for_a_machine_with_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "net.tar"
     compile_module(network(), f"{QUICK} -march=generic").save(path)

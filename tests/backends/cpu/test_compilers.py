@@ -68,6 +68,7 @@ def compiler(name: str) -> str:
     return name
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("isa", few(["generic", "avx2", "avx512"], "generic"))
 @pytest.mark.parametrize("name", ["gcc", "clang"])
 def test_the_c_has_no_warnings(name: str, isa: str, tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def test_the_c_has_no_warnings(name: str, isa: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["gcc", "clang", pytest.param("zig", marks=pytest.mark.sweep)])
 def test_values_are_the_interpreters(name: str) -> None:
     mod, given = module(NETWORK), values()

@@ -76,6 +76,7 @@ def test_every_form_of_a_program_compiles_with_open_weights(name: str, kind: str
     compare(compile_module(mod, QUICK).run(**values), evaluate(mod, *values.values()))
 
 
+@pytest.mark.sample(2)
 @needs_shared
 @pytest.mark.parametrize("path", sorted(FRAGMENTS.glob("qnn*.relay")), ids=lambda p: p.stem)
 def test_a_quantised_fragment_gives_the_same_integers(path: Path, tmp_path: Path, capsys: Capture) -> None:

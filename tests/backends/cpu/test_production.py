@@ -96,6 +96,7 @@ def test_a_fork_behind_a_run_has_threads_of_its_own() -> None:
     assert right(artifact.run(X))
 
 
+@pytest.mark.sweep
 def test_a_fork_while_other_threads_run() -> None:
     artifact = compiled(threads=3)
     stop = threading.Event()
@@ -388,6 +389,7 @@ def @main(%x: Tensor[(1, 8, 33, 31), float32], %w: Tensor[(24, 8, 3, 3), float32
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("target", ["c", "c -march=generic"])
 def test_results_do_not_depend_on_the_number_of_threads(target: str) -> None:
     shapes = {"x": (1, 8, 33, 31), "w": (24, 8, 3, 3), "v": (37, 24)}

@@ -81,6 +81,7 @@ def test_functions_that_call_each_other() -> None:
     assert operators(mod) == ["exp", "negative", "exp"]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("turns", [1, 2, 40])
 def test_a_loop_that_collects_results(turns: int) -> None:
     mod = module(LOOP.replace("TURNS", str(turns)))
@@ -100,6 +101,7 @@ def test_what_a_loop_does_not_change_is_computed_once() -> None:
     assert names.count("concatenate") == 1
 
 
+@pytest.mark.sweep
 def test_turns_share_their_kernels() -> None:
     program = lower_module(module(LOOP.replace("TURNS", "400")), "main", ["w"], GENERIC)
     runs = [item.kernel for item in program.run if isinstance(item, Run)]

@@ -48,6 +48,7 @@ def write(file: Path, kernels: list[dict[str, Any]]) -> str:
     return str(file)
 
 
+@pytest.mark.sweep
 def test_every_choice_computes_the_same(tmp_path: Path) -> None:
     """One knob of each kernel at a time takes each of its values; all kernels step at once."""
     rng = np.random.default_rng(0)

@@ -119,6 +119,7 @@ def test_a_hundred_thousand_nodes(step: Step, made: list[str]) -> None:
     assert len(text) <= 200_000
 
 
+@pytest.mark.sweep
 def test_what_is_shared_has_the_interpreters_values() -> None:
     x = Var("x", TensorType((WIDTH,), "float32"))
     results: list[Expr] = []

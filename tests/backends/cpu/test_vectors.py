@@ -79,6 +79,7 @@ def @main(%x: Tensor[(5, 77), {dtype}], %y: Tensor[(5, 77), {dtype}], %a: Tensor
 }}""", march, x, y, *scales)  # fmt: skip
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("march", MACHINES)
 def test_limits_of_floats(march: str) -> None:
     rng = np.random.default_rng(4)

@@ -303,6 +303,7 @@ def test_many_random_programs_of_pieces(seed: int) -> None:
     agrees(Maker(seed, 30 + seed % 3 * 30).mod, seed)
 
 
+@pytest.mark.sweep
 def test_views_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Floats, too, are what they are when each value has memory of its own."""
     mods = [Maker(seed, 40).mod for seed in (2, 5, 8)]
@@ -372,6 +373,7 @@ def test_short_lines_of_a_convolution_stay_together() -> None:
     assert "nn.pad" in texts(program(module(conv(relu(conv(x, v, 5)), w, 3, 3, 1), params=[x, v, w])))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("rows", [1, 3, 20])
 def test_products_read_transposed_operands_in_place(rows: int) -> None:
     """The heads of attention: no transposition has a kernel."""

@@ -92,6 +92,7 @@ def in_small_thread(call: Callable[[], Any]) -> Any:
     return out[0]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("width", few([4100, 200_000, WIDE], 4100))
 def test_windows_over_wide_rows_run_on_a_small_stack(width: int) -> None:
     mod = program(width - width % 4)

@@ -183,6 +183,7 @@ def @main(%x: Tensor[(800, 800), float32]) -> Tensor[(800, 800), float32] { @mai
 }  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("name", few(ENDLESS, "a loop"))
 def test_an_interrupt_ends_a_program_without_an_end(name: str) -> None:

@@ -95,6 +95,7 @@ def _arguments(mod: IRModule, shapes: list[tuple[int, ...]]) -> list[np.ndarray]
     return [(x if t == "float32" else x * 30 + (100 if t == "uint8" else 0)).astype(t) for x, t in zip(values, dtypes)]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", few(NETWORKS, *list(NETWORKS)[::3]))
 def test_networks(name: str) -> None:
     """They run as compiled code from the first call on, whatever the extents."""

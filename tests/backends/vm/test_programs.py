@@ -116,12 +116,14 @@ def test_random_functions(seed: int) -> None:
     assert_agrees(module(made), *args, native=seed < 3)
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("first", few(range(0, 2000, 40), 0))
 def test_random_programs_of_every_construct(first: int) -> None:
     assert_programs_agree(range(first, first + 40))
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("first", few(range(10_000, 10_100, 5), 10_000))
 def test_random_programs_with_compiled_kernels(first: int) -> None:

@@ -55,6 +55,7 @@ def _unbounded(path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.sweep
 def test_every_array_of_a_file_s_extents_is_made_under_its_budget() -> None:
     paths = sorted(HOME.rglob("*.py"))
     assert len(paths) > 100

@@ -25,6 +25,7 @@ def test_the_interface() -> None:
     assert np.array_equal(backend.run_node(node("Relu", ["x"]), [x])[0], x)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("part", [pytest.param(p, marks=pytest.mark.sweep) if p else p for p in range(PARTS)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_cases_pass(kind: str, part: int) -> None:

@@ -125,6 +125,7 @@ SEVERAL: dict[str, tuple[str, dict[str, np.ndarray], dict[str, np.ndarray], int,
 }  # fmt: skip
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("opened", [False, True], ids=["known", "open"])
 @pytest.mark.parametrize("name", CASES)
 def test_one_result(name: str, opened: bool) -> None:

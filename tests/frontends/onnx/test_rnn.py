@@ -39,6 +39,7 @@ def build(kind: str, steps, directions: int = 1, lengths=None, states: bool = Fa
     return model([layer], {"x": (steps, batch, I)}, outputs, weights, opset=14)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("form", [
     {}, {"direction": "reverse"}, {"directions": 2}, {"states": True}, {"directions": 2, "lengths": [3, 5]},
     {"direction": "reverse", "lengths": [5, 2], "states": True}, {"clip": 0.3}, {"directions": 2, "states": True},

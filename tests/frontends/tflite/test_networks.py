@@ -49,6 +49,7 @@ def test_a_network_computes_what_its_runtime_computes(name: str) -> None:
             assert apart <= 1e-5
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", [n for n in names(".tflite") if n.startswith("face_detection_short")])
 def test_another_layout_computes_the_same(name: str) -> None:
     from relaylang.frontends.options import Options

@@ -149,6 +149,7 @@ def test_wrong_code_is_a_diagnostic(lines: list[str]) -> None:
     assert wrong(body(*lines))[0] in ("R0016", "R0301", "R0801", "R0802", "R0804", "R0805")
 
 
+@pytest.mark.sweep
 def test_every_mutant_is_read_or_refused() -> None:
     data, rng = archive(), random.Random(3)
     for turn in range(600):

@@ -59,6 +59,7 @@ def stays(family: str, text: str) -> None:
     assert structural_equal(after(family, mod), mod)
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("family", PASSES)
 def test_random_branches_compute_the_same(family: str) -> None:

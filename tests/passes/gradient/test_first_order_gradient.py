@@ -148,6 +148,7 @@ def test_products() -> None:
             against_differences([a, c], op_call("tanh", [op_call("nn.matmul", [a, c], transpose_a=ta, transpose_b=tb)]))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("attrs", [{}, {"strides": [2, 2], "padding": [1, 1]}, {"padding": [1, 0, 2, 1]}, {"groups": 2}])
 def test_convolution(attrs: dict[str, Any]) -> None:
     x, w = f64("x", 1, 2, 5, 5), f64("w", 4, 2 // attrs.get("groups", 1), 3, 3)

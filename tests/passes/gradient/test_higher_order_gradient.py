@@ -124,12 +124,14 @@ def against_differences(mod: IRModule, new: IRModule) -> None:
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-6)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name: str) -> None:
     mod = InferType()(relay.parse(PROGRAMS[name]))
     against_differences(mod, differentiated(mod))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["operators", "lets", "branches", "closures"])
 def test_gradients_of_gradients(name: str) -> None:
     """The function that is differentiated again gives the first gradients alone."""

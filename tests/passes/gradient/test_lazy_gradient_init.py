@@ -21,6 +21,7 @@ def run(mod: IRModule) -> IRModule:
     return InferType()(LazyGradientInit()(mod))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(25))
 def test_meaning(seed: int) -> None:
     keeps_meaning(run, Programs(seed).module(), seed)

@@ -375,6 +375,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 # Whole programs
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(16))
 def test_random_networks_mean_the_same(seed: int) -> None:
     mod = Networks(seed).module(10)

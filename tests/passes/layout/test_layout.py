@@ -358,6 +358,7 @@ def lets(n: int) -> IRModule:
     return InferType()(IRModule.from_expr(Function([X, weight], last)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("make", [chain, lets])
 def test_long_programs(make: Any) -> None:
     def prepare(n: int) -> Any:

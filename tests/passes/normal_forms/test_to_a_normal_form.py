@@ -252,6 +252,7 @@ def meaning(expr: Expr, env: dict[Var, Any], done: dict[int, Any]) -> Any:
     return value
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_keep_their_meaning(seed: int) -> None:
     function = Graphs(seed).function()

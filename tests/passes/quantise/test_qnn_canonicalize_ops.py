@@ -147,6 +147,7 @@ def test_a_configuration_says_what_the_program_does_not(rounding: str, compute: 
 # ---- quantize and dequantize
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
 def test_quantize_and_dequantize(dtype: str) -> None:
     for axis, scale in ((-1, 0.3), (0, SCALES), (1, SCALES)):
@@ -245,6 +246,7 @@ BOTH = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["qnn.add", "qnn.subtract", "qnn.mul"])
 @pytest.mark.parametrize("numbers, lhs, rhs", BOTH)
 def test_two_operands(name: str, numbers: list[Any], lhs: int, rhs: int) -> None:
@@ -253,6 +255,7 @@ def test_two_operands(name: str, numbers: list[Any], lhs: int, rhs: int) -> None
         lowered([T(dtype, 3, 3), T(dtype, 3, 3)], numbers, body, 1, 0 if dtype != "int32" else 5000)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["qnn.add", "qnn.subtract", "qnn.mul"])
 @pytest.mark.parametrize("shapes", [((3,), (2, 3)), ((2, 3), (3,)), ((3,), (3,)), ((3,), ()), ((2, 1), (3,))])
 def test_two_operands_of_other_ranks(name: str, shapes: Any) -> None:
@@ -288,6 +291,7 @@ def @main(%x: (Tensor[(2, 3), int8], Tensor[(2, 2), int8]), %s: (float32, float3
 FOUR = [[0.03, 1, 0.03, 1], [0.03, 1, 0.02, -4], [0.2, -7, 0.05, 0]]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("numbers", FOUR)
 def test_functions(dtype: str, numbers: list[Any]) -> None:

@@ -27,6 +27,7 @@ print(relay.astext(relay.transform.InferType()(mod)), q, relay.image.resize2d(x,
 """
 
 
+@pytest.mark.sweep
 def test_stubs_are_current() -> None:
     run = subprocess.run([sys.executable, "scripts/make_stubs.py", "--check"], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr + "run: python scripts/make_stubs.py"

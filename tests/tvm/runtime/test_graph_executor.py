@@ -230,6 +230,7 @@ def test_measurements(lib: Any) -> None:
         m.module.time_evaluator("fly", nd.cpu())
 
 
+@pytest.mark.sweep
 def test_the_debugger_times_each_kernel(lib: Any, tmp_path: Path, capsys: Any) -> None:
     m = debug_executor.create(lib.get_graph_json(), lib, nd.cpu(), dump_root=str(tmp_path / "dump"))
     filled(m).run(number=2)

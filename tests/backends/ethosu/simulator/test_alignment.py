@@ -103,6 +103,7 @@ def faults(region: RegionCode, changed: list[bytes], wait: str) -> int:
     return found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("accelerator", PRODUCTS)
 def test_each_missing_wait_for_transfers(accelerator: str) -> None:
     region, changed = compiled(accelerator, tables(11)), []

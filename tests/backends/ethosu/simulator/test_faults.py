@@ -62,6 +62,7 @@ def run(region: RegionCode) -> Any:
     return region.run([rng.integers(-128, 128, spec.shape).astype(spec.dtype) for _, spec in region.inputs], "ethosu-sim")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "nth", "value", "says"),
     [
@@ -85,6 +86,7 @@ def test_commands_that_go_wrong(region: RegionCode, name: str, nth: int, value: 
         run(changed(region, name, nth, value))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "nth", "value", "says"),
     [

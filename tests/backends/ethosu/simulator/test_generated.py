@@ -14,6 +14,7 @@ from tests.shared import few
 NAMES = tuple(ACCELERATORS)
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("start", few(range(0, 1100, 22), 0))
 def test_regions(start: int) -> None:
