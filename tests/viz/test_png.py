@@ -28,7 +28,7 @@ def size(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-@pytest.mark.parametrize(("make", "package", "extra"), [(as_png, "resvg_py", "png"), (as_pdf, "svglib", "pdf")])
+@pytest.mark.parametrize(("make", "package", "extra"), [(as_png, "resvg_py", "png"), (as_pdf, "svglib.svglib", "pdf")])
 def test_without_package_and_browser(
     make: Callable[[Graph], bytes], package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
