@@ -106,7 +106,7 @@ SPELLINGS: dict[str, str] = {
 }
 
 #: The accelerators' modules in `tvm.relay.op.contrib`; each has its function `partition_for_...`.
-_CONTRIB = ("arm_compute_lib", "bnns", "cmsisnn", "dnnl", "ethosn", "ethosu")
+_CONTRIB = ("arm_compute_lib", "bnns", "cmsisnn", "cutlass", "dnnl", "ethosn", "ethosu", "tensorrt")
 HOMES |= {f"tvm.relay.op.contrib.{name}": ("relaylang.tvm.op.contrib",) for name in _CONTRIB}
 
 

@@ -18,7 +18,7 @@ NOTES: dict[str, str] = {
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
     "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; `tvm.register_func` takes code generators",
     "tvm.relay.backend.contrib": "`uma.UMABackend` adds an accelerator and its patterns, `tvm.register_func` its code",
-    "tvm.relay.op.contrib": "tables: arm_compute_lib, bnns, cmsisnn, dnnl, ethosn, ethosu; `register_pattern_table` adds one",
+    "tvm.relay.op.contrib": "tables: arm_compute_lib, bnns, cmsisnn, cutlass, dnnl, ethosn, ethosu, tensorrt; `register_pattern_table` adds one",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
     "tvm.relay.op.strategy": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
     "tvm.relay.op.register_compute": "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`",
