@@ -255,13 +255,14 @@ def _half(text: str) -> str:
     return text.replace("float32", "float16")
 
 
-def _ohwi(body: str, *, groups: int = 1, kernel: str = "(6, 3, 3, 4)", extra: str = "", x: str = "Tensor[(1, 8, 8, 4), float32]") -> str:
+def _ohwi(body: str, *, groups: int = 1, kernel: str = "(6, 3, 3, 4)", extra: str = "") -> str:
     conv = (
         f"nn.conv2d(%x, %w, padding=[1, 1, 1, 1], groups={groups}, kernel_size=[3, 3],"
         f' channels={kernel[1]}, data_layout="NHWC", kernel_layout="OHWI")'
     )
     biased = f"nn.bias_add({conv}, %b, axis=3)"
-    params = f"%x: {x}, %w: Tensor[{kernel}, float32], %b: Tensor[({kernel[1]}), float32]{', ' + extra if extra else ''}"
+    more = f", {extra}" if extra else ""
+    params = f"%x: Tensor[(1, 8, 8, 4), float32], %w: Tensor[{kernel}, float32], %b: Tensor[({kernel[1]}), float32]{more}"
     return _main(params, body.replace("BIASED", biased).replace("CONV", conv))
 
 
@@ -273,6 +274,7 @@ _GELU_HALF = (
     _half(f'%0 = {_DB}; %1 = cast(erf(cast(multiply(%0, %s), dtype="FLOAT")), dtype="float16");').replace("FLOAT", "float32")
     + " multiply(add(multiply(%1, %s), %s), %0)"
 )
+_AXES = "axes=[0, 1, 2, 3]"
 _V = "%x: Tensor[(2, 3, 4, 4), float32]"
 
 
@@ -365,9 +367,9 @@ GPUS: dict[str, str] = {
     "split of the batch": _main(_V, "%0 = split(%x, indices_or_sections=2, axis=0); %0.0"),
     "squeeze": _main("%x: Tensor[(2, 1, 4), float32]", "squeeze(%x, axis=[1])"),
     "pad": _main(_V, "nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])"),
-    "strided_slice": _main(_V, "strided_slice(%x, begin=[0, 1, 0, 0], end=[2, 3, 4, 4], strides=[1, 1, 2, 1], axes=[0, 1, 2, 3])"),
-    "strided_slice of the batch": _main(_V, "strided_slice(%x, begin=[1, 0, 0, 0], end=[2, 3, 4, 4], strides=[1, 1, 1, 1], axes=[0, 1, 2, 3])"),
-    "strided_slice backwards": _main(_V, "strided_slice(%x, begin=[0, 2, 0, 0], end=[2, 0, 4, 4], strides=[1, -1, 1, 1], axes=[0, 1, 2, 3])"),
+    "strided_slice": _main(_V, f"strided_slice(%x, begin=[0, 1, 0, 0], end=[2, 3, 4, 4], strides=[1, 1, 2, 1], {_AXES})"),
+    "strided_slice of the batch": _main(_V, f"strided_slice(%x, begin=[1, 0, 0, 0], end=[2, 3, 4, 4], strides=[1, 1, 1, 1], {_AXES})"),
+    "strided_slice backwards": _main(_V, f"strided_slice(%x, begin=[0, 2, 0, 0], end=[2, 0, 4, 4], strides=[1, -1, 1, 1], {_AXES})"),
     "softmax of channels": _main(_V, "nn.softmax(%x, axis=1)"),
     "softmax of the batch": _main(_V, "nn.softmax(%x, axis=0)"),
     "batch_flatten": _main(_V, "clip(sigmoid(nn.batch_flatten(%x)), a_min=0f, a_max=1f)"),

@@ -81,8 +81,11 @@ UNMATCHED_IN_TVM = {
 
 @pytest.mark.sweep
 def test_every_row_takes_what_tvms_takes() -> None:
-    """198 programs for seven tables. TVM raises an exception where a pad stands before a convolution of CMSIS-NN, and
-    where the second summand is a convolution of CUTLASS."""
+    """198 programs for seven tables.
+
+    TVM raises an exception where a pad stands before a convolution of CMSIS-NN. It also raises one where the second
+    summand is a convolution of CUTLASS.
+    """
     assert list(RECORDED) == list(PROGRAMS)
     other = {}
     for name, text in PROGRAMS.items():
@@ -208,7 +211,9 @@ def test_tensorrt_takes_the_target_of_the_with_block() -> None:
         assert regions(partition_for_tensorrt(mod)) == []
 
 
-@pytest.mark.parametrize("target, word", [("cuda", 'takes a target "tensorrt"'), ("tensorrt -tensorrt_version=seven", "three numbers")])
+@pytest.mark.parametrize(
+    "target, word", [("cuda", 'takes a target "tensorrt"'), ("tensorrt -tensorrt_version=seven", "three numbers")]
+)
 def test_a_wrong_target_of_tensorrt_is_refused(target: str, word: str) -> None:
     with pytest.raises(RelayError, match=word):
         partition_for_tensorrt(program(PROGRAMS["sum"]), target=target)

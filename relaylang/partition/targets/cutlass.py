@@ -34,7 +34,7 @@ def _silu(inner: DFPattern) -> DFPattern:
     return is_op("multiply")(inner, is_op("sigmoid")(inner))
 
 
-#: Convolutions with what comes after them; each may have a residual sum or product after it.
+#: Convolutions with their activations; each may have a residual sum or product after it.
 _CONVS: dict[str, Callable[[DFPattern], DFPattern]] = {
     "cutlass.conv2d_bias_hardswish": _hardswish,
     "cutlass.conv2d_bias_silu": _silu,

@@ -223,7 +223,7 @@ def _strided_slice(call: Call, settings: Settings) -> Verdict:
     return True
 
 
-#: Operator, the kinds of its operands, the least version, the check: `x` is any operand, `c` a constant, `t` a tuple.
+#: Operator, the kinds of its operands, the least version, the check. `x` is any operand, `c` a constant, `t` a tuple.
 _ROWS: list[tuple[str, str, tuple[int, ...], Test | None]] = [
     ("nn.conv3d", "xc", (6, 0, 1), _layouts(data_layout="NCDHW", kernel_layout="OIDHW", out_layout="NCDHW")),
     ("nn.conv2d", "xc", (), _layouts(data_layout="NCHW", kernel_layout="OIHW", out_layout="NCHW")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class SimplifyInference(Pass):
     `operators` are the ones to replace; the default is all of them.
     """
 
-    operators: Sequence[str] = ()
+    operators: list[str] | None = None
 
     def run(self, mod: IRModule) -> IRModule:
         made: IRModule = simplify_inference(mod, self.operators or RULES)

@@ -8,14 +8,16 @@ from typing import Any
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
 from relaylang.partition.api import partition
-from relaylang.partition.tables import PATTERN_TABLES as _PATTERN_TABLES
-from relaylang.partition.tables import get_pattern_table, register_pattern_table
 from relaylang.partition.inline import inline_regions
+from relaylang.partition.tables import PATTERN_TABLES, get_pattern_table, register_pattern_table
 from relaylang.partition.targets import arm_compute_lib, tensorrt
 from relaylang.passes.infer_type import InferType
 from relaylang.tvm.target import Target
 
 Params = Mapping[str, Any] | None  # values by the names of parameters of @main
+
+#: TVM's name of the tables that scripts register.
+_PATTERN_TABLES = PATTERN_TABLES
 
 
 def partition_for_ethosn(mod: IRModule, params: Params = None, **opts: Any) -> IRModule:
@@ -76,7 +78,7 @@ def partition_for_tensorrt(mod: IRModule, params: Params = None, target: Any = N
 
 
 def _settings(target: Target) -> tensorrt.Settings:
-    """What a target "tensorrt" says. Raises `RelayError` for another one, and for what is no version."""
+    """What a target "tensorrt" says. Raises `RelayError` for another one, and for a wrong version."""
     if target.kind.name != "tensorrt":
         raise RelayError(error("R0501", f'partition_for_tensorrt takes a target "tensorrt", and not "{target}"'))
     have, given = tensorrt.Settings(), target.attrs
@@ -98,5 +100,6 @@ def _flag(value: Any) -> bool:
 
 __all__ = [
     "get_pattern_table", "partition_for_arm_compute_lib", "partition_for_bnns", "partition_for_cmsisnn",
-    "partition_for_cutlass", "partition_for_dnnl", "partition_for_ethosn", "partition_for_ethosu", "partition_for_tensorrt", "register_pattern_table",
+    "partition_for_cutlass", "partition_for_dnnl", "partition_for_ethosn", "partition_for_ethosu", "partition_for_tensorrt",
+    "register_pattern_table",
 ]  # fmt: skip
