@@ -216,7 +216,9 @@ def test_messages_name_the_thing() -> None:
     assert failed(lambda: tvm.nd.array({"a": 1})) == "error[R0640]: a value of type dict is no tensor"
     assert "different lengths" in failed(lambda: tvm.nd.array([[1], [1, 2]]))
     assert tvm.nd.array([[1, 2]]).shape == (1, 2) and tvm.nd.empty((2, relay.const(1).data.ndim + 1)).shape == (2, 1)
-    assert failed(lambda: relay.frontend.from_onnx(None)) == "error[R0804]: a value of type NoneType is no ONNX model"
+    assert failed(lambda: relay.frontend.from_onnx(None)) == (
+        "error[R0804]: None is no ONNX model; the importer takes an onnx.ModelProto, a file's bytes, or its path"
+    )
 
 
 def test_boxes_of_yolo(capsys: pytest.CaptureFixture[str]) -> None:
