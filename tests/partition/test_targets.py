@@ -219,6 +219,17 @@ def test_a_wrong_target_of_tensorrt_is_refused(target: str, word: str) -> None:
         partition_for_tensorrt(program(PROGRAMS["sum"]), target=target)
 
 
+def test_the_options_of_tvm_0_8_give_a_pair() -> None:
+    mod = program(PROGRAMS["unary"])
+    done, config = partition_for_tensorrt(mod, version=(7, 2, 1), use_implicit_batch=False)
+    assert sum("Composite" in n.attrs for f in done.functions.values() for n in post_order(f) if isinstance(n, Function)) == 13
+    assert config["tensorrt_version"] == (7, 2, 1) and config["use_implicit_batch"] is False
+    assert config["max_workspace_size"] == 1 << 30
+    for wrong, said in ({"verson": (7, 2, 1)}, "has no option verson"), ({"target": "tensorrt", "use_fp16": True}, "and not both"):
+        with pytest.raises(RelayError, match=said):
+            partition_for_tensorrt(mod, **wrong)
+
+
 def test_dropout_splits_no_region_of_tensorrt() -> None:
     mod = program("def @main(%x: Tensor[(2, 3), float32]) { %0 = nn.dropout(nn.relu(%x)); exp(%0.0) }")
     done = keeps_meaning(lambda m: partition(m, "tensorrt"), mod)

@@ -62,19 +62,44 @@ def partition_for_cutlass(mod: IRModule, params: Params = None) -> IRModule:
     return partition(mod, "cutlass", params)
 
 
-def partition_for_tensorrt(mod: IRModule, params: Params = None, target: Any = None) -> IRModule:
+def partition_for_tensorrt(mod: IRModule, params: Params = None, target: Any = None, **opts: Any) -> Any:
     """The module partitioned for NVIDIA's TensorRT; see `partition`.
 
     `target` is a target "tensorrt", whose attributes `tensorrt_version`, `use_implicit_batch`, `use_fp16` and
     `remove_no_mac_subgraphs` count. The default is that of the `with` block around the call, or else version 6.0.1 with
-    an implicit batch. Raises `RelayError` for another target.
+    an implicit batch.
+
+    TVM 0.8 has options instead: `version`, `use_implicit_batch`, `use_fp16`, and others. A call with them gives a pair,
+    the module and the options for the pass context. Raises `RelayError` for another target or option.
     """
+    unknown = sorted(opts.keys() - _EARLIER.keys())
+    if unknown or (opts and target is not None):
+        what = f"has no option {unknown[0]}" if unknown else "takes a target or the options of TVM 0.8, and not both"
+        raise RelayError(error("R0501", f"partition_for_tensorrt {what}", notes=[f"its options are {', '.join(_EARLIER)}"]))
+    if opts:
+        config = {name: opts.get(key, default) for key, (name, default) in _EARLIER.items()}
+        attrs = {name: value for name, value in config.items() if name in _ATTRIBUTES and value is not None}
+        attrs["tensorrt_version"] = ".".join(map(str, attrs.get("tensorrt_version", tensorrt.Settings().version)))
+        return partition_for_tensorrt(mod, params, Target({"kind": "tensorrt", **attrs})), config
     if target is None:
         target = Target.current()
         target = target if target is not None and target.kind.name == "tensorrt" else Target("tensorrt")
     settings = _settings(target if isinstance(target, Target) else Target(target))
     done = partition(mod, "tensorrt", params, table=tensorrt.pattern_table(settings), prune=False)
     return InferType()(inline_regions(done, "tensorrt", lambda func: not tensorrt.keep(func, settings)))
+
+
+#: The attributes of a target "tensorrt" that count here.
+_ATTRIBUTES = ("tensorrt_version", "use_implicit_batch", "remove_no_mac_subgraphs", "use_fp16")
+#: The options of TVM 0.8: their names in the pass context, and their defaults.
+_EARLIER: dict[str, tuple[str, Any]] = {
+    "version": ("tensorrt_version", None),
+    "use_implicit_batch": ("use_implicit_batch", True),
+    "remove_no_mac_subgraphs": ("remove_no_mac_subgraphs", False),
+    "max_workspace_size": ("max_workspace_size", 1 << 30),
+    "use_fp16": ("use_fp16", False),
+    "use_uint8": ("use_uint8", False),
+}
 
 
 def _settings(target: Target) -> tensorrt.Settings:

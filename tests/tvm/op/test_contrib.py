@@ -15,7 +15,7 @@ SIGNATURES = {
     "cmsisnn": ["mod", "params", "mod_name", "opts"],
     "arm_compute_lib": ["mod", "params", "disabled_ops", "opts"],
     "cutlass": ["mod", "params"],
-    "tensorrt": ["mod", "params", "target"],
+    "tensorrt": ["mod", "params", "target", "opts"],
     "dnnl": ["mod", "params", "alter_layout", "prune_subgraphs"],
 }
 
