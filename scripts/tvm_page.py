@@ -23,8 +23,29 @@ Or put one line in front of its imports:
 From then on `import tvm` means relaylang in this process. That also holds where a newer TVM, which has no Relay, is
 installed. `pytest -p relaylang.tvm.testing.plugin` does the same for tests.
 
-`examples/legacy/` has nine such scripts: accelerators, control flow, quantisation, passes, inner values, and others.
-One has the spellings of TVM 0.6.
+`examples/legacy/` has eighteen such scripts. They retell the calls of TVM's tutorials that need no other framework, no GPU
+and no tuner. One has the spellings of TVM 0.6.
+
+| script | topic |
+|---|---|
+| `byoc` | an accelerator's pattern table, and partitioning |
+| `calibrate` | `relay.quantize` with a global scale, and with data |
+| `conv_net` | a network of operators, compiled and timed |
+| `graph_conv` | a graph convolution with a sparse matrix |
+| `import_onnx` | a network from an ONNX file |
+| `inner_values` | values inside a compiled program |
+| `instruments` | instruments around passes |
+| `micro` | C for a microcontroller, as an archive |
+| `pass_infra` | passes, sequences, and a pass of one's own |
+| `quantise` | fake quantisation as whole numbers |
+| `quick_start` | three files of TVM 0.6, loaded again |
+| `remote` | a library that another session loads |
+| `rewrite` | patterns and their replacement |
+| `sparse` | dense layers that become sparse |
+| `tvmc_python` | `tvmc` as a library |
+| `uma` | an accelerator of UMA with its C |
+| `visualise` | `relay_viz` with nodes of one's own |
+| `vm` | loops, recursion and lists |
 
 Of TVM 0.16's own tests of Relay, 3 297 pass here unchanged (`make tvm-suite`). `tests/tvm/suite.tsv` lists the others,
 with reasons. Most of these test parts of TVM that are not here: TIR, tuning, its C++ runtime.

@@ -84,6 +84,31 @@ def check_writable(path: str | None) -> None:
     raise RelayError(error("R0704", f"cannot write {path}: {problem}"))
 
 
+#: Endings that name a format: what they hold, by the endings.
+PROGRAM, COMPILED = (".relay", ".rly"), (".so", ".dll", ".dylib", ".tar", ".vm")
+_ENDINGS = frozenset((
+    *PROGRAM, *COMPILED, ".a", ".c", ".dot", ".gv", ".h", ".htm", ".html", ".jpeg", ".jpg", ".json", ".mlir", ".npy", ".npz", ".o",
+    ".onnx", ".params", ".pdf", ".png", ".pt", ".pt2", ".pth", ".py", ".s", ".safetensors", ".sarif", ".stablehlo", ".svg", ".tflite",
+    ".txt", ".xml",
+))  # fmt: skip
+
+
+def check_ending(verb: str, path: str | None, makes: str, allowed: Iterable[str]) -> None:
+    """Raises `UsageError` for a file whose ending names another format than those `allowed`. Other endings say nothing.
+
+    `makes` says what the verb writes.
+    """
+    if path is not None and Path(path).suffix.lower() in _ENDINGS - set(allowed):
+        raise UsageError(f"relay {verb}: {path} has the ending of another format: {makes}", f"relay {verb} --help")
+
+
+def check_program_file(verb: str, path: str | None) -> None:
+    """Say now, before long work, that a program could not be written to a file. Raises `RelayError`, `UsageError`."""
+    check_writable(path)
+    makes = "the result is Relay text; relay export, relay viz and relay compile write other formats"
+    check_ending(verb, path, makes, (*PROGRAM, ".txt"))
+
+
 def check_outputs(output: str | None, constants: str | None) -> None:
     """Say now, before long work, that a result or its constants could not be written."""
     check_writable(output)

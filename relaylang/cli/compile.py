@@ -19,7 +19,7 @@ from relaylang.backends.registry import BACKENDS, find_backend, ignored_options,
 from relaylang.backends.target import Target
 from relaylang.backends.vm import compile_vm
 from relaylang.cli.arguments import add_load_option, add_value_options, filled, load_files, needed_by, values_for
-from relaylang.cli.common import check_writable, report, write_text
+from relaylang.cli.common import COMPILED, PROGRAM, check_ending, check_writable, report, write_text
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
@@ -100,25 +100,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_import_options(parser)
 
 
-#: Endings of texts, and of sources and objects: a library and a program of the VM have none of these.
-_TEXTS = (".c", ".h", ".s", ".o", ".a", ".relay", ".onnx", ".tflite", ".mlir", ".py", ".txt", ".json", ".npz")
-#: Endings of compiled programs, which no text of `--emit` has.
-_COMPILED = (".so", ".dll", ".dylib", ".tar", ".vm", ".o", ".a")
+#: The endings of the texts of `--emit`, beside .txt.
+_TEXTS = {"relay": PROGRAM, "fused": PROGRAM, "space": (".json",), "c": (".c", ".h"), "asm": (".s",)}
 
 
 def _check_ending(args: argparse.Namespace, targets: Sequence[Target]) -> None:
     """Raises `UsageError` for a file whose ending says another format. A plugin's backend chooses its format itself."""
-    ending = Path(args.output or "").suffix.lower()
     if args.emit is not None:
-        wrong, makes = ending in _COMPILED, f"--emit {args.emit} writes text"
-    else:
-        own = args.runtime == "vm" or all(t.name in ("c", "ethos-u") for t in targets)
-        wrong = own and ending in _TEXTS and args.runtime not in _SOURCE
+        makes = f"--emit {args.emit} writes text"
+        check_ending("compile", args.output, makes, (*_TEXTS.get(args.emit, ()), ".txt"))
+    elif args.runtime == "bare-metal":
+        check_ending("compile", args.output, "--runtime bare-metal writes a .tar of C source", (".tar",))
+    elif args.runtime == "aot":  # its writer knows the places that it takes
+        return
+    elif args.runtime == "vm" or all(t.name in ("c", "ethos-u") for t in targets):
         makes = "--runtime vm writes a compiled program" if args.runtime == "vm" else "the result is a library or a .tar"
-        if wrong and ending == ".c":
+        if Path(args.output or "").suffix.lower() == ".c":
             makes += "; --emit c or --runtime aot writes C"
-    if wrong:
-        raise UsageError(f"relay compile: {args.output} has the ending of another format: {makes}", "relay compile --help")
+        check_ending("compile", args.output, makes, COMPILED)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.common import check_ending, check_writable, report, write_bytes
 from relaylang.cli.measuring import write_profile
 from relaylang.cli.outputs import archive
 from relaylang.cli.usage import UsageError
@@ -54,6 +54,7 @@ class Debugging:
                 "relay run: --break reads commands from stdin, so the program is to be a file", "relay run --help"
             )
         check_writable(args.save_intermediates)
+        check_ending("run", args.save_intermediates, "--save-intermediates writes a .npz file", (".npz",))
         self.intermediates = Intermediates() if args.save_intermediates else None
         traced = bool(args.profile) or args.profile_format == "trace"
         self.profile = Profile(events=traced) if profiled else None

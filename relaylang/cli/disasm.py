@@ -13,7 +13,7 @@ from relaylang.backends.ethosu.listing import archive_listing
 from relaylang.backends.ethosu.listing import listing as stream_listing
 from relaylang.backends.ethosu.stream import MAGIC, read_stream
 from relaylang.backends.ethosu.tflite import is_tflite, npu_layers
-from relaylang.cli.common import check_writable, write_text
+from relaylang.cli.common import check_ending, check_writable, write_text
 from relaylang.cli.usage import UsageError
 from relaylang.runtime.artifact import loads, read_file
 from relaylang.runtime.vm.file import unpacked
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
+    check_ending("disasm", args.output, "the result is text", (".txt", ".s"))
     write_text(args.output, _text(args.file))
     return 0
 

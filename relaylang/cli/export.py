@@ -10,7 +10,7 @@ import argparse
 import os
 
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
-from relaylang.cli.common import check_outputs, report, write_bytes
+from relaylang.cli.common import check_ending, check_outputs, report, write_bytes
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
@@ -104,6 +104,8 @@ def _form(args: argparse.Namespace) -> str:
     if named and ends not in (None, named[-1]):
         raise UsageError(f"relay export: {args.output} ends as {ends} does, but --format says {named[-1]}", "relay export --help")
     if named:
+        text = () if named[-1] == "onnx" else (".txt",)
+        check_ending("export", args.output, f"--format says {named[-1]}", (*FORMATS[named[-1]], *text))
         return str(named[-1])
     if ends is not None:
         return ends

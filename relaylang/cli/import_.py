@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from relaylang.cli.common import check_outputs, report
+from relaylang.cli.common import check_outputs, check_program_file, report
 from relaylang.cli.models import add_import_options, import_options, imported
 from relaylang.cli.print import write_text_and_constants
 from relaylang.cli.progress import Stages
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_outputs(args.output, args.constants)
+    check_program_file("import", args.output)
     if args.constants is not None:
         check_suffix(args.constants)
     with Stages() as stages:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from relaylang.cli.common import check_writable, write_bytes
+from relaylang.cli.common import check_ending, check_writable, write_bytes
 from relaylang.cli.inputs import bad_value
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import Profile as InterpreterProfile
@@ -60,6 +60,7 @@ def check_measuring(args: argparse.Namespace) -> None:
         if not value >= (0 if given == "min_repeat_ms" else 1):
             raise bad_value(f"{option} {value} is not 1 or more" if given != "min_repeat_ms" else f"{option} {value} is negative")
     check_writable(args.profile or None)
+    check_ending("run", args.profile or None, "--profile writes JSON", (".json",))
 
 
 def measured(args: argparse.Namespace, artifact: Any, inputs: Mapping[str, Any]) -> str | None:

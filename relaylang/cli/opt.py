@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
@@ -17,6 +18,8 @@ from relaylang.cli.bisect import first_difference
 from relaylang.cli.common import (
     VERIFY_HELP,
     add_print_options,
+    check_ending,
+    check_program_file,
     check_writable,
     exit_status,
     report,
@@ -27,12 +30,13 @@ from relaylang.cli.inputs import entry_function, split_inputs
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import write_printed
 from relaylang.cli.program import check, load
+from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import IRModule, post_order
 from relaylang.passes import PASSES
-from relaylang.passes.context import PassContext, PassInstrument
+from relaylang.passes.context import PassContext, PassInfo, PassInstrument
 from relaylang.passes.describe import heading, summary
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.instruments import PassTimingInstrument, PrintChanged, PrintIRAfter, PrintIRBefore, Verify
@@ -89,8 +93,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.file is None:
         raise UsageError("relay opt: give FILE, or --list", "relay opt --help")
-    check_writable(args.output)
+    check_program_file("opt", args.output)
     check_writable(args.viz)
+    check_ending("opt", args.viz, "--viz writes a page of HTML", (".html", ".htm"))
     if args.opt_level is None:
         args.opt_level = 3 if args.passes is None else 4
     passes = parse_passes(STANDARD if args.passes is None else args.passes, registry)
@@ -105,19 +110,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -> int:
     """Run the passes over a file or a text, and print the result."""
-    program = load(text, options=import_options(args))
-    check(program)
-    report(program.notes)
-    if args.bisect:
-        return _bisect(program.module, passes, args)
-    timing = PassTimingInstrument()
-    drawn = DrawSteps(program.module) if args.viz else None
-    with _context(args, timing, drawn):
-        mod = Sequential(passes)(program.module)
-        if args.time:
-            print(timing.render(), file=sys.stderr)
-    if not args.no_types:
-        check_types(mod)
+    with Stages() as stages:
+        with stages.stage("read"):
+            program = load(text, options=import_options(args))
+        with stages.stage("check"):
+            check(program)
+        report(program.notes)
+        if args.bisect:
+            with stages.stage("passes"):
+                return _bisect(program.module, passes, args)
+        timing = PassTimingInstrument()
+        drawn = DrawSteps(program.module) if args.viz else None
+        with stages.stage("passes", _count(passes)) as step, _context(args, timing, drawn, stages, step):
+            mod = Sequential(passes)(program.module)
+            if args.time:
+                with stages.hidden():
+                    print(timing.render(), file=sys.stderr)
+        if not args.no_types:
+            with stages.stage("check"):
+                check_types(mod)
     with together():
         if drawn is not None:
             write_text(args.viz, drawn.page(os.path.basename(program.name)))
@@ -144,11 +155,38 @@ def listing(registry: Passes) -> str:
     return "\n".join(lines)
 
 
-def _context(args: argparse.Namespace, timing: PassTimingInstrument, drawn: DrawSteps | None) -> PassContext:
-    def say(text: str) -> None:
-        print(text, file=sys.stderr)
+def _count(passes: Iterable[Pass]) -> int:
+    """The number of passes, those of sequences one by one."""
+    return sum(_count(p.passes) if isinstance(p, Sequential) else 1 for p in passes)
 
-    instruments: list[PassInstrument] = []
+
+class Counted(PassInstrument):
+    """Shows the passes of the list by name and number, but not those that they run themselves."""
+
+    name = "Counted"
+
+    def __init__(self, stages: Stages, step: Callable[[int], None]) -> None:
+        self.stages, self.step, self.depth = stages, step, 0
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        if self.depth == 0:
+            self.stages.rename(info.name)
+        self.depth += 1
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.step(1)
+
+
+def _context(
+    args: argparse.Namespace, timing: PassTimingInstrument, drawn: DrawSteps | None, stages: Stages, step: Callable[[int], None]
+) -> PassContext:
+    def say(text: str) -> None:
+        with stages.hidden():
+            print(text, file=sys.stderr)
+
+    instruments: list[PassInstrument] = [Counted(stages, step)]
     if args.print_before:
         instruments.append(PrintIRBefore(write=say, show_types=not args.no_types))
     if args.time:

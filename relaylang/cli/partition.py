@@ -10,7 +10,7 @@ import argparse
 
 from relaylang.backends.registry import ALIASES, BACKENDS, parse_target, split_targets
 from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
-from relaylang.cli.common import add_print_options, check_writable, report, write_text
+from relaylang.cli.common import add_print_options, check_ending, check_program_file, check_writable, report, write_text
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import write_printed
@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-t", "--target", dest="accelerator", required=True, metavar="NAME",
                         help=f"one of {', '.join(accelerators())}, or an installed package's")  # fmt: skip
     parser.add_argument("--report", action="store_true", help="print where each call goes and why, not the program")
-    parser.add_argument("--report-format", choices=["table", "json"], help="print the report in this format (default: table)")
+    parser.add_argument("--report-format", choices=["table", "json"],
+                        help="print the report in this format (default: table, or by the ending of -o)")  # fmt: skip
     parser.add_argument("--mod-name", default="default", metavar="NAME", help="goes into the functions' names (default)")
     parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME",
                         help="a parameter that --random-params leaves open (default: the first)")  # fmt: skip
@@ -46,7 +47,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_writable(args.output)
+    reports = args.report or args.report_format is not None
+    if reports:
+        check_writable(args.output)
+        if args.report_format is None and (args.output or "").lower().endswith(".json"):
+            args.report_format = "json"
+        form = args.report_format or "table"
+        makes = "--report-format json writes JSON" if form == "json" else "--report writes a table; --report-format json, JSON"
+        check_ending("partition", args.output, makes, (".json",) if form == "json" else (".txt",))
+    else:
+        check_program_file("partition", args.output)
     names = accelerators_of(args.accelerator)
     program = load(args.file, options=import_options(args))
     check(program)
@@ -68,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         ready = prepare(mod, name, params)
         mod = partition(ready, name, mod_name=args.mod_name)
         rows = explain(ready, mod, name)
-        if args.report or args.report_format is not None:
+        if reports:
             text = {"table": table_text, "json": json_text}[args.report_format or "table"]
             texts.append(text(rows, name) + "\n")
         elif not any(row.region for row in rows):

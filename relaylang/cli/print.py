@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from relaylang.cli.common import add_print_options, check_writable, report, write_program
+from relaylang.cli.common import add_print_options, check_program_file, check_writable, report, write_program
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.diagnostics import error
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check_writable(args.output)
+    check_program_file("print", args.output)
     program = load(args.file, args.params, options=import_options(args))
     if not args.no_types:
         check(program)

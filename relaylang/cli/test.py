@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
 
-from relaylang.cli.common import check_writable, report, write_bytes
+from relaylang.cli.common import check_ending, check_writable, report, write_bytes
 from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError, error, render
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs < 1 or args.timeout <= 0:
         raise UsageError("relay test: --jobs and --timeout want a number above 0", "relay test --help")
     check_writable(args.junit)
+    check_ending("test", args.junit, "--junit writes XML", (".xml",))
     for path in args.paths:
         if not Path(path).exists():
             raise RelayError(error("R0001", f"cannot read {path}: there is no such file or folder"))

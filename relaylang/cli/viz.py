@@ -13,7 +13,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from relaylang.cli.common import check_writable, report, write_bytes, write_text
+from relaylang.cli.common import check_ending, check_writable, report, write_bytes, write_text
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.cli.reporting import use_color
@@ -63,7 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
     suffix = Path(args.output or "").suffix.lower()
-    if args.form is None and suffix not in ("", *_FORMATS):
+    if args.form is not None:
+        endings = [ending for ending, form in _FORMATS.items() if args.form in (form, "dot" if form == "text" else form)]
+        check_ending("viz", args.output, f"--as {args.form} says what it is", endings)
+    elif suffix not in ("", *_FORMATS):
         problem = f"{args.output} has a suffix that names no format; there are {', '.join(_FORMATS)}"
         raise UsageError(f"relay viz: {problem}", "relay viz --help")
     name, graph = _graph(args.file, args)

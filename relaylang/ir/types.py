@@ -12,6 +12,7 @@ from typing import Any as AnyValue
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.flat import Flat
 
@@ -143,8 +144,15 @@ def _plain(dim: Dim) -> Dim:
     return extent(operator.index(dim), getattr(getattr(dim, "dtype", None), "name", "int32"))
 
 
+class NoShapeError(RelayError, TypeError):
+    """A value that is no shape (R0730): Python's error, and TVM's."""
+
+    def __str__(self) -> str:
+        return self.diagnostics[0].title
+
+
 def _extents(shape: object) -> tuple[Dim, ...]:
-    """The extents in a list of them. Raises `TypeError` for a text, a map, a tensor and other values that are no list."""
+    """The extents in a list of them. Raises `NoShapeError` for a text, a map, a tensor and other values that are no list."""
     rank = getattr(shape, "ndim", 1)
     if rank == 1 and not isinstance(shape, (str, Mapping)):
         try:
@@ -152,7 +160,7 @@ def _extents(shape: object) -> tuple[Dim, ...]:
         except TypeError:
             pass
     what = f"a tensor of {rank} axes" if rank != 1 else f"a {type(shape).__name__}"
-    raise TypeError(f"a shape is a list of extents such as (1, 3), not {what}")
+    raise NoShapeError(error("R0730", f"a shape is a list of extents such as (1, 3), not {what}"))
 
 
 class Type(Flat):

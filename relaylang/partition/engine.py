@@ -63,7 +63,7 @@ def run(
     """Partition a typed module, whose parameters are bound and whose constants are folded.
 
     `refuse` may refuse a call for a further reason, such as a failure of the compiler behind. `judge` looks at whole
-    regions. Without `prune` regions without an operator of `recipe.worth` stay. The new module is typed.
+    regions. Without `prune` regions stay that `recipe.worth` and `recipe.keep` refuse. The new module is typed.
     """
     effects = effects_of(mod)
     traces: dict[GlobalVar, Trace] = {}
@@ -76,9 +76,13 @@ def run(
             traces[gv] = trace
             if regions is not None:
                 new[gv] = regions
-        done = lift(mod, new, Lifting(prefix, recipe=recipe))
+        done = lift(mod, new, Lifting(prefix, recipe.bind_constants, recipe))
     if prune and recipe.worth and sum(f.attrs.get("Compiler") == recipe.name for f in done.functions.values()) > 1:
         done = inline_regions(done, recipe.name, lambda func: not calls_one_of(func, recipe.worth))
+        check(done)
+    keep = recipe.keep
+    if prune and keep is not None:
+        done = inline_regions(done, recipe.name, lambda func: not keep(func))
         check(done)
     return Outcome(done, traces)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from relaylang.ir import Call
+from relaylang.ir import Call, Function
 from relaylang.partition.naming import TVM_NAMES, Naming
 
 #: Whether a target takes a call of an operator outside a composite: True, or a sentence that says why not.
@@ -31,9 +31,11 @@ class Recipe:
       goes with the call that makes its tuple.
     - `merge`: "late" merges neighbouring regions as TVM does. A region that waits for nothing joins later ones. "early"
       numbers regions from the inputs on, and joins those of one number. "none" leaves each call alone.
+    - `bind_constants`: constants go into a region, else they are its parameters.
     - `outputs`: a region returns its values in the order in which they are used, or in which they are computed.
     - `unfold`: composites that stay on the host are plain calls again.
     - `worth`: a region without a call of one of these operators goes back to the host, after regions are numbered.
+    - `keep`: whether the accelerator takes a region's function as a whole. Otherwise it goes back to the host.
     - `helpers`: a region of nothing but these composites goes back to the host, before regions are numbered.
     - `not_worth`: the reason that the report gives for such a region.
     - `naming`: the names of functions and their parameters.
@@ -47,9 +49,11 @@ class Recipe:
     constants_inside: bool = False
     tuples: Literal["operands", "users", "never"] = "operands"
     merge: Literal["late", "early", "none"] = "late"
+    bind_constants: bool = True
     outputs: Literal["used", "computed"] = "used"
     unfold: bool = False
     worth: frozenset[str] = frozenset()
+    keep: Callable[[Function], bool] | None = None
     helpers: frozenset[str] = frozenset()
     not_worth: str = "it could go, but its region has no product in it and is not worth the way"
     naming: Naming = TVM_NAMES

@@ -12,6 +12,8 @@ from relaylang.diagnostics.source import SourceFile, Span
 
 def read_bytes(path: str) -> bytes:
     """A file's contents; `-` is the standard input."""
+    if not path:
+        raise RelayError(error("R0001", "the path of the file is empty"))
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except (OSError, ValueError) as e:

@@ -26,8 +26,18 @@ Result = tuple[IRModule, dict[str, np.ndarray]]
 
 
 def _shapes(shape: Mapping[str, Sequence[Any]] | None) -> dict[str, tuple[Dim, ...]]:
-    """Shapes by name; anything but a number, such as `relay.Any()`, is an unknown extent."""
+    """Shapes by name; anything but a number, such as `relay.Any()`, is an unknown extent. Raises `RelayError` (R0804)."""
+    if shape is not None and not isinstance(shape, Mapping):
+        raise _no_shapes(shape)
+    for name, extents in (shape or {}).items():
+        if isinstance(extents, (str, bytes)) or not isinstance(name, str) or not hasattr(extents, "__iter__"):
+            raise _no_shapes({name: extents})
     return {n: tuple([int(d) if isinstance(d, (int, np.integer)) else ANY for d in s]) for n, s in (shape or {}).items()}
+
+
+def _no_shapes(shape: Any) -> RelayError:
+    said = f"the shapes are {repr(shape)[:60]}; they are a mapping of names to shapes"
+    return RelayError(error("R0804", said, notes=['such as {"input": (1, 3, 224, 224)}']))
 
 
 def _result(imported: Imported) -> Result:

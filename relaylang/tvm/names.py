@@ -15,6 +15,11 @@ _PARTS_OF_TRANSFORM = ("fake_quantization_to_integer", "infer_layout_utils", "mi
 _NODES = ("relaylang.tvm.relay.nodes",)
 _QUANTIZE = ("relaylang.tvm.relay.quantize", "relaylang.quantise")
 _OPERATORS = ("relaylang.tvm.relay.op", "relaylang.tvm.op")
+#: The families of operators that TVM has in several modules.
+_PARTS_OF_OP = {
+    "annotation": ("annotation", "_make"), "image": ("image", "_make"), "memory": ("memory", "_make"), "nn": ("nn", "_make"),
+    "random": ("kernel", "_make"), "vision": ("multibox", "nms", "rcnn", "yolo", "_make"), "vm": ("vm",),
+}  # fmt: skip
 
 _UMA = ("", ".uma", ".uma.backend", ".uma.api", *(f".uma.api.{name}" for name in ("codegen", "lower", "partitioner", "utils")))
 
@@ -45,6 +50,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.frontend.change_datatype": ("relaylang.tvm.change_datatype",),
     "tvm.relay.frontend.onnx": ("relaylang.tvm.frontend", "relaylang.tvm.onnx_graph"),
     "tvm.relay.frontend.pytorch": ("relaylang.tvm.frontend", "relaylang.tvm.torch_graph", "relaylang.tvm.prelude"),
+    "tvm.relay.frontend.pytorch_utils": ("relaylang.tvm.torch_rewrites",),
     "tvm.relay.frontend.pytorch._analysis": ("relaylang.tvm.analysis",),
     "tvm.relay.frontend.tflite": ("relaylang.tvm.frontend",),
     "tvm.relay.op.op": _OPERATORS,
@@ -52,7 +58,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.op._make": _OPERATORS,
     **dict.fromkeys([f"tvm.relay.op.{name}" for name in ("algorithm", "reduce", "tensor", "transform")], _OPERATORS),
     "tvm.relay.op.dyn": ("relaylang.tvm.op",),
-    **dict.fromkeys(("tvm.relay.op.nn.nn", "tvm.relay.op.nn._make"), ("relaylang.tvm.op.nn",)),
+    **{f"tvm.relay.op.{family}.{part}": (f"relaylang.tvm.op.{family}",) for family, parts in _PARTS_OF_OP.items() for part in parts},
     "tvm.relay.op.contrib.register": ("relaylang.tvm.op.contrib",),
     "tvm.relay.qnn.op.canonicalizations": ("relaylang.tvm.qnn.canonicalizations",),
     "tvm.relay.qnn.op.legalizations": ("relaylang.tvm.qnn.legalizations",),
@@ -106,7 +112,7 @@ SPELLINGS: dict[str, str] = {
 }
 
 #: The accelerators' modules in `tvm.relay.op.contrib`; each has its function `partition_for_...`.
-_CONTRIB = ("arm_compute_lib", "bnns", "cmsisnn", "dnnl", "ethosn", "ethosu")
+_CONTRIB = ("arm_compute_lib", "bnns", "cmsisnn", "cutlass", "dnnl", "ethosn", "ethosu", "tensorrt")
 HOMES |= {f"tvm.relay.op.contrib.{name}": ("relaylang.tvm.op.contrib",) for name in _CONTRIB}
 
 

@@ -2,38 +2,75 @@
 
 from __future__ import annotations
 
+_SCHEDULES = "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend"
+_KERNEL = "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`"
+_ONNX = "export the network as ONNX; `relay.frontend.from_onnx` reads it"
+_TFLITE = "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it"
+_VITIS = "AMD's package pyxir finds what its DPU takes; `register_pattern_table(\"vitis_ai\")` adds a table of yours"
+
+#: TVM's importers that are not here, each with the module that it is in.
+_IMPORTERS = {
+    "caffe": ("caffe", _ONNX), "caffe2": ("caffe2", _ONNX), "coreml": ("coreml", _ONNX), "darknet": ("darknet", _ONNX),
+    "keras": ("keras", _TFLITE), "mxnet": ("mxnet", _ONNX), "oneflow": ("oneflow", _ONNX), "paddle": ("paddlepaddle", _ONNX),
+    "tensorflow": ("tensorflow", _TFLITE),
+}  # fmt: skip
+
 #: A name of TVM, or a module for everything below it -> what to use instead.
 NOTES: dict[str, str] = {
+    **{f"tvm.relay.frontend.from_{name}": instead for name, (_, instead) in _IMPORTERS.items()},
+    **{f"tvm.relay.frontend.{module}": instead for module, instead in _IMPORTERS.values()},
+    "tvm.relay.frontend.tensorflow_parser": _TFLITE,
+    "tvm.relay.frontend": "`from_onnx`, `from_pytorch` and `from_tflite` read networks; their inner classes are not here",
+    "tvm.relay.frontend.pytorch.PyTorchOpConverter": "`from_pytorch(..., custom_convert_map=...)` adds conversions",
+    "tvm.relay.frontend.pytorch.convert_params": "`from_pytorch` returns the module and its parameters",
+    "tvm.relay.op.OpStrategy": _KERNEL,
+    "tvm.relay.op.register_shape_func": "types and shapes of an operator of yours come from `Op.add_type_rel`",
+    "tvm.relay.op.register_gradient": "`relay.transform.gradient` knows the gradients of the language's operators alone",
+    "tvm.relay.op.register_external_compiler": "`tvm.register_func(\"relay.ext.NAME\", f)` adds a code generator",
+    "tvm.relay.op.register_mixed_precision_conversion": "`relay.transform.ToMixedPrecision` has the lists of operators",
+    "tvm.relay.op.register_reduce_schedule": "the CPU backend has its own schedules",
+    "tvm.relay.op.vm.shape_func": "the VM computes shapes itself: `relay.create_executor(\"vm\", mod)`",
+    "tvm.relay.op": "operators are calls such as `relay.nn.conv2d`; TVM's kernels and shape functions are not here",
+    "tvm.relay.qnn.strategy": _SCHEDULES,
+    "tvm.relay.qnn": "`relay.qnn.op` has the operators, `relay.qnn.transform` the passes",
+    "tvm.relay.quantize": "`relay.quantize.quantize` does the whole, under `relay.quantize.qconfig`",
+    "tvm.relay.transform": "`relay opt --list` prints the passes; `relay.transform` has them",
+    "tvm.relay.analysis": "`relay.analysis` has the analyses of Relay programs",
+    "tvm.relay.build_module": "`relay.build(mod, target, params)` compiles a Relay module",
+    **dict.fromkeys(("tvm.relay.base", "tvm.relay.expr", "tvm.relay.function"), "`relay.Expr` and its kinds are the nodes"),
+    "tvm.driver.tvmc": "of `tvmc` there are `compile` and `run` with their options, `load`, `compile` and `run` in Python",
+    "tvm.driver.tvmc.autotuner": _SCHEDULES,
+    "tvm.ir.register_intrin_lowering": "kernels are the backend's; `relay compile --emit c` shows their C",
+    "tvm.target": "`tvm.target.Target` reads a target's text",
+    "tvm.contrib.target.vitis_ai": _VITIS,
+    "tvm.relay.op.contrib.vitis_ai": _VITIS,
+    "tvm.relay.op.contrib.arm_compute_lib.preprocess_module": "`partition_for_arm_compute_lib` takes kernels as they lie",
+    "tvm.contrib.pipeline_executor": "build each part by itself; `graph_executor.GraphModule` runs it",
+    "tvm.contrib.torch": "`relay.frontend.from_pytorch` reads a program of PyTorch; TVM's modules for PyTorch are not here",
+    "tvm.target.datatype": "element types are those of the language; `relay.frontend.ChangeDatatype` changes them",
+    "tvm.contrib.random": "`relay.random` draws numbers in a program, numpy outside of one",
     "tvm.arith": "extents are numbers, `?` and names here; `relay.transform` has the passes over shapes",
-    "tvm.auto_scheduler": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
-    "tvm.autotvm": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
+    "tvm.auto_scheduler": _SCHEDULES,
+    "tvm.autotvm": _SCHEDULES,
     "tvm.contrib": "of `tvm.contrib` there are the executors, `relay_viz`, `download`, `utils`, `cc` and `ndk`",
     "tvm.dlight": "the CPU backend has its own schedules; `relay compile` applies them",
     "tvm.driver.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.driver.lower": "`relay compile --emit c` shows the loops of a Relay module",
     "tvm.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.lower": "`relay compile --emit c` shows the loops of a Relay module",
-    "tvm.meta_schedule": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
+    "tvm.meta_schedule": _SCHEDULES,
     "tvm.micro": "of `tvm.micro` there is `export_model_library_format`; projects are your own",
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
     "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; `tvm.register_func` takes code generators",
     "tvm.relay.backend.contrib": "`uma.UMABackend` adds an accelerator and its patterns, `tvm.register_func` its code",
-    "tvm.relay.op.contrib": "tables: arm_compute_lib, bnns, cmsisnn, dnnl, ethosn, ethosu; `register_pattern_table` adds one",
+    "tvm.relay.op.contrib": "`register_pattern_table` adds a table to those of docs/passes.md",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
-    "tvm.relay.op.strategy": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
-    "tvm.relay.op.register_compute": "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`",
-    "tvm.relay.op.register_schedule": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
-    "tvm.relay.op.register_strategy": "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend",
+    "tvm.relay.op.strategy": _SCHEDULES,
+    "tvm.relay.op.register_compute": _KERNEL,
+    "tvm.relay.op.register_schedule": _SCHEDULES,
+    "tvm.relay.op.register_strategy": _SCHEDULES,
     "tvm.relay.op.register_injective_schedule": "the CPU backend has its own schedules",
     "tvm.relay.op.register_broadcast_schedule": "the CPU backend has its own schedules",
-    "tvm.relay.frontend.from_caffe2": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
-    "tvm.relay.frontend.from_coreml": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
-    "tvm.relay.frontend.from_darknet": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
-    "tvm.relay.frontend.from_keras": "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it",
-    "tvm.relay.frontend.from_mxnet": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
-    "tvm.relay.frontend.from_oneflow": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
-    "tvm.relay.frontend.from_paddle": "export the network as ONNX; `relay.frontend.from_onnx` reads it",
-    "tvm.relay.frontend.from_tensorflow": "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it",
     "tvm.relay.vm": "`relay.create_executor(\"vm\", mod)` runs programs with control flow",
     "tvm.runtime.vm": "`relay.create_executor(\"vm\", mod)` runs programs with control flow",
     "tvm.rpc": "sessions are in this process (`rpc.LocalSession`); compile for other machines with -mtriple, and run the file there",
@@ -43,6 +80,11 @@ NOTES: dict[str, str] = {
     "tvm.topi": "of `tvm.topi` there are `testing` and `utils`; operators are calls: `relay.nn.conv2d`",
     "tvm.utils.roofline": "`relay run --profile` reports each kernel beside the machine's peak",
 }
+
+
+#: How modules begin that hold TVM's C++ functions.
+_INNER = ("_ffi_api", "_make", "_ffi_transform_api", "_ffi_instrument_api")
+_C = "TVM's C++ functions are not here; the Python functions above them are"
 
 
 #: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
@@ -59,6 +101,9 @@ def absent(name: str) -> bool:
 
 def note(name: str) -> str | None:
     """What to use instead of a name of TVM: its own row, or that of a module around it."""
+    if any(part.startswith(_INNER) for part in name.split(".")):
+        return _C
+    name = name.replace(".op.op.", ".op.")
     while name:
         if name in NOTES:
             return NOTES[name]

@@ -8,7 +8,11 @@ import subprocess
 import sys
 import time
 
+import relaylang as relay
+from relaylang.cli.opt import Counted
 from relaylang.cli.progress import Stages, clock
+from relaylang.passes.context import PassContext
+from relaylang.transform import DeadCodeElimination, FoldConstant, FuseOps, InferType, Sequential
 
 #: Each stage lasts until its bar is on the terminal, if there is one.
 SLOW = """
@@ -42,6 +46,22 @@ def test_times_are_kept_by_name() -> None:
                 time.sleep(0.01)
     assert list(stages.times) == ["parse"]
     assert stages.times["parse"] >= 0.02
+
+
+def test_passes_are_shown_by_name_and_number() -> None:
+    """Those of the list, and not the passes that these run themselves."""
+    shown = []
+
+    class Recorded(Stages):
+        def rename(self, name: str) -> None:
+            shown.append((name, self._done, self._total))
+
+    stages = Recorded()
+    passes = [InferType(), Sequential([FoldConstant(), FuseOps()]), DeadCodeElimination()]
+    with stages.stage("passes", 4) as step, PassContext(4, instruments=[Counted(stages, step)]):
+        Sequential(passes)(relay.parse("def @main(%x: int32) { add(%x, 1) }"))
+    names = ("InferType", "FoldConstant", "FuseOps", "DeadCodeElimination")
+    assert shown == [(name, number, 4) for number, name in enumerate(names)] and stages._done == 4
 
 
 def test_nothing_is_drawn_where_stderr_is_no_terminal() -> None:

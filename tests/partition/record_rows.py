@@ -19,7 +19,8 @@ from rows import PROGRAMS
 from tvm import relay
 from tvm.relay.op.contrib.register import get_pattern_table
 
-TARGETS = {"bnns": "bnns", "dnnl": "dnnl", "cmsis-nn": "cmsisnn", "arm_compute_lib": "arm_compute_lib", "ethos-n": "ethosn"}
+TARGETS = {"bnns": "bnns", "dnnl": "dnnl", "cmsis-nn": "cmsisnn", "arm_compute_lib": "arm_compute_lib", "ethos-n": "ethosn",
+           "cutlass": "cutlass", "tensorrt": "tensorrt"}  # fmt: skip
 
 
 def program(text):
@@ -40,6 +41,10 @@ def taken(mod, target):
     table = get_pattern_table(target)
     if target == "ethos-n":
         table = [row[:2] for row in table]
+    elif target == "tensorrt":  # this TVM lacks the kind of target, whose defaults these are
+        module.get_tensorrt_version = lambda: (6, 0, 1)
+        module.get_tensorrt_use_implicit_batch_mode = lambda: True
+        module.get_tensorrt_use_fp16 = lambda: False
     elif target == "arm_compute_lib":
         table = module.arm_compute_lib_pattern_table([])
     try:

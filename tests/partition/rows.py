@@ -250,4 +250,129 @@ INTEGERS: dict[str, str] = {
     "depth_to_space": _main("%x: Tensor[(1, 8, 8, 4), int8]", 'nn.depth_to_space(%x, block_size=2, layout="NHWC")'),
 }
 
-PROGRAMS: dict[str, str] = {**FLOATS, **INTEGERS}
+
+def _half(text: str) -> str:
+    return text.replace("float32", "float16")
+
+
+def _ohwi(body: str, *, groups: int = 1, kernel: str = "(6, 3, 3, 4)", extra: str = "") -> str:
+    conv = (
+        f"nn.conv2d(%x, %w, padding=[1, 1, 1, 1], groups={groups}, kernel_size=[3, 3],"
+        f' channels={kernel[1]}, data_layout="NHWC", kernel_layout="OHWI")'
+    )
+    biased = f"nn.bias_add({conv}, %b, axis=3)"
+    more = f", {extra}" if extra else ""
+    params = f"%x: Tensor[(1, 8, 8, 4), float32], %w: Tensor[{kernel}, float32], %b: Tensor[({kernel[1]}), float32]{more}"
+    return _main(params, body.replace("BIASED", biased).replace("CONV", conv))
+
+
+_SUM = "%r: Tensor[(1, 8, 8, 6), float32]"
+_XY = "%x: Tensor[(2, 3), float32], %w: Tensor[(5, 3), float32], %b: Tensor[(5), float32]"
+_DB = "add(nn.dense(%x, %w, units=5), %b)"
+_GELU = "%0 = D; %1 = erf(multiply(%0, 0.7f)); multiply(add(multiply(%1, 0.5f), 0.5f), %0)".replace("D", _DB)
+_GELU_HALF = (
+    _half(f'%0 = {_DB}; %1 = cast(erf(cast(multiply(%0, %s), dtype="FLOAT")), dtype="float16");').replace("FLOAT", "float32")
+    + " multiply(add(multiply(%1, %s), %s), %0)"
+)
+_AXES = "axes=[0, 1, 2, 3]"
+_V = "%x: Tensor[(2, 3, 4, 4), float32]"
+
+
+def _volumes(name: str, weight: str, layout: str = "NCDHW", more: str = "") -> str:
+    call = f'{name}(%x, %cw, channels=4, kernel_size=[1, 1, 1], padding=[0, 0, 0, 0, 0, 0], data_layout="{layout}"{more})'
+    return _main(f"%x: Tensor[(1, 4, 4, 4, 4), float32], %cw: Tensor[{weight}, float32]", call)
+
+
+GPUS: dict[str, str] = {
+    "OHWI": _ohwi("CONV"),
+    "OHWI bias": _ohwi("BIASED"),
+    "OHWI bias by add": _ohwi("add(CONV, %b)"),
+    "OHWI relu": _ohwi("nn.relu(BIASED)"),
+    "OHWI sigmoid": _ohwi("sigmoid(BIASED)"),
+    "OHWI silu": _ohwi("%0 = BIASED; multiply(%0, sigmoid(%0))"),
+    "OHWI hardswish": _ohwi("%0 = BIASED; multiply(%0, divide(clip(add(%0, 3f), a_min=0f, a_max=6f), 6f))"),
+    "OHWI residual": _ohwi("add(nn.relu(BIASED), %r)", extra=_SUM),
+    "OHWI residual relu": _ohwi("nn.relu(add(%r, BIASED))", extra=_SUM),
+    "OHWI residual product": _ohwi("nn.relu(multiply(sigmoid(BIASED), %r))", extra=_SUM),
+    "OHWI residual of another shape": _ohwi("add(nn.relu(BIASED), %r)", extra="%r: Tensor[(1, 1, 1, 6), float32]"),
+    "OHWI residual of itself": _ohwi("%0 = BIASED; add(%0, exp(%0))"),
+    "OHWI residual of its input": _ohwi("add(BIASED, %x)", kernel="(4, 3, 3, 4)"),
+    "OHWI depthwise": _ohwi("CONV", groups=4, kernel="(4, 3, 3, 1)"),
+    "OHWI groups": _ohwi("CONV", groups=2, kernel="(6, 3, 3, 2)"),
+    "OHWI float16": _half(_ohwi("nn.relu(BIASED)")),
+    "OHWI float64": _ohwi("nn.relu(BIASED)").replace("float32", "float64"),
+    "transposed OHWI": _main(
+        "%x: Tensor[(1, 8, 8, 4), float32], %w: Tensor[(4, 3, 3, 6), float32]",
+        'nn.conv2d_transpose(%x, %w, channels=6, kernel_size=[3, 3], data_layout="NHWC", kernel_layout="IHWO")',
+    ),
+    "transposed": _main(
+        "%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(6, 4, 3, 3), float32]",
+        'nn.conv2d_transpose(%x, %w, channels=6, kernel_size=[3, 3], kernel_layout="OIHW")',
+    ),
+    "dense bias": _main(_XY, _DB),
+    "dense bias relu": _main(_XY, f"nn.relu({_DB})"),
+    "dense bias gelu": _main(_XY, _GELU),
+    "dense bias gelu float16": _main(_half(_XY) + ", %s: float16", _GELU_HALF),
+    "dense uint8 and int8": _main(
+        "%x: Tensor[(2, 3), uint8], %w: Tensor[(5, 3), int8]", 'nn.dense(%x, %w, units=5, out_dtype="int32")'
+    ),
+    "dense int32": _main("%x: Tensor[(2, 3), int32], %w: Tensor[(5, 3), int32]", "nn.dense(%x, %w, units=5)"),
+    "batch_matmul, plain": _main(
+        "%x: Tensor[(2, 3, 4), float32], %y: Tensor[(2, 4, 5), float32]", "nn.batch_matmul(%x, %y, transpose_b=False)"
+    ),
+    "conv1d": _main(
+        "%x: Tensor[(1, 4, 8), float32], %cw: Tensor[(6, 4, 3), float32]", "nn.conv1d(%x, %cw, channels=6, kernel_size=[3])"
+    ),
+    "conv3d": _volumes("nn.conv3d", "(4, 4, 1, 1, 1)"),
+    "conv3d_transpose": _volumes("nn.conv3d_transpose", "(4, 4, 1, 1, 1)", more=', kernel_layout="OIDHW"'),
+    "max_pool3d": _main("%x: Tensor[(1, 4, 4, 4, 4), float32]", "nn.max_pool3d(%x, pool_size=[2, 2, 2])"),
+    "avg_pool3d NDHWC": _main("%x: Tensor[(1, 4, 4, 4, 4), float32]", 'nn.avg_pool3d(%x, pool_size=[2, 2, 2], layout="NDHWC")'),
+    "avg_pool2d, uneven pad": _main(_V, "nn.avg_pool2d(%x, pool_size=[2, 2], padding=[0, 0, 1, 1], count_include_pad=True)"),
+    "avg_pool2d": _main(_V, "nn.avg_pool2d(%x, pool_size=[2, 2], padding=[0, 0, 1, 1])"),
+    "adaptive_avg_pool2d": _main(_V, "nn.adaptive_avg_pool2d(%x, output_size=[1, 1])"),
+    "adaptive_max_pool2d to 2": _main(_V, "nn.adaptive_max_pool2d(%x, output_size=[2, 2])"),
+    "batch_norm": _main(
+        _V + "".join(f", %c{n}: Tensor[(3), float32]" for n in "gbmv"), "%0 = nn.batch_norm(%x, %cg, %cb, %cm, %cv); %0.0"
+    ),
+    "batch_norm, axis 2": _main(
+        _V + "".join(f", %c{n}: Tensor[(4), float32]" for n in "gbmv"), "%0 = nn.batch_norm(%x, %cg, %cb, %cm, %cv, axis=2); %0.0"
+    ),
+    "unary": _main(_V, "erf(floor(ceil(atan(cos(sin(negative(nn.leaky_relu(abs(sqrt(log(exp(tanh(%x)))))))))))))"),
+    "add of a scalar": _main(_V, "add(%x, 1f)"),
+    "binary": _main(_V, "minimum(power(subtract(divide(%x, 2f), %x), %x), %x)"),
+    "float16 and more": _half(_main(_V, "nn.relu(%x)")),
+    "sum": _main(_V, "sum(%x, axis=[2, 3])"),
+    "sum of all": _main(_V, "sum(%x)"),
+    "mean of the batch": _main(_V, "mean(%x, axis=[0])"),
+    "max, exclude": _main(_V, "max(%x, axis=[1], exclude=True)"),
+    "concatenate channels": _main(_V, "concatenate((%x, exp(%x)), axis=1)"),
+    "concatenate batches": _main(_V, "concatenate((%x, exp(%x)), axis=0)"),
+    "concatenate constant": _main(f"{_V}, %cc: Tensor[(2, 3, 4, 4), float32]", "concatenate((%x, %cc), axis=1)"),
+    "concatenate a tuple": _main("%x: (Tensor[(2, 3), float32], Tensor[(2, 3), float32])", "concatenate(%x, axis=1)"),
+    "expand_dims": _main(_V, "expand_dims(%x, axis=1)"),
+    "expand_dims in front": _main(_V, "expand_dims(%x, axis=0)"),
+    "layout_transform": _main(_V, 'layout_transform(%x, src_layout="NCHW", dst_layout="NHWC")'),
+    "layout_transform of blocks": _main(_V, 'layout_transform(%x, src_layout="NCHW", dst_layout="CNHW")'),
+    "transpose": _main(_V, "transpose(%x, axes=[0, 2, 3, 1])"),
+    "transpose of the batch": _main(_V, "transpose(%x, axes=[1, 0, 2, 3])"),
+    "reshape": _main(_V, "reshape(%x, newshape=[2, -1])"),
+    "reshape with 0": _main(_V, "reshape(%x, newshape=[0, 48])"),
+    "reshape by codes": _main(_V, "reshape(%x, newshape=[0, -3, 4])"),
+    "reshape of the batch": _main(_V, "reshape(%x, newshape=[6, 16])"),
+    "reshape with -1 in front": _main(_V, "reshape(%x, newshape=[-1, 48])"),
+    "reshape of an open batch": _main("%x: Tensor[(?, 3, 4), float32]", "reshape(%x, newshape=[-1, 12])"),
+    "open batch": _main("%x: Tensor[(?, 3, 4), float32]", "nn.relu(%x)"),
+    "open rows": _main("%x: Tensor[(1, ?, 4), float32]", "nn.relu(%x)"),
+    "split": _main(_V, "%0 = split(%x, indices_or_sections=3, axis=1); %0.0"),
+    "split of the batch": _main(_V, "%0 = split(%x, indices_or_sections=2, axis=0); %0.0"),
+    "squeeze": _main("%x: Tensor[(2, 1, 4), float32]", "squeeze(%x, axis=[1])"),
+    "pad": _main(_V, "nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])"),
+    "strided_slice": _main(_V, f"strided_slice(%x, begin=[0, 1, 0, 0], end=[2, 3, 4, 4], strides=[1, 1, 2, 1], {_AXES})"),
+    "strided_slice of the batch": _main(_V, f"strided_slice(%x, begin=[1, 0, 0, 0], end=[2, 3, 4, 4], strides=[1, 1, 1, 1], {_AXES})"),
+    "strided_slice backwards": _main(_V, f"strided_slice(%x, begin=[0, 2, 0, 0], end=[2, 0, 4, 4], strides=[1, -1, 1, 1], {_AXES})"),
+    "softmax of channels": _main(_V, "nn.softmax(%x, axis=1)"),
+    "softmax of the batch": _main(_V, "nn.softmax(%x, axis=0)"),
+    "batch_flatten": _main(_V, "clip(sigmoid(nn.batch_flatten(%x)), a_min=0f, a_max=1f)"),
+}
+
+PROGRAMS: dict[str, str] = {**FLOATS, **INTEGERS, **GPUS}

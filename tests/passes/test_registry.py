@@ -43,6 +43,7 @@ OPTIONS = {
     "PartitionGraph": "mod_name: str = 'default', bind_constants: bool = True",
     "PlanDevices": "config: Any = 'llvm'",
     "RemoveUnusedFunctions": "entry_functions: list[str] | None = None",
+    "SimplifyInference": "operators: list[str] | None = None",
     "SplitArgs": "max_function_args: int",
     "PrintIR": "header: str = '', show_meta_data: bool = False",
     "ToMixedPrecision": "mixed_precision_type: str = 'float16', missing_op_mode: int = 1",

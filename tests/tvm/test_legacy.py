@@ -35,6 +35,31 @@ SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
         ["each row sums to 1: True", "the last node has the result: True", "kinds of nodes: ['null', 'tvm_op']"],
         [],
     ),
+    "instruments": (
+        ["watching", "watched SimplifyInference +9, FoldConstant -9", "fused: True", "watching", "watched ", "without fusion: True",
+         "a failing instrument ends the block, and leaves none: True"],
+        [],
+    ),
+    "visualise": (
+        ["the text has 3 of 3 calls", "calls: ['conv2d', 'relu', 'global_avg_pool2d']", "edges: 5 and a file: True"], [],
+    ),
+    "graph_conv": (["Tensor[(30, 3), float32]", "the same as with a dense matrix"], []),
+    "sparse": (
+        ["transposes are gone: True", "['nn.dense', 'nn.relu', 'nn.sparse_dense']", "parameters: ['data', 'indices', 'indptr', 'w2']",
+         "the same values"],
+        [],
+    ),
+    "tvmc_python": (["the digit is 7", "times: 2 and the same result: True"], ["onnx"]),
+    "uma": (["dimension: 16", "regions: 1", "the accelerator's sum is right"], []),
+    "micro": (
+        ["aot crt", "C files: True and a header: True", "the archive's version: 7 with the modules ['words']"], [],
+    ),
+    "remote": (["the best is 3 of 4", "a benchmark: True", "an array there: True"], []),
+    "calibrate": (
+        ["layers that stay as floats: [0]", "int8 with a global scale: True", "int8 with calibration: True",
+         "errors below a quarter: True True"],
+        [],
+    ),
     "quantise": (
         ["operators: qnn.conv2d, qnn.dequantize, qnn.quantize, qnn.requantize", "qnn is left: False",
          "differs by a step at most: True"],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.frontends.options import Options
 from relaylang.ir import TensorType
 from relaylang.typing.sound import unsound
@@ -62,4 +62,22 @@ def _text(shape: Sequence[Any]) -> str:
     return f"({', '.join(str(n) if isinstance(n, int) else '?' for n in shape)})"
 
 
-__all__ = ["check_axes", "check_names", "value_for"]
+#: A package whose objects people give to an importer -> what reads them.
+_ROUTES = {
+    "onnx": "relay.frontend.from_onnx reads models of ONNX",
+    "torch": "torch.export.export(module, inputs) makes a program, and relay.frontend.from_pytorch reads it",
+    "tflite": "relay.frontend.from_tflite reads models of TFLite",
+    **dict.fromkeys(("keras", "tensorflow"), "tf.lite.TFLiteConverter makes a TFLite model of it"),
+    "relaylang": "it is a program of Relay, and needs no importer",
+}
+
+
+def no_model(value: Any, kind: str, wanted: str) -> Diagnostic:
+    """The error (R0804) for a value that is no model of a kind; `wanted` says what the importer takes."""
+    own = value if isinstance(value, type) else type(value)
+    name = f"the class {own.__name__}" if own is value else "None" if value is None else f"a value of type {own.__name__}"
+    route = _ROUTES.get(own.__module__.partition(".")[0])
+    return error("R0804", f"{name} is no {kind}; {wanted}", notes=[route] if route is not None else [])
+
+
+__all__ = ["check_axes", "check_names", "no_model", "value_for"]

@@ -13,7 +13,7 @@ from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
-from relaylang.frontends.common.given import check_names
+from relaylang.frontends.common.given import check_names, no_model
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.partial import external
@@ -318,8 +318,7 @@ def load_onnx(model: Any, file: str = "") -> Any:
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _parse(onnx, bytes(model), file or "the model")
     if not isinstance(model, onnx.ModelProto) and not hasattr(model, "graph"):
-        notes = ["it reads an onnx.ModelProto, the bytes of a file, or its path"]
-        raise RelayError(error("R0804", f"a value of type {type(model).__name__} is no ONNX model", notes=notes))
+        raise RelayError(no_model(model, "ONNX model", "the importer takes an onnx.ModelProto, a file's bytes, or its path"))
     return model
 
 

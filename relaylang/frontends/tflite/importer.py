@@ -12,7 +12,7 @@ from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.given import check_axes, check_names, value_for
+from relaylang.frontends.common.given import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import failure
@@ -324,6 +324,8 @@ def import_tflite(model: Any, options: Options = DEFAULTS, file: str = "") -> Im
         model = read_bytes(os.fspath(model))
     elif hasattr(model, "_tab"):
         model = model._tab.Bytes
+    if not isinstance(model, (bytes, bytearray, memoryview)):
+        raise RelayError(no_model(model, "TFLite model", "the importer takes a tflite.Model, a file's bytes, or its path"))
     with gc_paused(), np.errstate(all="ignore"):
         data, name = bytes(model), file or "the model"
         budget = Budget(name, len(data), options.nodes, options.bytes, options.work)

@@ -14,7 +14,7 @@ from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.complexes import PARTS, Complex, paired, unpaired
 from relaylang.frontends.common.files import damaged, need_package
-from relaylang.frontends.common.given import check_axes, check_names, value_for
+from relaylang.frontends.common.given import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.common.partial import external
@@ -315,9 +315,11 @@ def _not_a_program(torch: Any, model: Any) -> Diagnostic:
     """The error for an object that holds no graph, with the calls that make one of a module."""
     notes = ["torch.export.export(module, inputs) makes a program", "torch.jit.trace(module, inputs) makes a script module"]
     module = isinstance(model, torch.nn.Module)
-    kind = "a plain module of torch, whose code is Python" if module else "no model"
-    title = f"{type(model).__name__} is {kind}; the importer takes exported programs and script modules"
-    return error("R0804", title, notes=notes if module else [])
+    wanted = "the importer takes exported programs, script modules, and files of them"
+    if not module:
+        return no_model(model, "model of PyTorch", wanted)
+    title = f"{type(model).__name__} is a plain module of torch, whose code is Python; {wanted}"
+    return error("R0804", title, notes=notes)
 
 
 __all__ = ["Importer", "Scope", "contents", "import_pytorch"]

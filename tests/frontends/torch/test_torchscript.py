@@ -333,5 +333,5 @@ def test_input_infos_in_every_form() -> None:
 def test_a_plain_module_holds_no_program() -> None:
     with pytest.raises(RelayError, match=r"plain module.*\n.*torch.export.export"):
         relay.frontend.from_pytorch(nn.Linear(3, 4), [("x", (2, 3))])
-    with pytest.raises(RelayError, match="is no model"):
+    with pytest.raises(RelayError, match="is no model of PyTorch"):
         relay.frontend.from_pytorch(7, [("x", (2, 3))])

@@ -209,6 +209,8 @@ def test_messages_name_the_thing() -> None:
     assert "not the number 3.0" in failed(lambda: relay.TensorType((np.int64(2), np.float32(3))))
     for make in (relay.TensorType, tvm.nd.empty):
         assert failed(partial(make, {"a": 1})) == "a shape is a list of extents such as (1, 3), not a dict"
+    with pytest.raises(tvm.TVMError, match="not a str"):
+        tvm.ir.TensorType("xx", "xx")
         assert "not a tensor of 2 axes" in failed(partial(make, np.zeros((2, 3))))
     assert failed(lambda: relay.build(mod, "llvm", params={"x": "abc"})) == "error[R0640]: params: x is a str, which is no tensor"
     assert failed(lambda: relay.build(mod, "llvm", params=[1])) == "error[R0640]: params are tensors by name, not a list"
@@ -216,7 +218,9 @@ def test_messages_name_the_thing() -> None:
     assert failed(lambda: tvm.nd.array({"a": 1})) == "error[R0640]: a value of type dict is no tensor"
     assert "different lengths" in failed(lambda: tvm.nd.array([[1], [1, 2]]))
     assert tvm.nd.array([[1, 2]]).shape == (1, 2) and tvm.nd.empty((2, relay.const(1).data.ndim + 1)).shape == (2, 1)
-    assert failed(lambda: relay.frontend.from_onnx(None)) == "error[R0804]: a value of type NoneType is no ONNX model"
+    assert failed(lambda: relay.frontend.from_onnx(None)) == (
+        "error[R0804]: None is no ONNX model; the importer takes an onnx.ModelProto, a file's bytes, or its path"
+    )
 
 
 def test_boxes_of_yolo(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,8 @@ SIGNATURES = {
     "bnns": ["mod", "params"],
     "cmsisnn": ["mod", "params", "mod_name", "opts"],
     "arm_compute_lib": ["mod", "params", "disabled_ops", "opts"],
+    "cutlass": ["mod", "params"],
+    "tensorrt": ["mod", "params", "target", "opts"],
     "dnnl": ["mod", "params", "alter_layout", "prune_subgraphs"],
 }
 
