@@ -38,7 +38,7 @@ def define() -> None:
     library = torch.library.Library("torchvision", "DEF")
     for schema in _SCHEMAS:
         library.define(schema)
-    for kernel in (nms, roi_align, roi_pool, deform_conv2d):
+    for kernel in (nms, roi_align, roi_pool, deform_conv2d, ps_roi_align, ps_roi_pool):
         library.impl(kernel.__name__, kernel, "CPU")
     _LIBRARY.append(library)  # the definitions end with it
 
@@ -151,6 +151,40 @@ def roi_pool(input: Any, rois: Any, spatial_scale: float, pooled_height: int, po
                     values[at, :, i, j] = part.reshape(len(part), -1).max(1)
                     places[at, :, i, j] = (best // part.shape[2] + rows[0]) * width + best % part.shape[2] + columns[0]
     return torch.from_numpy(values), torch.from_numpy(places)
+
+
+def own_channels(pooled: np.ndarray) -> Any:
+    """Of cells of all channels `(R, C * h * w, h, w)`, those of each cell's own channels, and the channels' numbers."""
+    regions, channels, height, width = pooled.shape
+    numbers = np.arange(channels, dtype=np.int32).reshape(-1, height, width)
+    rows, columns = np.mgrid[:height, :width]
+    return torch.from_numpy(pooled[:, numbers, rows, columns]), torch.from_numpy(np.tile(numbers, (regions, 1, 1, 1)))
+
+
+def ps_roi_align(
+    input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int
+) -> Any:
+    """As `roi_align`, aligned, and each cell of a region has channels of its own."""
+    every = roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, True)
+    return own_channels(every.numpy())
+
+
+def ps_roi_pool(input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int) -> Any:
+    """Means of the whole elements of each cell, which has channels of its own. The image's last row and column are left out."""
+    images = input.numpy()
+    every = np.zeros((len(rois), images.shape[1], pooled_height, pooled_width), images.dtype)
+    limits = images.shape[2] - 1, images.shape[3] - 1
+    for at, (batch, *corners) in enumerate(rois.numpy()):
+        scaled = np.array(corners, np.float32) * np.float32(spatial_scale)
+        left, top, right, bottom = (np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))).astype(int)
+        steps = np.float32(max(bottom - top, 1)) / pooled_height, np.float32(max(right - left, 1)) / pooled_width
+        for i, j in np.ndindex(pooled_height, pooled_width):
+            low = [int(np.clip(np.floor(s * np.float32(k)) + o, 0, m)) for s, k, o, m in zip(steps, (i, j), (top, left), limits)]
+            high = [int(np.clip(np.ceil(s * np.float32(k + 1)) + o, 0, m)) for s, k, o, m in zip(steps, (i, j), (top, left), limits)]
+            part = images[int(batch), :, low[0] : high[0], low[1] : high[1]]
+            if part.size:
+                every[at, :, i, j] = part.mean((1, 2))
+    return own_channels(every)
 
 
 def deform_conv2d(
