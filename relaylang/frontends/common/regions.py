@@ -96,7 +96,8 @@ def whole_cells(
         extent = b.op("maximum", b.op("add", b.op("subtract", end, start), float(more)), 1.0)
         size = b.op("divide", extent, float(count))
         numbers = b.arrays.arange(count)[None]
-        ends = [b.op(cut, b.op("multiply", size, b.const(at, b.dtype(size)))) for cut, at in (("floor", numbers), ("ceil", numbers + 1))]
+        cuts = ("floor", numbers), ("ceil", numbers + 1)
+        ends = [b.op(cut, b.op("multiply", size, b.const(at, b.dtype(size)))) for cut, at in cuts]
         low, high = (b.op("clip", b.op("add", end, start), a_min=0.0, a_max=float(limit)) for end in ends)
         parts.append((b.op("subtract", b.cast(low, "float64"), 0.5), b.op("subtract", b.cast(high, "float64"), 0.5)))
         some.append(b.op("greater", high, low))

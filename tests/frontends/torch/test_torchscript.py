@@ -222,7 +222,14 @@ def test_loops_of_unknown_length() -> None:
         same(values(mod, (x,)), module(x))
 
 
-@pytest.mark.parametrize("function", [_under_a_condition, _early, _lists, _in_place, _refused, _sizes])
+def _dicts(self: Any, x: torch.Tensor) -> torch.Tensor:
+    pairs = [("a", x), ("b", x * 2)]
+    named = dict([(k, v) for k, v in pairs])
+    named["c"] = named["a"] + 1
+    return torch.stack([v for v in named.values()]) + named["b"]
+
+
+@pytest.mark.parametrize("function", [_dicts, _under_a_condition, _early, _lists, _in_place, _refused, _sizes])
 def test_code_is_evaluated(function: Any) -> None:
     module = script(function)
     for sign in (1, -1):

@@ -10,10 +10,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from relaylang.diagnostics import RelayError  # noqa: E402
-from tests.frontends.torch.cases import Call  # noqa: E402
+from relaylang.frontends.torch import import_pytorch  # noqa: E402
+from tests.frontends.torch.cases import Call, pt2  # noqa: E402
 from tests.frontends.torch.test_networks import values  # noqa: E402
 from tests.frontends.torch.test_torchscript import imported, traced  # noqa: E402
 from tests.frontends.torch.vision_operators import define, kept  # noqa: E402
+from tests.shared import check_each  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -83,11 +85,20 @@ POOLS = {
 }
 
 
+def from_trace(model: Any, given: tuple[Any, ...]) -> Any:
+    return imported(traced(model, given), given).module
+
+
+def from_export(model: Any, given: tuple[Any, ...]) -> Any:
+    return import_pytorch(pt2(model, given)).module
+
+
+@pytest.mark.parametrize("door", [from_trace, from_export])
 @pytest.mark.parametrize("name", POOLS)
-def test_pools_of_regions(name: str) -> None:
+def test_pools_of_regions(name: str, door: Any) -> None:
     x = torch.randn(2, 42, 36, 40)
     model = Call(POOLS[name])
-    found = values(imported(traced(model, (x, ROIS)), (x, ROIS)).module, (x, ROIS))[0]
+    found = values(door(model, (x, ROIS)), (x, ROIS))[0]
     np.testing.assert_allclose(found, model(x, ROIS).numpy(), rtol=1e-5, atol=1e-5)
 
 
@@ -101,7 +112,7 @@ def test_the_channels_of_cells_are_whole_numbers() -> None:
 
 def deformed(
     outputs: int, kernel: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int], dilation: tuple[int, int], groups: int,
-    offset_groups: int, masked: bool,
+    offset_groups: int, masked: bool, door: Any = from_trace,
 ) -> None:  # fmt: skip
     """The program of a deformable convolution computes what the operator does. Places move beyond all borders."""
     size = (9, 8)
@@ -117,7 +128,7 @@ def deformed(
             x, weight, moves, mask, bias, *stride, *pad, *dilation, groups, offset_groups, masked
         )
 
-    found = values(imported(traced(Call(function), given), given).module, given)[0]
+    found = values(door(Call(function), given), given)[0]
     np.testing.assert_allclose(found, function(*given).numpy(), rtol=1e-5, atol=1e-4)
 
 
@@ -132,6 +143,6 @@ DEFORMED = {
 }
 
 
-@pytest.mark.parametrize("name", DEFORMED)
-def test_deformable_convolutions(name: str) -> None:
-    deformed(*DEFORMED[name])
+@pytest.mark.parametrize("door", [from_trace, from_export])
+def test_deformable_convolutions(door: Any) -> None:
+    check_each(lambda case: deformed(*case, door), DEFORMED.values(), DEFORMED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,17 @@ def define() -> None:
         library.define(schema)
     for kernel in (nms, roi_align, roi_pool, deform_conv2d, ps_roi_align, ps_roi_pool):
         library.impl(kernel.__name__, kernel, "CPU")
+    for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool"):
+        library.impl(name, partial(pooled_shapes, name), "Meta")
+    library.impl("deform_conv2d", lambda x, weight, offset, *rest: x.new_empty(len(x), len(weight), *offset.shape[2:]), "Meta")
     _LIBRARY.append(library)  # the definitions end with it
+
+
+def pooled_shapes(name: str, input: Any, rois: Any, spatial_scale: float, height: int, width: int, *rest: Any) -> Any:
+    """Tensors of the shapes of a pool's results, which torch needs to export it."""
+    channels = input.shape[1] // (height * width) if name.startswith("ps") else input.shape[1]
+    made = input.new_empty(len(rois), channels, height, width)
+    return made if name == "roi_align" else (made, made.new_empty(made.shape, dtype=torch.int32))
 
 
 def torchvision() -> Any:
