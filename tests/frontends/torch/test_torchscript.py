@@ -242,6 +242,37 @@ def test_a_program_that_refuses_its_inputs_says_so() -> None:
     assert raised.value.diagnostics[0].code == "R0804" and "refuses its inputs" in str(raised.value)
 
 
+class Counter(nn.Module):
+    """Loops of unknown length that write into a buffer, an input, a view, and a tensor that is older than both loops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("steps", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        done = torch.zeros(3)
+        while bool(done.sum() < x.sum()):
+            self.steps.add_(1)
+            made = torch.ones(3)
+            made.mul_(2)
+            done[1:] += made[1:]
+            turn = torch.zeros(1)
+            while bool(turn.sum() < 2):
+                turn = turn + 1
+                done[0] += 0.5
+        x.mul_(2)
+        return done + self.steps.sum()
+
+
+def test_loops_of_unknown_length_write_into_older_tensors() -> None:
+    module = torch.jit.script(Counter())
+    program = imported(module, (torch.zeros(2),)).module
+    for x in (torch.tensor([3.0, 14]), torch.tensor([-1.0, 0])):
+        module.steps.zero_()
+        found = values(program, (x.clone(),))
+        same(found[:2], (module(x.clone()), module.steps))
+
+
 class Cells(nn.Module):
     """Cells that are called step by step, and a state that stays."""
 

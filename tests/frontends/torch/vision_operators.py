@@ -27,6 +27,7 @@ _SCHEMAS = (
         f"_{name}_backward(Tensor x) -> Tensor"
         for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d")
     ),
+    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",  # torch.jit.script asks for it
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
 _LIBRARY: list[Any] = []

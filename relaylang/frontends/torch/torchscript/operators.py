@@ -158,7 +158,7 @@ class Operators:
             array = np.stack([array.real, array.imag], -1) if pair else array
             value = self.b.const(array) if not stored.name else self.b.weight(name, array)
             stored.made = Tensor(unpaired(self.b, value) if pair else value, stored.quant)
-            stored.made.number = stored.number
+            stored.made.number, stored.made.birth = stored.number, 0
         return stored.made
 
     def truth(self, value: Any) -> Any:

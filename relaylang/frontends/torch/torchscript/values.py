@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -70,15 +71,20 @@ class Packed:
     name: str = ""
 
 
+#: The numbers of tensors in the order of their making.
+BIRTHS = count(1)
+
+
 class Tensor:
     """A tensor that the code holds: an expression, or a complex number. Names of one tensor see what is written into it.
 
     A view has its `base`, and `again`, which makes the view of the base's value. `back` puts a view's new value into the
     base's value; it is None where that is not possible. `ordered` says whether the elements lie behind each other
     in memory, None where that is not known. `number` is true for one that stands for a number: it has its kind only.
+    `birth` grows from tensor to tensor, and tells a loop which tensors its body makes; a tensor of the file has 0.
     """
 
-    __slots__ = ("again", "back", "base", "number", "ordered", "quant", "seen", "value", "version")
+    __slots__ = ("again", "back", "base", "birth", "number", "ordered", "quant", "seen", "value", "version")
 
     def __init__(self, value: Any, quant: Quant | None = None) -> None:
         self.value = value
@@ -90,6 +96,7 @@ class Tensor:
         self.number = False
         self.version = 0
         self.seen = 0
+        self.birth = next(BIRTHS)
 
     def view_of(self, base: Tensor, again: Callable[[Expr], Expr] | None, back: Callable[[Expr, Expr], Expr] | None) -> None:
         """Note that this is a view of another tensor."""
@@ -155,5 +162,5 @@ def count_parts(budget: Budget, value: Any) -> None:
 
 
 __all__ = [
-    "DTYPES", "MISSING", "NUMBERS", "Packed", "Quant", "Raised", "Record", "Skipped", "Stored", "Tensor", "Undefined",
+    "BIRTHS", "DTYPES", "MISSING", "NUMBERS", "Packed", "Quant", "Raised", "Record", "Skipped", "Stored", "Tensor", "Undefined",
 ]  # fmt: skip
