@@ -229,7 +229,12 @@ def _dicts(self: Any, x: torch.Tensor) -> torch.Tensor:
     return torch.stack([v for v in named.values()]) + named["b"]
 
 
-@pytest.mark.parametrize("function", [_dicts, _under_a_condition, _early, _lists, _in_place, _refused, _sizes])
+def _joined_lists(self: Any, x: torch.Tensor) -> torch.Tensor:
+    twice = [x, x + 1] * 2
+    return torch.stack((twice + [x * 3])[1:4])
+
+
+@pytest.mark.parametrize("function", [_dicts, _joined_lists, _under_a_condition, _early, _lists, _in_place, _refused, _sizes])
 def test_code_is_evaluated(function: Any) -> None:
     module = script(function)
     for sign in (1, -1):
@@ -243,7 +248,7 @@ def test_a_program_that_refuses_its_inputs_says_so() -> None:
 
 
 class Counter(nn.Module):
-    """Loops of unknown length that write into a buffer, an input, a view, and a tensor that is older than both loops."""
+    """Loops of unknown length write into a buffer, and into views of a tensor that is older than both loops."""
 
     def __init__(self) -> None:
         super().__init__()
