@@ -136,8 +136,8 @@ mod, params = relay.frontend.from_pytorch(script_module, [("x", (1, 3, 224, 224)
   `--shape` names it.
 - Quantised layers become `qnn` operators as in TVM. Parameters have the names `features.0.0_weight` and
   `features.0.0_bias`. They are real numbers that the program quantises, unless `keep_quantized_weight` is set.
-- Detection networks of torchvision are possible where they are traced. `torch.export` refuses them, because the number of
-  boxes depends on data. For the same reason, only the interpreter and the VM run them.
+- Trace the detection networks of torchvision. `torch.jit.script` is possible for SSD, RetinaNet and FCOS. `torch.export`
+  refuses all of them, because the number of boxes depends on data. So only the interpreter and the VM run them.
 - A branch that raises an error is left out where its condition depends on data.
 
 ## Operators

@@ -1,4 +1,4 @@
-"""Detection networks of torchvision, traced: boxes whose number depends on data."""
+"""Detection networks of torchvision, traced and scripted: boxes whose number depends on data."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import relaylang as relay  # noqa: E402
+from relaylang.frontends.options import Options  # noqa: E402
+from relaylang.frontends.torch import import_pytorch  # noqa: E402
 from tests.frontends.torch.cases import Call, flat  # noqa: E402
 from tests.frontends.torch.test_networks import same, values  # noqa: E402
-from tests.frontends.torch.test_torchscript import imported, traced  # noqa: E402
+from tests.frontends.torch.test_torchscript import imported, saved, traced  # noqa: E402
 from tests.frontends.torch.vision_operators import torchvision  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -80,6 +82,18 @@ def test_a_detector_finds_the_boxes_that_torch_finds(name: str) -> None:
     module, x, wanted = program(name)
     assert relay.infer(module, fresh=True) == []
     check(values(module, (x,)), wanted, x.shape[-1])
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", ["ssdlite320_mobilenet_v3_large", "fcos_resnet50_fpn"])
+def test_a_scripted_detector_finds_the_boxes_that_torch_finds(name: str) -> None:
+    """It takes a list of pictures."""
+    extent, options = NETWORKS[name]
+    model = detector(name, options)
+    x = torch.rand(3, extent, extent)
+    script = torch.jit.script(model.network)
+    module = import_pytorch(saved(script), Options({"images.0": tuple(x.shape)}), "net.pt").module
+    check(values(module, (x,)), model(x[None]), extent)
 
 
 @pytest.mark.sweep

@@ -234,7 +234,18 @@ def _joined_lists(self: Any, x: torch.Tensor) -> torch.Tensor:
     return torch.stack((twice + [x * 3])[1:4])
 
 
-@pytest.mark.parametrize("function", [_dicts, _joined_lists, _under_a_condition, _early, _lists, _in_place, _refused, _sizes])
+def _extent(boxes: torch.Tensor | list[torch.Tensor]) -> int:
+    if isinstance(boxes, (list, tuple)):
+        return boxes[0].size(1)
+    else:
+        return boxes.size(0)
+
+
+def _kinds(self: Any, x: torch.Tensor) -> torch.Tensor:
+    return x * _extent(x) + _extent([x, x])
+
+
+@pytest.mark.parametrize("function", [_dicts, _joined_lists, _kinds, _under_a_condition, _early, _lists, _in_place, _refused, _sizes])
 def test_code_is_evaluated(function: Any) -> None:
     module = script(function)
     for sign in (1, -1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -161,6 +162,33 @@ def count_parts(budget: Budget, value: Any) -> None:
             stack += at.values() if isinstance(at, dict) else at
 
 
+#: Python's types of values by the names that the code has for them.
+_TYPES: dict[str, Any] = {
+    "Tensor": (Tensor, Stored), "list": list, "List": list, "tuple": tuple, "Tuple": tuple, "dict": dict, "Dict": dict, "str": str,
+    "NoneType": type(None),
+}  # fmt: skip
+
+
+def is_of(value: Any, kind: ast.expr) -> bool:
+    """Whether a value has a type that the code names. Of a list's elements, the first one tells.
+
+    Raises `Unsupported` for types of other names, and for numbers that are not known.
+    """
+    match kind:
+        case ast.Tuple(elts=kinds):
+            return any(is_of(value, k) for k in kinds)
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
+            return value is None or is_of(value, inner)
+        case ast.Subscript(value=ast.Name(id="List"), slice=inner):
+            return isinstance(value, list) and (not value or is_of(value[0], inner))
+        case ast.Subscript(value=ast.Name(id=name)) | ast.Name(id=name) if name in _TYPES:
+            return isinstance(value, _TYPES[name])
+        case ast.Name(id="int" | "float" | "bool" as name) if not isinstance(value, Expr):
+            return type(value).__name__ == name
+    raise Unsupported(f"it asks whether a value is of the type {ast.unparse(kind)[:40]}")
+
+
 __all__ = [
     "BIRTHS", "DTYPES", "MISSING", "NUMBERS", "Packed", "Quant", "Raised", "Record", "Skipped", "Stored", "Tensor", "Undefined",
+    "is_of",
 ]  # fmt: skip
