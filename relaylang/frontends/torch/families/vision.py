@@ -114,7 +114,7 @@ def deformable_convolution(n: Node) -> Any:
 
     if n.get("use_mask"):
         channels = depth * groups
-        one = np.tile(np.eye(taps).reshape(taps, 1, *kernel), (channels, 1, 1, 1))
+        one = b.arrays.tile(b.arrays.eye(taps).reshape(taps, 1, *kernel), (channels, 1, 1, 1))
         columns = moved(b.const(one, b.dtype(x)), channels * taps, channels)
         columns = b.reshape(columns, [-1, offset_groups, channels // offset_groups, taps, *extents])
         columns = b.op("multiply", columns, b.unsqueeze(b.reshape(n.x("mask"), [-1, offset_groups, taps, *extents]), [2]))
