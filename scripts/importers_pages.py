@@ -129,12 +129,15 @@ mod, params = relay.frontend.from_pytorch(script_module, [("x", (1, 3, 224, 224)
 - The importer parses the sources in the archive and evaluates them. Loops of known length are written out. An `if` on data
   becomes `if`, and a loop of unknown length becomes a recursive function.
 - Its own reader of pickles makes tensors, records, lists, dicts, numbers and texts. Any other name in a pickle is an error.
+- `--dtype x=complex64` gives an input complex numbers. `--shape` tells its shape without the last axis of parts.
 - `--value sr=16000` gives an input that is a number its value. An input with a default value needs nothing.
 - A tuple `h` of tensors becomes the inputs `h.0`, `h.1`. Results in tuples and dicts are results of their own.
 - New values of tensors in modules are further results, by the order of their names. Such a tensor becomes an input where
   `--shape` names it.
 - Quantised layers become `qnn` operators as in TVM. Parameters have the names `features.0.0_weight` and
   `features.0.0_bias`. They are real numbers that the program quantises, unless `keep_quantized_weight` is set.
+- Trace the detection networks of torchvision. `torch.jit.script` is possible for SSD, RetinaNet and FCOS. `torch.export`
+  refuses all of them, because the number of boxes depends on data. So only the interpreter and the VM run them.
 - A branch that raises an error is left out where its condition depends on data.
 
 ## Operators

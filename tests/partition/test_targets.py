@@ -103,6 +103,15 @@ def test_every_row_takes_what_tvms_takes() -> None:
     assert other == {}
 
 
+def test_onednn_takes_an_importers_mish() -> None:
+    text = (
+        "def @main(%x: Tensor[(1, 4, 8, 8), float32], %cw: Tensor[(6, 4, 3, 3), float32]) {"
+        " %0 = nn.conv2d(%x, %cw, padding=[1, 1, 1, 1], channels=6, kernel_size=[3, 3]); %1 = exp(negative(abs(%0)));"
+        " %2 = multiply(atanh(divide(%1, add(%1, 2f))), 2f); multiply(%0, tanh(add(nn.relu(%0), %2))) }"
+    )
+    assert taken(program(text), "dnnl") == ["dnnl.conv2d_mish"]
+
+
 #: What the Ethos-N takes, whose library TVM asks: the conditions that stand before that.
 ETHOS_N = {
     "qnn conv": True, "qnn conv clip": True, "qnn conv without bias": False, "qnn conv uint8": True,

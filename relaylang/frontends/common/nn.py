@@ -13,6 +13,37 @@ from relaylang.frontends.common.report import Malformed, Unsupported
 from relaylang.ir import ANY, Call, Expr
 from relaylang.ir.types import Dim
 
+# ---- logarithms and powers near one
+
+
+def _log1p_unit(b: Builder, x: Expr) -> Expr:
+    """`log(1 + x)` of numbers between -1/2 and 1. A sum with 1 would cut the digits of a small x."""
+    return b.op("multiply", b.op("atanh", b.op("divide", x, b.op("add", x, 2.0))), 2.0)
+
+
+def log1p(b: Builder, x: Expr) -> Expr:
+    """`log(1 + x)`, of which a small x keeps its digits."""
+    near = _log1p_unit(b, b.op("clip", x, a_min=-0.5, a_max=0.5))
+    return b.op("where", b.op("less", b.op("abs", x), 0.5), near, b.op("log", b.op("add", x, 1.0)))
+
+
+def log1p_exp(b: Builder, x: Expr) -> Expr:
+    """`log(1 + exp(-|x|))`, of which small results keep their digits."""
+    return _log1p_unit(b, b.op("exp", b.op("negative", b.op("abs", x))))
+
+
+def _decay(b: Builder, x: Expr) -> Expr:
+    """`1 - exp(-|x|)`, of which a small x keeps its digits."""
+    half = b.op("tanh", b.op("multiply", b.op("abs", x), 0.5))
+    return b.op("divide", b.op("multiply", half, 2.0), b.op("add", half, 1.0))
+
+
+def expm1(b: Builder, x: Expr) -> Expr:
+    """`exp(x) - 1`, of which a small x keeps its digits."""
+    factor = b.op("where", b.op("less", x, 0.0), b.const(-1.0, b.dtype(x)), b.op("exp", x))
+    return b.op("multiply", _decay(b, x), factor)
+
+
 # ---- activations
 
 
@@ -55,8 +86,7 @@ def gelu(b: Builder, x: Expr, approximate: bool = False) -> Expr:
 
 def softplus(b: Builder, x: Expr) -> Expr:
     """`log(1 + exp(x))`, without overflow."""
-    small = b.op("log", b.op("add", b.op("exp", b.op("negative", b.op("abs", x))), 1.0))
-    return b.op("add", b.op("nn.relu", x), small)
+    return b.op("add", b.op("nn.relu", x), log1p_exp(b, x))
 
 
 def softsign(b: Builder, x: Expr) -> Expr:
@@ -71,8 +101,10 @@ def mish(b: Builder, x: Expr) -> Expr:
 
 def elu(b: Builder, x: Expr, alpha: float = 1.0, scale: float = 1.0, inner: float = 1.0) -> Expr:
     """`scale * x` where x is positive, else `scale * alpha * (exp(inner * x) - 1)`: ELU, SELU and CELU."""
-    power = b.op("exp", x if inner == 1.0 else b.op("multiply", x, inner))
-    below = b.op("multiply", b.op("subtract", power, 1.0), alpha * scale)
+    power = x if inner == 1.0 else b.op("multiply", x, inner)
+    # Below zero, exp(x) - 1 is -(1 - exp(-|x|)).
+    curve, factor = (_decay(b, power), -alpha) if inner > 0 else (expm1(b, power), alpha)
+    below = b.op("multiply", curve, factor * scale)
     above = x if scale == 1.0 else b.op("multiply", x, scale)
     return b.op("where", b.op("greater", x, 0.0), above, below)
 

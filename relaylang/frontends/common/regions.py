@@ -66,7 +66,7 @@ def mean(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
     y, across = axes
     if isinstance(y.points, int):
         every = [(y.centres(b, i), across.centres(b, j)) for i, j in np.ndindex(b.arrays.reserve((y.points, y.points)))]
-        values = [_cells(b, x, batch, [_around(b, row), _around(b, column)]) for row, column in every]
+        values = [cells(b, x, batch, [_around(b, row), _around(b, column)]) for row, column in every]
         made = values[0]
         for value in values[1:]:
             made = b.op("add", made, value)
@@ -81,7 +81,28 @@ def mean(b: Builder, x: Expr, batch: Expr, axes: list[Axis]) -> Expr:
         start, end = [b.op("where", small, point, b.op("multiply", edge, inward)) for edge in edges]
         parts.append((start, end))
     some = b.op("logical_and", b.op("greater", y.cell, 0.0), b.op("greater", across.cell, 0.0))
-    return b.op("where", b.unsqueeze(some, [2, 3]), _cells(b, x, batch, parts), b.const(0.0, b.dtype(x)))
+    return b.op("where", b.unsqueeze(some, [2, 3]), cells(b, x, batch, parts), b.const(0.0, b.dtype(x)))
+
+
+def whole_cells(
+    b: Builder, rois: Expr, counts: tuple[int, int], scale: float, more: int, limits: tuple[int, int]
+) -> tuple[list[tuple[Expr, Expr]], Expr]:
+    """The whole elements that each cell of rounded regions touches: the parts for `cells`, and which cells are not empty,
+    (regions, 1, rows, columns). A region is `more` elements larger than its corners are apart. Cells end before `limits`.
+    """
+    parts, some = [], []
+    for first, count, limit in ((1, counts[0], limits[0]), (0, counts[1], limits[1])):
+        start, end = (b.op("round", b.op("multiply", b.slice(rois, [i], [i + 1], [1]), scale)) for i in (first, first + 2))
+        extent = b.op("maximum", b.op("add", b.op("subtract", end, start), float(more)), 1.0)
+        size = b.op("divide", extent, float(count))
+        numbers = b.arrays.arange(count)[None]
+        cuts = ("floor", numbers), ("ceil", numbers + 1)
+        ends = [b.op(cut, b.op("multiply", size, b.const(at, b.dtype(size)))) for cut, at in cuts]
+        low, high = (b.op("clip", b.op("add", end, start), a_min=0.0, a_max=float(limit)) for end in ends)
+        parts.append((b.op("subtract", b.cast(low, "float64"), 0.5), b.op("subtract", b.cast(high, "float64"), 0.5)))
+        some.append(b.op("greater", high, low))
+    both = b.op("logical_and", b.unsqueeze(some[0], [2]), b.unsqueeze(some[1], [1]))
+    return parts, b.unsqueeze(both, [1])
 
 
 def _around(b: Builder, centre: Expr) -> tuple[Expr, Expr]:
@@ -90,14 +111,18 @@ def _around(b: Builder, centre: Expr) -> tuple[Expr, Expr]:
     return start, start
 
 
-def _cells(b: Builder, x: Expr, batch: Expr, parts: list[tuple[Expr, Expr]]) -> Expr:
-    """The means of cells as regions of their own, from the starts and ends of rows and columns."""
+def cells(b: Builder, x: Expr, batch: Expr, parts: list[tuple[Expr, Expr]], mode: str = "avg") -> Expr:
+    """The means of cells as regions of their own, from the starts and ends of rows and columns: (regions, channels, rows,
+    columns). `mode` "max" gives the greatest sampling points. The numbers of images are those of regions (regions,), or of
+    cells (regions, rows, columns).
+    """
     rows, columns = b.extent(parts[0][0], 1), b.extent(parts[1][0], 1)
     grid = b.const(b.arrays.zeros((1, rows, columns)))
     (top, bottom), (left, right) = [[b.op("add", b.unsqueeze(v, [2 - i]), grid) for v in part] for i, part in enumerate(parts)]
-    image = b.op("add", b.unsqueeze(b.cast(batch, "float64"), [1, 2]), grid)
+    image = b.cast(batch if b.rank(batch) == 3 else b.unsqueeze(batch, [1, 2]), "float64")
+    image = b.op("add", image, grid)
     rois = b.reshape(b.op("stack", b.tuple([image, left, top, right, bottom]), axis=3), [-1, 5])
-    made = b.op("vision.roi_align", x, rois, pooled_size=[1, 1], spatial_scale=1.0, sample_ratio=-1, mode="avg")
+    made = b.op("vision.roi_align", x, rois, pooled_size=[1, 1], spatial_scale=1.0, sample_ratio=-1, mode=mode)
     return b.transpose(b.reshape(made, [-1, rows, columns, b.extent(x, 1)]), [0, 3, 1, 2])
 
 
@@ -163,4 +188,4 @@ def _over_points(b: Builder, x: Expr, axes: list[Axis], value: Callable[[Expr, E
     return b.op("where", b.unsqueeze(some, [2, 3]), found, b.const(0.0, b.dtype(x)))
 
 
-__all__ = ["axes_of", "greatest", "mean"]
+__all__ = ["axes_of", "cells", "greatest", "mean", "whole_cells"]

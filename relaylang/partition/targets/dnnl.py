@@ -22,9 +22,16 @@ def _activated(pattern: DFPattern, name: str | None) -> DFPattern:
     if name == "swish":
         return is_op("multiply")(pattern, is_op("sigmoid")(pattern))
     if name == "mish":
-        softplus = is_op("log")(is_op("add")(is_op("exp")(pattern), wildcard()))
-        return is_op("multiply")(pattern, is_op("tanh")(softplus))
+        return is_op("multiply")(pattern, is_op("tanh")(_softplus(pattern)))
     return is_op(name)(pattern)
+
+
+def _softplus(x: DFPattern) -> DFPattern:
+    """The logarithm of a sum, and the form of relaylang's importers, which keeps small results exact."""
+    power = is_op("exp")(is_op("negative")(is_op("abs")(x)))
+    small = is_op("atanh")(is_op("divide")(power, is_op("add")(power, wildcard())))
+    exact = is_op("add")(is_op("nn.relu")(x), is_op("multiply")(small, wildcard()))
+    return is_op("log")(is_op("add")(is_op("exp")(x), wildcard())) | exact
 
 
 def _row(op: str, with_bias: bool, activation: str | None) -> tuple:

@@ -33,7 +33,7 @@ def unary() -> Iterator[Case]:
     for dtype in FLOATS:
         for name in ("exp", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "log", "log10", "log2",
                      "floor", "ceil", "trunc", "round", "sign",
-                     "abs", "negative", "copy", "isnan", "isinf", "isfinite", "nn.relu", "atan", "asinh", "fast_exp",
+                     "abs", "negative", "copy", "isnan", "isinf", "isfinite", "nn.relu", "atan", "asinh", "atanh", "fast_exp",
                      "fast_tanh", "fast_erf"):  # fmt: skip
             yield name, {}, [ends(dtype)], set()
         near = np.linspace(-12, 12, 1201).astype(dtype)

@@ -23,6 +23,7 @@ ARRANGED: dict[str, Case] = {
     "narrow": (lambda x: x.narrow(2, 1, 2), (X,)),
     "tile": (lambda x: x.tile(2, 1, 1, 3), (X,)),
     "tile_short": (lambda x: x.tile(2), (X,)),
+    "tile_short_none": (lambda x: x.tile(0, 2), (X,)),
     "repeat_more": (lambda x: x.repeat(2, 1, 1, 3), (X,)),
     "broadcast_to": (lambda x: x.broadcast_to(2, 3, 4), (V,)),
     "broadcast_tensors": (lambda x, y: torch.broadcast_tensors(x, y), (X, V)),

@@ -11,10 +11,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from relaylang.diagnostics import RelayError  # noqa: E402
+from relaylang.frontends.options import Options  # noqa: E402
 from relaylang.frontends.torch import import_pytorch  # noqa: E402
 from tests.frontends.torch.cases import Call, flat, pt2, real  # noqa: E402
 from tests.frontends.torch.test_networks import same, values  # noqa: E402
-from tests.frontends.torch.test_torchscript import imported, traced  # noqa: E402
+from tests.frontends.torch.test_torchscript import imported, saved, traced  # noqa: E402
 from tests.shared import check_each, few  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -105,6 +106,15 @@ def test_norms(door: Any) -> None:
 def test_decomposed_programs() -> None:
     cases = {name: case for name, case in STFT.items() if case[1] is X}
     check_each(lambda case: exported(*case, decomposed=True), cases.values(), cases)
+
+
+def test_a_complex_input_of_a_traced_program() -> None:
+    """The caller tells its element type and its shape without the parts, or its value."""
+    script = traced(Call(lambda x: x * x.abs()), (PAIR,))
+    wanted = [parts(PAIR * PAIR.abs())]
+    same(values(imported(script, (PAIR,)).module, (parts(PAIR),)), wanted)
+    fixed = import_pytorch(saved(script), Options(values={"x": PAIR.numpy()}), "net.pt").module
+    same(values(fixed, ()), wanted)
 
 
 def test_an_operator_without_a_form_for_complex_numbers_is_refused() -> None:

@@ -54,6 +54,8 @@ CASES: dict[str, Case] = {
     "logcumsumexp": (lambda x: torch.logcumsumexp(x, 2), (X,)),
     "argsort": (lambda x: torch.argsort(x, 1, descending=True), (X,)),
     "kthvalue": (lambda x: torch.kthvalue(x, 2, 1, True), (X,)),
+    "unique": (lambda x: torch.unique((x * 2).round(), return_inverse=True, return_counts=True), (X,)),
+    "unique_logical": (lambda x: (torch.unique(x > 0),), (X,)),
     "median_dim": (lambda x: torch.median(x, 2), (X,)),
     "quantile": (lambda x: torch.quantile(x, 0.3, 1), (X,)),
     "quantile_many": (lambda x: torch.quantile(x, torch.tensor([0.1, 0.6]), 2, True, interpolation="nearest"), (X,)),

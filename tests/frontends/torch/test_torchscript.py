@@ -222,7 +222,30 @@ def test_loops_of_unknown_length() -> None:
         same(values(mod, (x,)), module(x))
 
 
-@pytest.mark.parametrize("function", [_under_a_condition, _early, _lists, _in_place, _refused, _sizes])
+def _dicts(self: Any, x: torch.Tensor) -> torch.Tensor:
+    pairs = [("a", x), ("b", x * 2)]
+    named = dict([(k, v) for k, v in pairs])
+    named["c"] = named["a"] + 1
+    return torch.stack([v for v in named.values()]) + named["b"]
+
+
+def _joined_lists(self: Any, x: torch.Tensor) -> torch.Tensor:
+    twice = [x, x + 1] * 2
+    return torch.stack((twice + [x * 3])[1:4])
+
+
+def _extent(boxes: torch.Tensor | list[torch.Tensor]) -> int:
+    if isinstance(boxes, (list, tuple)):
+        return boxes[0].size(1)
+    else:
+        return boxes.size(0)
+
+
+def _kinds(self: Any, x: torch.Tensor) -> torch.Tensor:
+    return x * _extent(x) + _extent([x, x])
+
+
+@pytest.mark.parametrize("function", [_dicts, _joined_lists, _kinds, _under_a_condition, _early, _lists, _in_place, _refused, _sizes])
 def test_code_is_evaluated(function: Any) -> None:
     module = script(function)
     for sign in (1, -1):
@@ -233,6 +256,37 @@ def test_a_program_that_refuses_its_inputs_says_so() -> None:
     with pytest.raises(RelayError) as raised:
         imported(script(_refused), (torch.ones(3),))
     assert raised.value.diagnostics[0].code == "R0804" and "refuses its inputs" in str(raised.value)
+
+
+class Counter(nn.Module):
+    """Loops of unknown length write into a buffer, and into views of a tensor that is older than both loops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("steps", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        done = torch.zeros(3)
+        while bool(done.sum() < x.sum()):
+            self.steps.add_(1)
+            made = torch.ones(3)
+            made.mul_(2)
+            done[1:] += made[1:]
+            turn = torch.zeros(1)
+            while bool(turn.sum() < 2):
+                turn = turn + 1
+                done[0] += 0.5
+        x.mul_(2)
+        return done + self.steps.sum()
+
+
+def test_loops_of_unknown_length_write_into_older_tensors() -> None:
+    module = torch.jit.script(Counter())
+    program = imported(module, (torch.zeros(2),)).module
+    for x in (torch.tensor([3.0, 14]), torch.tensor([-1.0, 0])):
+        module.steps.zero_()
+        found = values(program, (x.clone(),))
+        same(found[:2], (module(x.clone()), module.steps))
 
 
 class Cells(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _SCHEMAS = (
         f"_{name}_backward(Tensor x) -> Tensor"
         for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d")
     ),
+    "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",  # torch.jit.script asks for it
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
 _LIBRARY: list[Any] = []
@@ -38,9 +40,19 @@ def define() -> None:
     library = torch.library.Library("torchvision", "DEF")
     for schema in _SCHEMAS:
         library.define(schema)
-    for kernel in (nms, roi_align, roi_pool, deform_conv2d):
+    for kernel in (nms, roi_align, roi_pool, deform_conv2d, ps_roi_align, ps_roi_pool):
         library.impl(kernel.__name__, kernel, "CPU")
+    for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool"):
+        library.impl(name, partial(pooled_shapes, name), "Meta")
+    library.impl("deform_conv2d", lambda x, weight, offset, *rest: x.new_empty(len(x), len(weight), *offset.shape[2:]), "Meta")
     _LIBRARY.append(library)  # the definitions end with it
+
+
+def pooled_shapes(name: str, input: Any, rois: Any, spatial_scale: float, height: int, width: int, *rest: Any) -> Any:
+    """Tensors of the shapes of a pool's results, which torch needs to export it."""
+    channels = input.shape[1] // (height * width) if name.startswith("ps") else input.shape[1]
+    made = input.new_empty(len(rois), channels, height, width)
+    return made if name == "roi_align" else (made, made.new_empty(made.shape, dtype=torch.int32))
 
 
 def torchvision() -> Any:
@@ -151,6 +163,40 @@ def roi_pool(input: Any, rois: Any, spatial_scale: float, pooled_height: int, po
                     values[at, :, i, j] = part.reshape(len(part), -1).max(1)
                     places[at, :, i, j] = (best // part.shape[2] + rows[0]) * width + best % part.shape[2] + columns[0]
     return torch.from_numpy(values), torch.from_numpy(places)
+
+
+def own_channels(pooled: np.ndarray) -> Any:
+    """Of cells of all channels `(R, C * h * w, h, w)`, those of each cell's own channels, and the channels' numbers."""
+    regions, channels, height, width = pooled.shape
+    numbers = np.arange(channels, dtype=np.int32).reshape(-1, height, width)
+    rows, columns = np.mgrid[:height, :width]
+    return torch.from_numpy(pooled[:, numbers, rows, columns]), torch.from_numpy(np.tile(numbers, (regions, 1, 1, 1)))
+
+
+def ps_roi_align(
+    input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int
+) -> Any:
+    """As `roi_align`, aligned, and each cell of a region has channels of its own."""
+    every = roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, True)
+    return own_channels(every.numpy())
+
+
+def ps_roi_pool(input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int) -> Any:
+    """Means of the whole elements of each cell, which has channels of its own. The image's last row and column are left out."""
+    images = input.numpy()
+    every = np.zeros((len(rois), images.shape[1], pooled_height, pooled_width), images.dtype)
+    limits = images.shape[2] - 1, images.shape[3] - 1
+    for at, (batch, *corners) in enumerate(rois.numpy()):
+        scaled = np.array(corners, np.float32) * np.float32(spatial_scale)
+        left, top, right, bottom = (np.sign(scaled) * np.floor(np.abs(scaled) + np.float32(0.5))).astype(int)
+        steps = np.float32(max(bottom - top, 1)) / pooled_height, np.float32(max(right - left, 1)) / pooled_width
+        for i, j in np.ndindex(pooled_height, pooled_width):
+            low = [int(np.clip(np.floor(s * np.float32(k)) + o, 0, m)) for s, k, o, m in zip(steps, (i, j), (top, left), limits)]
+            high = [int(np.clip(np.ceil(s * np.float32(k + 1)) + o, 0, m)) for s, k, o, m in zip(steps, (i, j), (top, left), limits)]
+            part = images[int(batch), :, low[0] : high[0], low[1] : high[1]]
+            if part.size:
+                every[at, :, i, j] = part.mean((1, 2))
+    return own_channels(every)
 
 
 def deform_conv2d(

@@ -291,6 +291,20 @@ R_INLINE float r_tanh_f32(float x) {
   return __builtin_copysignf(a < 0.625f ? near : far, x);
 }
 
+//@ r_atanh_f32
+// atanh by a polynomial up to a half, so that small results keep their digits; by a logarithm beyond.
+R_INLINE float r_atanh_f32(float x) {
+  float a = __builtin_fabsf(x), z = x * x;
+  float p = 0x1.753b9ep-3f;
+  p = r_fma_f32(p, z, 0x1.506814p-4f);
+  p = r_fma_f32(p, z, 0x1.2c8e5cp-3f);
+  p = r_fma_f32(p, z, 0x1.992496p-3f);
+  p = r_fma_f32(p, z, 0x1.555668p-2f);
+  float near = r_fma_f32(x * z, p, x);
+  float far = 0.5f * r_log_f32((1.0f + a) / (1.0f - a));
+  return a < 0.5f ? near : __builtin_copysignf(far, x);
+}
+
 //@ r_erf_f32
 // erf by polynomials, within two units in the last place: of x near zero; of log(1 - erf) beyond, up to where erf is 1.
 R_INLINE float r_erf_f32(float x) {

@@ -20,6 +20,7 @@ FLOAT_UNARY: dict[str, tuple[str, str]] = {
     "sqrt": ("__builtin_sqrtf({0})", "__builtin_sqrt({0})"),
     "rsqrt": ("(1.0f / __builtin_sqrtf({0}))", "(1.0 / __builtin_sqrt({0}))"),
     "tanh": ("r_tanh_f32({0})", "tanh({0})"),
+    "atanh": ("r_atanh_f32({0})", "atanh({0})"),
     "fast_tanh": ("r_tanh_f32({0})", "tanh({0})"),
     "sigmoid": ("r_sigmoid_f32({0})", "(1.0 / (1.0 + exp(-{0})))"),
     "erf": ("r_erf_f32({0})", "erf({0})"),
@@ -29,7 +30,7 @@ FLOAT_UNARY: dict[str, tuple[str, str]] = {
     "trunc": ("__builtin_truncf({0})", "__builtin_trunc({0})"),
     "round": ("r_round_f32({0})", "round({0})"),
     **{f: (f"{f}f({{0}})", f"{f}({{0}})") for f in ("sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan",
-                                                    "asinh", "acosh", "atanh")},
+                                                    "asinh", "acosh")},
 }  # fmt: skip
 #: Functions of one number of any type.
 UNARY: dict[str, str] = {

@@ -145,10 +145,14 @@ def hardswish(n: Node) -> Any:
 
 
 def softplus(n: Node) -> Any:
-    b, beta = n.b, float(n.get("beta", 1.0))
-    if beta == 1.0:
-        return nn.softplus(b, n.x())
-    return b.op("divide", nn.softplus(b, b.op("multiply", n.x(), beta)), beta)
+    """Above the threshold it is the line. From 20 on, a float32 does not tell them apart."""
+    b, x, beta, threshold = n.b, n.x(), float(n.get("beta", 1.0)), float(n.get("threshold", 20.0))
+    steep = x if beta == 1.0 else b.op("multiply", x, beta)
+    curve = nn.softplus(b, steep)
+    curve = curve if beta == 1.0 else b.op("divide", curve, beta)
+    if threshold >= 20.0 and b.dtype(x) != "float64":
+        return curve
+    return b.op("where", b.op("greater", steep, threshold), x, curve)
 
 
 def prelu(n: Node) -> Any:
@@ -169,11 +173,11 @@ def remainder(n: Node) -> Any:
 
 
 def log1p(n: Node) -> Any:
-    return n.b.op("log", n.b.op("add", _float(n, n.x()), 1.0))
+    return nn.log1p(n.b, _float(n, n.x()))
 
 
 def expm1(n: Node) -> Any:
-    return n.b.op("subtract", n.b.op("exp", _float(n, n.x())), 1.0)
+    return nn.expm1(n.b, _float(n, n.x()))
 
 
 def reciprocal(n: Node) -> Any:

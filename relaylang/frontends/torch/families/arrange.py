@@ -71,6 +71,7 @@ def tile(n: Node) -> Any:
         extents = [*[1] * max(more, 0), *b.shape(x)]
         return b.refine(made, [d * c if isinstance(d, int) and c is not None else None for d, c in zip(extents, known)])
     if 0 in counts:
+        counts = [1] * (b.rank(x) - len(counts)) + list(counts)
         have = [1] * (len(counts) - b.rank(x)) + list(b.static_shape(x))
         return b.const(b.arrays.zeros([d * c for d, c in zip(have, counts)]), b.dtype(x))
     return b.op("tile", x, reps=counts)

@@ -196,8 +196,7 @@ def x_log_y(n: Node) -> Any:
 
 def log_add(b: Builder, x: Expr, y: Expr, factor: float = 1.0) -> Expr:
     """`log(exp(x) + exp(y))`, without overflow; `factor` is the logarithm of another base."""
-    apart = b.op("abs", b.op("subtract", x, y))
-    more = b.op("log", b.op("add", b.op("exp", b.op("multiply", apart, -factor)), 1.0))
+    more = nn.log1p_exp(b, b.op("multiply", b.op("subtract", x, y), factor))
     top = b.op("maximum", x, y)
     return b.op("where", b.op("equal", x, y), b.op("add", top, math.log(2) / factor), b.op("add", top, b.op("divide", more, factor)))
 

@@ -50,7 +50,7 @@ def binary_cross_entropy(n: Node) -> Any:
     """The logarithms are at least -100."""
     b, x, target = n.b, n.x(), n.x("target")
     one = b.const(1, b.dtype(x))
-    logs = [b.op("maximum", b.op("log", v), -100.0) for v in (x, b.op("subtract", one, x))]
+    logs = [b.op("maximum", v, -100.0) for v in (b.op("log", x), nn.log1p(b, b.op("negative", x)))]
     total = b.op("add", b.op("multiply", target, logs[0]), b.op("multiply", b.op("subtract", one, target), logs[1]))
     loss = b.op("negative", total)
     return reduced(n, b.op("multiply", loss, n.x("weight")) if n.has("weight") else loss)

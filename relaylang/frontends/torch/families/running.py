@@ -11,6 +11,7 @@ import numpy as np
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.torch.families.elementwise import floating, log_add
 from relaylang.frontends.torch.families.reduce import place_of_nan
+from relaylang.frontends.torch.families.shape import computed_slice
 from relaylang.frontends.torch.node import Node, on_axes
 from relaylang.ir import Expr
 
@@ -199,7 +200,21 @@ def trapezoid(n: Node) -> Any:
     return b.op("multiply", b.op("sum", both, axis=[axis]), 0.5)
 
 
+def unique(n: Node) -> Any:
+    """The distinct elements in order, the place of each element among them, and their counts. Unasked results are empty."""
+    b, x = n.b, n.x()
+    flat = b.reshape(x, [-1])
+    logical = b.dtype(x) == "bool"
+    made = b.op("unique", b.cast(flat, "int8") if logical else flat, sorted=True, return_counts=True)
+    values, _, inverse, count, counts = b.fields(made)
+    values, counts = (computed_slice(n, v, 0, 0, b.scalar(b.cast(count, "int64")), 1) for v in (values, b.cast(counts, "int64")))
+    none = b.const(np.zeros(0, np.int64))
+    inverse = b.reshape_to(b.cast(inverse, "int64"), b.shape_of(x)) if n.get("return_inverse") else none
+    return [b.cast(values, "bool") if logical else values, inverse, counts if n.get("return_counts") else none]
+
+
 RULES = (
+    Rule("aten._unique2", unique),
     Rule("aten.aminmax", on_axes(a_min_max)),
     Rule("aten.argsort", on_axes(arg_sort, -1)),
     Rule("aten.count_nonzero", on_axes(count_nonzero)),

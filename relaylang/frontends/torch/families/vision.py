@@ -1,4 +1,4 @@
-"""Operators of torchvision: suppression of overlapping boxes, and features of regions."""
+"""Operators of torchvision: suppression of overlapping boxes, features of regions, convolutions at moved places."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, regions
+from relaylang.frontends.common import Malformed, Rule, regions
 from relaylang.frontends.torch.families.shape import computed_slice
 from relaylang.frontends.torch.node import Node
+from relaylang.ir import Expr
 
 
 def non_max_suppression(n: Node) -> Any:
@@ -26,17 +27,110 @@ def non_max_suppression(n: Node) -> Any:
     return b.cast(computed_slice(n, places, 0, 0, b.scalar(b.cast(kept, "int64")), 1), "int64")
 
 
+def _corners(n: Node) -> tuple[Expr, Expr]:
+    """The images of the regions (regions,), and their corners (regions, 4)."""
+    b, rois = n.b, n.x("rois")
+    return b.squeeze(b.slice(rois, [0], [1], [1]), [1]), b.slice(rois, [1], [5], [1])
+
+
+def _size(n: Node) -> tuple[int, int]:
+    return n.int("pooled_height"), n.int("pooled_width")
+
+
 def region_align(n: Node) -> Any:
     """Means of sampled places in each region. Relay's are at least one element large, as unaligned ones here."""
-    b, x, rois = n.b, n.x("input"), n.x("rois")
-    size = n.int("pooled_height"), n.int("pooled_width")
+    b, x, size = n.b, n.x("input"), _size(n)
     scale, ratio = float(n.get("spatial_scale")), max(n.int("sampling_ratio", -1), 0)
     if n.get("aligned"):
-        axes = regions.axes_of(b, b.slice(rois, [1], [5], [1]), size, scale, ratio, True)
-        return regions.mean(b, x, b.squeeze(b.slice(rois, [0], [1], [1]), [1]), axes)
+        batch, corners = _corners(n)
+        return regions.mean(b, x, batch, regions.axes_of(b, corners, size, scale, ratio, True))
     return b.op(
-        "vision.roi_align", x, rois, pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg"
+        "vision.roi_align", x, n.x("rois"), pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg"
     )  # fmt: skip
 
 
-RULES = (Rule("torchvision.nms", non_max_suppression), Rule("torchvision.roi_align", region_align))
+def region_pool(n: Node) -> Any:
+    """The greatest elements of cells. `vision.roi_pool` moves their ends by 1e-5, which loses elements that torchvision's
+    rounding reaches.
+    """
+    b, x = n.b, n.x("input")
+    batch, corners = _corners(n)
+    limits = b.extent(x, 2), b.extent(x, 3)
+    parts, some = regions.whole_cells(b, corners, _size(n), float(n.get("spatial_scale")), 1, limits)
+    return [b.op("where", some, regions.cells(b, x, batch, parts, "max"), b.const(0, b.dtype(x)))]
+
+
+def _by_cell(n: Node) -> tuple[Expr, Expr]:
+    """Images of which each has the channels of one cell, and the images of the cells of all regions."""
+    b, x, (rows, columns) = n.b, n.x("input"), _size(n)
+    count, (channels, height, width) = rows * columns, [b.extent(x, axis) for axis in (1, 2, 3)]
+    if channels % count:
+        raise Malformed(f"{channels} channels do not divide into {rows} x {columns} cells")
+    apart = b.transpose(b.reshape(x, [-1, channels // count, count, height, width]), [0, 2, 1, 3, 4])
+    images = b.reshape(apart, [-1, channels // count, height, width])
+    cells = b.const(b.arrays.arange(count).reshape(1, rows, columns).astype(np.float64))
+    first = b.op("multiply", b.cast(_corners(n)[0], "float64"), float(count))
+    return images, b.op("add", b.unsqueeze(first, [1, 2]), cells)
+
+
+def position_sensitive_pool(n: Node) -> Any:
+    """Means of the whole elements of cells, of which each has channels of its own. The last row and column are left out."""
+    b, (images, batch), corners = n.b, _by_cell(n), _corners(n)[1]
+    limits = b.extent(images, 2) - 1, b.extent(images, 3) - 1
+    parts, some = regions.whole_cells(b, corners, _size(n), float(n.get("spatial_scale")), 0, limits)
+    return [b.op("where", some, regions.cells(b, images, batch, parts), b.const(0, b.dtype(images)))]
+
+
+def position_sensitive_align(n: Node) -> Any:
+    """Means of sampled places of cells, of which each has channels of its own."""
+    b, (images, batch), corners = n.b, _by_cell(n), _corners(n)[1]
+    ratio = max(n.int("sampling_ratio", -1), 0)
+    axes = regions.axes_of(b, corners, _size(n), float(n.get("spatial_scale")), ratio, True)
+    return [regions.mean(b, images, batch, axes)]
+
+
+def deformable_convolution(n: Node) -> Any:
+    """A convolution at moved places. Relay's repeats the border's elements beyond them, so zeros surround the data."""
+    b, x, moves, weight = n.b, n.x("input"), n.x("offset"), n.x("weight")
+    outputs, depth, *kernel = b.static_shape(weight, "the weight")
+    pads, strides, dilation = ([n.int(f"{name}_{axis}") for axis in "hw"] for name in ("pad", "stride", "dilation"))
+    groups, offset_groups, taps = n.int("groups", 1), n.int("offset_groups", 1), kernel[0] * kernel[1]
+    x = b.op("nn.pad", x, 0.0, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])
+    extents = [b.extent(moves, 2), b.extent(moves, 3)]
+    # Without padding, the places move by the zeros in front, and there are results beyond the last ones.
+    shift = [float(p == 0) for p in pads]
+    if any(shift):
+        moves = b.op("add", moves, b.const(np.array(shift * taps * offset_groups)[:, None, None], b.dtype(moves)))
+        more = [(b.extent(x, 2 + i) + 2 * max(pads[i] - 1, 0) - dilation[i] * (kernel[i] - 1) - 1) // strides[i] + 1 - extents[i]
+                for i in (0, 1)]  # fmt: skip
+        moves = b.op("nn.pad", moves, 0.0, pad_width=[[0, 0], [0, 0], *[[0, m] for m in more]])
+
+    def moved(weight: Expr, outputs: int, groups: int) -> Expr:
+        made = b.op(
+            "nn.deformable_conv2d", x, moves, weight, strides=strides, padding=[max(p - 1, 0) for p in pads], dilation=dilation,
+            deformable_groups=offset_groups, groups=groups, channels=outputs, kernel_size=kernel,
+        )  # fmt: skip
+        return b.slice(made, [0, 0], extents, [2, 3]) if any(shift) else made
+
+    if n.get("use_mask"):
+        channels = depth * groups
+        one = b.arrays.tile(b.arrays.eye(taps).reshape(taps, 1, *kernel), (channels, 1, 1, 1))
+        columns = moved(b.const(one, b.dtype(x)), channels * taps, channels)
+        columns = b.reshape(columns, [-1, offset_groups, channels // offset_groups, taps, *extents])
+        columns = b.op("multiply", columns, b.unsqueeze(b.reshape(n.x("mask"), [-1, offset_groups, taps, *extents]), [2]))
+        columns = b.reshape(columns, [-1, channels * taps, *extents])
+        flat = b.reshape(weight, [outputs, depth * taps, 1, 1])
+        made = b.op("nn.conv2d", columns, flat, groups=groups, channels=outputs, kernel_size=[1, 1])
+    else:
+        made = moved(weight, outputs, groups)
+    return b.op("nn.bias_add", made, n.x("bias")) if n.has("bias") else made
+
+
+RULES = (
+    Rule("torchvision.deform_conv2d", deformable_convolution),
+    Rule("torchvision.nms", non_max_suppression),
+    Rule("torchvision.ps_roi_align", position_sensitive_align),
+    Rule("torchvision.ps_roi_pool", position_sensitive_pool),
+    Rule("torchvision.roi_align", region_align),
+    Rule("torchvision.roi_pool", region_pool),
+)

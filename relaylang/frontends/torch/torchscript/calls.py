@@ -72,9 +72,15 @@ def convert(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dic
 
 
 #: Arguments of the operators of other libraries by position; those of `aten` are in schemas.txt.
+_REGIONS = "input rois spatial_scale pooled_height pooled_width"
 _ARGUMENTS = {
+    "torchvision.deform_conv2d": "input weight offset mask bias stride_h stride_w pad_h pad_w dilation_h dilation_w groups"
+    " offset_groups use_mask",
     "torchvision.nms": "dets scores iou_threshold",
-    "torchvision.roi_align": "input rois spatial_scale pooled_height pooled_width sampling_ratio aligned",
+    "torchvision.ps_roi_align": f"{_REGIONS} sampling_ratio",
+    "torchvision.ps_roi_pool": _REGIONS,
+    "torchvision.roi_align": f"{_REGIONS} sampling_ratio aligned",
+    "torchvision.roi_pool": _REGIONS,
 }
 
 

@@ -1,7 +1,8 @@
-"""Rows of tables of bytes or of 4 bits: `quantized.embedding_byte`, `quantized.embedding_bag_4bit` and their kin.
+"""Rows of tables of bytes, 4 or 2 bits: `quantized.embedding_byte`, `quantized.embedding_bag_4bit` and their kin.
 
 Each row has a scale and a zero point of its own. A zero point is a real number there. Relay has no elements of 4 bits, so
-such a table becomes bytes.
+such a table becomes bytes. The operators `..._rowwise_offsets` take a tensor of bytes instead: each row has its numbers,
+the first in the lowest bits, then its scale and its shift.
 """
 
 from __future__ import annotations
@@ -16,11 +17,20 @@ from relaylang.frontends.torch.torchscript.values import Packed, Stored, Tensor
 from relaylang.ir import Expr
 
 #: What the rows' scales, and their zero points times these, are rounded to.
-_ROUNDED = {8: np.float32, 4: np.float16}
+_ROUNDED = {8: np.float32, 4: np.float16, 2: np.float16}
 
 
-def _rows(b: Builder, given: Packed, indices: Expr, bits: int) -> Expr:
-    """The real numbers of some rows."""
+def _table(b: Builder, given: Packed | Tensor, bits: int) -> tuple[Expr, np.ndarray, np.ndarray]:
+    """The numbers of a table, and its rows' scales and shifts."""
+    if isinstance(given, Tensor):
+        array = b.value(b.frozen(given.read()))
+        each = np.dtype(_ROUNDED[bits]).itemsize
+        if array is None or array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] < 2 * each:
+            raise Unsupported("its table is no constant of bytes, whose rows end with a scale and a shift")
+        numbers, ends = array[:, : -2 * each], np.ascontiguousarray(array[:, -2 * each :]).view(_ROUNDED[bits]).astype(np.float32)
+        b.arrays.reserve((numbers.size, 8 // bits))
+        parts = numbers[:, :, None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2**bits - 1)
+        return b.const(np.ascontiguousarray(parts.reshape(len(array), -1))), ends[:, 0], ends[:, 1]
     table = given.weight
     if not isinstance(table, Stored) or table.quant is None or table.array.dtype != np.uint8:
         raise Unsupported("its table does not hold bytes")
@@ -28,7 +38,12 @@ def _rows(b: Builder, given: Packed, indices: Expr, bits: int) -> Expr:
     scale = np.broadcast_to(quant.scale, (count,)).astype(np.float32)
     shift = -np.broadcast_to(quant.zero, (count,)).astype(np.float32) * scale
     scale, shift = (v.astype(_ROUNDED[bits]).astype(np.float32) for v in (scale, shift))
-    weight = b.weight(f"{given.name}_weight" if given.name else "weight", table.array)
+    return b.weight(f"{given.name}_weight" if given.name else "weight", table.array), scale, shift
+
+
+def _rows(b: Builder, given: Packed | Tensor, indices: Expr, bits: int) -> Expr:
+    """The real numbers of some rows."""
+    weight, scale, shift = _table(b, given, bits)
     row = b.cast(b.op("take", weight, indices, axis=0), "float32")
     scales, shifts = (b.op("take", b.const(v.reshape(-1, 1)), indices, axis=0) for v in (scale, shift))
     made: Expr = b.op("add", b.op("multiply", row, scales), shifts)
@@ -42,8 +57,8 @@ def embedding(b: Builder, given: Packed, indices: Tensor, pruned: bool = False, 
 
 
 def embedding_bag(
-    b: Builder, given: Packed, indices: Tensor, offsets: Any = None, scaled: bool = False, mode: int = 0, pruned: bool = False,
-    weights: Any = None, mapping: Any = None, ends: bool = False, *, bits: int = 8,
+    b: Builder, given: Packed | Tensor, indices: Tensor, offsets: Any = None, scaled: bool = False, mode: int = 0,
+    pruned: bool = False, weights: Any = None, mapping: Any = None, ends: bool = False, *, bits: int = 8,
 ) -> Any:  # fmt: skip
     """Sums of rows, whatever the mode says: PyTorch computes no others."""
     if pruned or mapping is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
-from relaylang.frontends.common.complexes import Complex, paired
+from relaylang.frontends.common.complexes import PARTS, Complex, constant, paired, unpaired
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
@@ -137,7 +137,8 @@ class _Importer:
         given = [*self.options.shapes, *self.options.dtypes, *self.options.values]
         names = self._names(forward)
         parts = [n for n in given if n.rpartition(".")[0] in names or self._holder(n) is not None]
-        check_names(self.file, self.options, [*names, *parts], parts)
+        real = {name: PARTS.get(dtype, dtype) for name, dtype in self.options.dtypes.items()}
+        check_names(self.file, replace(self.options, dtypes=real), [*names, *parts], parts)
 
     def _arguments(self, forward: ast.FunctionDef) -> list[Any]:
         """The values of forward's arguments. All inputs without shapes are named in one diagnostic."""
@@ -163,13 +164,15 @@ class _Importer:
                 return given
             array = np.asarray(given)
             array = array.astype(self.options.dtypes[name]) if name in self.options.dtypes else array
-            return Tensor(self.builder.const(array)) if "Tensor" in text else array.reshape(()).item()
+            if "Tensor" not in text:
+                return array.reshape(()).item()
+            return Tensor(constant(self.builder, array) if np.iscomplexobj(array) else self.builder.const(array))
         inner = text.removeprefix("Optional[").removesuffix("]") if text.startswith("Optional[") else text
         if inner in _NUMBERS:
             if default is not None and name not in shapes:
                 return self._default(default)
             self.numbers.append(name)
-            return self._variable(name, (), _NUMBERS[inner])
+            return self._variable(name, (), self.options.dtypes.get(name, _NUMBERS[inner]))
         if inner != "Tensor" and isinstance(kind, ast.Subscript):
             return self._several(name, kind, default, missing)
         if name not in shapes:
@@ -179,7 +182,10 @@ class _Importer:
                 return None
             missing.append(name)
             return None
-        return Tensor(self._variable(name, shapes[name], self.options.dtypes.get(name, "float32")))
+        dtype = self.options.dtypes.get(name, "float32")
+        if dtype in PARTS:
+            return Tensor(unpaired(self.builder, self._variable(name, (*shapes[name], 2), PARTS[dtype])))
+        return Tensor(self._variable(name, shapes[name], dtype))
 
     def _several(self, name: str, kind: ast.Subscript, default: ast.expr | None, missing: list[str]) -> Any:
         """A tuple or list of tensors: its parts are the inputs `name.0`, `name.1`, ..."""
@@ -205,7 +211,7 @@ class _Importer:
     def _variable(self, name: str, shape: Any, dtype: str) -> Var:
         b = self.builder
         b.span = b.listing.add(Layer("Input", "", (), (name,)))
-        made = b.variable(b.unique(name), TensorType(shape, self.options.dtypes.get(name, dtype)))
+        made = b.variable(b.unique(name), TensorType(shape, dtype))
         self.inputs.append(made)
         return made
 
@@ -261,7 +267,8 @@ class _Importer:
             holder = None if path in taken else self._holder(path)
             if holder is not None and isinstance(holder[0].fields[holder[1]], Stored):
                 record, name = holder
-                record.fields[name] = Tensor(self._variable(path, shape, record.fields[name].array.dtype.name))
+                dtype = self.options.dtypes.get(path, record.fields[name].array.dtype.name)
+                record.fields[name] = Tensor(self._variable(path, shape, dtype))
 
     def _state(self) -> dict[tuple[int, str], Any]:
         """The fields of all records before the call."""

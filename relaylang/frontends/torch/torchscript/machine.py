@@ -18,7 +18,16 @@ from relaylang.frontends.torch.torchscript.loops import loop
 from relaylang.frontends.torch.torchscript.operators import Operators
 from relaylang.frontends.torch.torchscript.packed import packed, unpacked
 from relaylang.frontends.torch.torchscript.plain import compute
-from relaylang.frontends.torch.torchscript.values import MISSING, Packed, Raised, Record, Stored, Undefined, count_parts
+from relaylang.frontends.torch.torchscript.values import (
+    MISSING,
+    Packed,
+    Raised,
+    Record,
+    Stored,
+    Undefined,
+    count_parts,
+    is_of,
+)
 from relaylang.ir import Expr
 
 #: Functions call each other at most this deep.
@@ -350,6 +359,8 @@ class Machine(Operators):
             value = self.expression(node.args[1], frame)
             kind = node.args[0].id if isinstance(node.args[0], ast.Name) else ""
             return self.number(kind, value) if kind in ("int", "float", "bool") else value
+        if isinstance(target, Named) and target.name == "isinstance":
+            return is_of(self.expression(node.args[0], frame), node.args[1])
         args = [self.expression(a, frame) for a in node.args]
         named = {k.arg: self.expression(k.value, frame) for k in node.keywords if k.arg is not None}
         if isinstance(target, Named):

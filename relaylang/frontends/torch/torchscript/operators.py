@@ -30,6 +30,8 @@ _SPACES = {
 }
 #: Operators of `quantized` that are those of `aten`.
 _SAME = frozenset("clamp threshold max_pool1d max_pool2d".split())
+#: Operators on lists, also of tensors. The same names compute with tensors.
+_OF_LISTS = frozenset(("add", "mul", "slice"))
 
 
 class Operators:
@@ -90,7 +92,8 @@ class Operators:
             made = special(self, *args, **named)
             if made is not NotImplemented:
                 return made
-        if not own_space and short in PLAIN and not any(_has_tensor(a) for a in (*args, *named.values())):
+        of_list = short in _OF_LISTS and bool(args) and isinstance(args[0], list)
+        if not own_space and short in PLAIN and (of_list or not any(_has_tensor(a) for a in (*args, *named.values()))):
             return compute(self.b, short, [*args, *named.values()])
         self.place(self.layer)
         if space == "quantized" and short not in _SAME:
@@ -158,7 +161,7 @@ class Operators:
             array = np.stack([array.real, array.imag], -1) if pair else array
             value = self.b.const(array) if not stored.name else self.b.weight(name, array)
             stored.made = Tensor(unpaired(self.b, value) if pair else value, stored.quant)
-            stored.made.number = stored.number
+            stored.made.number, stored.made.birth = stored.number, 0
         return stored.made
 
     def truth(self, value: Any) -> Any:

@@ -443,11 +443,15 @@ _LAYERS: dict[str, Callable[..., Any]] = {
     "dropout": lambda b, x, *rest: x,
     "embedding_byte": embedding, "embedding_bag_byte": embedding_bag,
     "embedding_4bit": partial(embedding, bits=4), "embedding_bag_4bit": partial(embedding_bag, bits=4),
+    "embedding_bag_byte_rowwise_offsets": embedding_bag,
+    **{f"embedding_bag_{n}bit_rowwise_offsets": partial(embedding_bag, bits=n) for n in (2, 4)},
 }  # fmt: skip
 
 
 def quantised_call(b: Builder, name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:
     """The result of `quantized.name`. Raises `Unsupported`."""
+    if name.startswith("embedding") and name.endswith("pack"):
+        raise Unsupported("it packs or unpacks a table; a table that is packed before is possible")
     if "prepack" in name:
         return _prepack(name, args)
     if "unpack" in name:

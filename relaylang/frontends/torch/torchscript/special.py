@@ -236,6 +236,7 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "extend": _changed(_extend), "_set_item": _changed(_set), "insert": _changed(list.insert),
     "pop": _changed(lambda v, *a: v.pop(*a)), "clear": _changed(lambda v: v.clear()), "reverse": _changed(list.reverse),
     "__getitem__": _pick, "list": _copied, "copy": _copied,
+    "dict": lambda m, pairs=(): dict(pairs),
     "unchecked_unwrap_optional": _itself, "_unwrap_optional": _itself, "broadcast_tensors": _broadcast,
     "q_scale": _scale, "q_zero_point": _zero, "is_quantized": lambda m, x: x.quant is not None,
     "quantized_lstm": LSTM, "quantized_gru": GRU,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -70,15 +72,20 @@ class Packed:
     name: str = ""
 
 
+#: The numbers of tensors in the order of their making.
+BIRTHS = count(1)
+
+
 class Tensor:
     """A tensor that the code holds: an expression, or a complex number. Names of one tensor see what is written into it.
 
     A view has its `base`, and `again`, which makes the view of the base's value. `back` puts a view's new value into the
     base's value; it is None where that is not possible. `ordered` says whether the elements lie behind each other
     in memory, None where that is not known. `number` is true for one that stands for a number: it has its kind only.
+    `birth` grows from tensor to tensor, and tells a loop which tensors its body makes; a tensor of the file has 0.
     """
 
-    __slots__ = ("again", "back", "base", "number", "ordered", "quant", "seen", "value", "version")
+    __slots__ = ("again", "back", "base", "birth", "number", "ordered", "quant", "seen", "value", "version")
 
     def __init__(self, value: Any, quant: Quant | None = None) -> None:
         self.value = value
@@ -90,6 +97,7 @@ class Tensor:
         self.number = False
         self.version = 0
         self.seen = 0
+        self.birth = next(BIRTHS)
 
     def view_of(self, base: Tensor, again: Callable[[Expr], Expr] | None, back: Callable[[Expr, Expr], Expr] | None) -> None:
         """Note that this is a view of another tensor."""
@@ -154,6 +162,33 @@ def count_parts(budget: Budget, value: Any) -> None:
             stack += at.values() if isinstance(at, dict) else at
 
 
+#: Python's types of values by the names that the code has for them.
+_TYPES: dict[str, Any] = {
+    "Tensor": (Tensor, Stored), "list": list, "List": list, "tuple": tuple, "Tuple": tuple, "dict": dict, "Dict": dict, "str": str,
+    "NoneType": type(None),
+}  # fmt: skip
+
+
+def is_of(value: Any, kind: ast.expr) -> bool:
+    """Whether a value has a type that the code names. Of a list's elements, the first one tells.
+
+    Raises `Unsupported` for types of other names, and for numbers that are not known.
+    """
+    match kind:
+        case ast.Tuple(elts=kinds):
+            return any(is_of(value, k) for k in kinds)
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
+            return value is None or is_of(value, inner)
+        case ast.Subscript(value=ast.Name(id="List"), slice=inner):
+            return isinstance(value, list) and (not value or is_of(value[0], inner))
+        case ast.Subscript(value=ast.Name(id=name)) | ast.Name(id=name) if name in _TYPES:
+            return isinstance(value, _TYPES[name])
+        case ast.Name(id="int" | "float" | "bool" as name) if not isinstance(value, Expr):
+            return type(value).__name__ == name
+    raise Unsupported(f"it asks whether a value is of the type {ast.unparse(kind)[:40]}")
+
+
 __all__ = [
-    "DTYPES", "MISSING", "NUMBERS", "Packed", "Quant", "Raised", "Record", "Skipped", "Stored", "Tensor", "Undefined",
+    "BIRTHS", "DTYPES", "MISSING", "NUMBERS", "Packed", "Quant", "Raised", "Record", "Skipped", "Stored", "Tensor", "Undefined",
+    "is_of",
 ]  # fmt: skip
