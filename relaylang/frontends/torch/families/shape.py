@@ -107,6 +107,8 @@ def expand_as(n: Node) -> Any:
 def cat(n: Node) -> Any:
     b = n.b
     tensors = [t for t in n.get("tensors") if b.shape(t) != (0,)] or n.get("tensors")[:1]
+    if not tensors:
+        raise Malformed("it joins no tensors")
     return b.concat(tensors, n.int("dim", 0) % b.rank(tensors[0]))
 
 
