@@ -69,6 +69,7 @@ INTEGER_DOORS: dict[str, Callable[[IRModule], Any]] = {
 CASES = [*[(FLOATS, name, door) for name, door in DOORS.items()], *[(INTEGERS, name, door) for name, door in INTEGER_DOORS.items()]]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("text", "name", "door"), CASES, ids=[f"{'float' if t is FLOATS else 'int'}-{n}" for t, n, _ in CASES])
 def test_a_constant_without_a_value_is_refused(text: str, name: str, door: Callable[[IRModule], Any]) -> None:
     mod = parse(HEAD + text).module

@@ -27,6 +27,7 @@ ENDLESS = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ENDLESS)
 @pytest.mark.parametrize("executor", ["interpreter", "vm"])
 def test_a_program_without_an_end(name: str, executor: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -265,6 +265,7 @@ def test_update_finds_a_part_of_a_long_line(capsys: Caps, tmp_path: Path) -> Non
     assert "// CHECK: add(1 /* ty=int32 */, 2 /* ty=int32 */)\n" in (tmp_path / "a.relay").read_text()
 
 
+@pytest.mark.sweep
 def test_update_leaves_bad_checks(capsys: Caps, tmp_path: Path) -> None:
     text = PRINT + "// CHECK: add(\n// CHECK: {{(}}\n" + TWO
     assert run(capsys, tmp_path, "--update", a=text).status == 1
@@ -277,6 +278,7 @@ def test_an_update_in_the_wrong_order_fails(capsys: Caps, tmp_path: Path) -> Non
     assert ran.status == 1 and "error[R0760]" in ran.err
 
 
+@pytest.mark.sweep
 def test_a_test_does_not_run_itself(capsys: Caps, tmp_path: Path) -> None:
     ran = run(capsys, tmp_path, a="// RUN: relay test %s\n// CHECK: 1\n1\n")
     assert ran.status == 1 and "a RUN line runs no tests" in ran.err

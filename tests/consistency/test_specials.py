@@ -56,6 +56,7 @@ SPECIAL = ("nn.relu", "nn.leaky_relu", "power", "floor_mod", "floor_divide", "tr
            "nn.adaptive_max_pool1d", "image.dilation2d", "cumsum", "argsort", "nn.l2_normalize", "maximum", "left_shift")  # fmt: skip
 
 
+@pytest.mark.sweep
 def test_some_operators_of_special_numbers() -> None:
     calls = (made for name in SPECIAL for made in itertools.islice(special(name, 2), 3, None, 18))
     assert differences(calls, compare=compare) == {}

@@ -23,6 +23,7 @@ MADE = {"diagnostics"}
 WITH_BLOCKS = [p for p in PAGES if p.stem not in MADE and blocks(p.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda p: p.stem)
 def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -291,6 +291,7 @@ def test_bfloat16() -> None:
     assert np.allclose(result.astype(np.float32), np.exp([3, 4.5]), rtol=1e-2)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("entry, n, megabytes", [("loop", 20_000, 0.1), ("even", 20_000, 0.1), ("sum", 20_000, 8)])
 def test_memory_by_count(entry: str, n: int, megabytes: float) -> None:
     """A loop by tail calls allocates the same at any length. Each call that waits takes a few hundred bytes."""

@@ -61,6 +61,7 @@ def test_the_four_forms_of_a_network_compute_the_same(path: Path) -> None:
             np.testing.assert_allclose(ours, first, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.sweep
 def test_every_binding_of_a_network_has_its_checked_type() -> None:
     for path in golden("typed"):
         if path.name.startswith(("lstm", "squeezenet")):

@@ -62,6 +62,7 @@ def has_the_checked_type(case: Case) -> None:
     assert_has_type(found, function.body.checked_type)
 
 
+@pytest.mark.sweep
 def test_results_have_the_checked_type() -> None:
     check_each(has_the_checked_type, EVERY, KEYS)
 

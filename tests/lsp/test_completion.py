@@ -140,6 +140,7 @@ IN_BODY: list[tuple[str, list[str]]] = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("line", "wanted"), IN_BODY, ids=[line for line, _ in IN_BODY])
 def test_offers_in_a_body(line: str, wanted: list[str]) -> None:
     found = offers(TEXT.replace("|", line))[:5]
@@ -270,6 +271,7 @@ def test_a_request_reads_the_tokens_of_one_definition(monkeypatch: pytest.Monkey
     assert read == [len("def @g(%n: int32) { add(%n, ")]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "statement", ["let %v{} = nn.relu({});", "let %v{}: Tensor[(2, 3), float32] = nn.relu({});", "%{} = nn.relu({});"]
 )

@@ -78,6 +78,7 @@ def test_a_late_cancellation_is_silent() -> None:
     assert "float32" in str(found[50]["result"]) and err == ""
 
 
+@pytest.mark.sweep
 def test_requests_too_early_and_too_late_are_refused() -> None:
     start = message("initialize", {"capabilities": {}, "rootUri": None, "processId": None}, 1)
     whole = [asks("hover", "file:///a.relay", 5), start, message("shutdown", None, 2), asks("hover", "file:///a.relay", 6)]

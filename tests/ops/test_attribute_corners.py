@@ -107,6 +107,7 @@ def test_numbers_out_of_range_are_refused_or_computed() -> None:
 ODD = ("nn.avg_pool2d_grad", "nn.max_pool2d_grad", "nn.conv2d_backward_weight", "nn.sparse_conv2d")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.sweep)], ids=["some", "every"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_the_checker_takes_becomes_code_or_a_diagnostic(some: bool) -> None:

@@ -302,6 +302,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_with_a_place_and_a_reason(name: str) -> None:
     body, reason, param = REFUSED[name]

@@ -71,6 +71,7 @@ def regions(mod: IRModule) -> dict[str, Function]:
     return {gv.name_hint: f for gv, f in mod.functions.items() if "Compiler" in f.attrs}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("targets", ["toy", ["toy", "other"]])
 def test_partitioned_programs_compute_the_same(targets: Any) -> None:
     found = 0

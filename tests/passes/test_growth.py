@@ -210,6 +210,7 @@ def test_passes_are_linear(name: str, kind: str, shape: str) -> None:
     assert_linear(prepare, 40)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_spans_are_found_in_time(shape: str) -> None:
     def prepare(n: int) -> Callable[[], object]:

@@ -155,6 +155,7 @@ def test_joins(name: str, weights: str) -> None:
     assert found < 0.03 and text.count("nn.conv2d(") == text.count('out_dtype="int32"')
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mode", MODES)
 def test_networks_of_zeros(mode: str) -> None:
     for x, weight in [(np.zeros_like(X), KERNEL), (X, np.zeros_like(KERNEL))]:

@@ -145,6 +145,7 @@ def test_passes() -> None:
     assert made.execute(":names").count("@") == 1
 
 
+@pytest.mark.sweep
 def test_time_profile_and_targets() -> None:
     made = session(F, A, "type T { A(int32), B, }", "let %t = B")
     assert "(interpreter)" in made.execute(":time @f(%a)")
@@ -195,6 +196,7 @@ def test_every_command_has_help_and_says_what_is_wrong() -> None:
     assert code(made, ":frob") == "R0720" and code(made, ":re") == "R0720"
 
 
+@pytest.mark.sweep
 def test_every_operator_has_a_page_and_an_example_that_checks() -> None:
     assert [name for name, op in OPS.items() if example(op) is None] == []
     for op in OPS.values():

@@ -25,6 +25,7 @@ def last_line(screen: Screen) -> str:
     return screen.text.rstrip("\n").splitlines()[-1]
 
 
+@pytest.mark.sweep
 def test_signatures_and_completion_while_typing(screen: Screen) -> None:
     screen.send("nn.dense(%x, ")
     screen.until("nn.dense(data, weight, units: int | None, out_dtype: str | None = None)")

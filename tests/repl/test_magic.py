@@ -116,6 +116,7 @@ def test_completion_in_ipython(shell: Any, code: str, first: str) -> None:
     assert first in completions(shell, code)[:2]
 
 
+@pytest.mark.sweep
 def test_cells_in_ipython(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert shell.run_cell("%%relay --out y\nlet %y = 1 + 2;\n%y").success
     assert shell.user_ns["y"] == 3

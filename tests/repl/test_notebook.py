@@ -37,6 +37,7 @@ def test_print_and_repr_show_text() -> None:
     assert repr(x) == "Var(%x)" and repr(relay.GlobalVar("f")) == "GlobalVar(@f)"
 
 
+@pytest.mark.sweep
 def test_repr_of_a_huge_program_is_short_and_quick() -> None:
     value: Any = relay.var("x", shape=(2,))
     for _ in range(100_000):

@@ -85,6 +85,7 @@ def test_safetensors_own_files(tmp_path: Path) -> None:
     assert {k: v.tolist() for k, v in again.items()} == {k: v.tolist() for k, v in params.items()}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"p.{kind}"

@@ -184,6 +184,7 @@ _ENGINES = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("engine", _ENGINES)
 @pytest.mark.parametrize("op", few(_HUGE, "full"))
 def test_results_beyond_the_memory_are_told_as_such(op: str, engine: str) -> None:

@@ -64,6 +64,7 @@ def test_a_missing_file_fails_and_update_writes_it(project: pytest.Pytester) -> 
     run(project, CHECK.format("program()")).assert_outcomes(passed=1)
 
 
+@pytest.mark.sweep
 def test_names_do_not_count_unless_asked(project: pytest.Pytester) -> None:
     run(project, CHECK.format("program()"), "--golden-update")
     renamed = 'program("in", "out", "add(%out, %in)"){}'
@@ -81,6 +82,7 @@ def test_names_that_mean_another_thing_count(project: pytest.Pytester) -> None:
     failed.stdout.no_fnmatch_line("*[+-]   let *")
 
 
+@pytest.mark.sweep
 def test_values_of_constants_do_not_count_unless_asked(project: pytest.Pytester) -> None:
     run(project, CHECK.format("constant(1)"), "--golden-update")
     file = project.path / "tests/golden/test_it.test_a.relay"

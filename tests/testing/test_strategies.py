@@ -46,6 +46,7 @@ def test_the_formatter_leaves_the_print_alone(mod: IRModule) -> None:
     assert format_text(text).rstrip("\n") == text.rstrip("\n")
 
 
+@pytest.mark.sweep
 @QUICK
 @given(relay.modules(depth=3))
 def test_normal_form_keeps_the_types(mod: IRModule) -> None:
@@ -56,6 +57,7 @@ def test_normal_form_keeps_the_types(mod: IRModule) -> None:
         assert structural_equal(normal[name.name_hint].checked_type, function.checked_type)
 
 
+@pytest.mark.sweep
 @QUICK
 @given(st.data())
 def test_an_expression_has_the_type_that_was_asked_for(data: st.DataObject) -> None:

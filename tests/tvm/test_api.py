@@ -106,6 +106,7 @@ def test_sparse_reshape_of_indices_beyond_their_extents() -> None:
     assert same.tolist() == [[0, 1], [3, 4], [7, 3]]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", ["contrib_conv2d_nchwc", "contrib_depthwise_conv2d_nchwc"])
 @pytest.mark.parametrize("kind", ["debug", "graph"])
 def test_convolution_of_a_packed_weight(name: str, kind: str) -> None:

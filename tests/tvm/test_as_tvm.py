@@ -55,6 +55,7 @@ def test_a_script_runs_with_its_arguments(tmp_path: Path, module: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.sweep
 def test_an_error_of_a_script_has_its_own_traceback(tmp_path: Path) -> None:
     done = run(tmp_path / "script.py", "relay.parse('def @main() { nn.rellu(1) }')")
     assert done.returncode == 1
@@ -74,6 +75,7 @@ def test_a_module_of_tvm_runs() -> None:
     assert done.returncode != 0 and "tvmc: --workspace-pools-targets is not here" in done.stderr
 
 
+@pytest.mark.sweep
 def test_a_loaded_tvm_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "tvm.py").write_text("")
     code = "import sys; sys.path.insert(0, sys.argv[1]); import tvm\nimport relaylang.tvm.install"

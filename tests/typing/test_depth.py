@@ -138,6 +138,7 @@ def _recursive(n: int) -> str:
     return f"def @main(%x: float32) {{ {lets}%f0(%x) }}"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", [_curried, _of_functions, _thunks, _recursive])
 def test_types_of_functions_that_nest_are_found_in_linear_time(text: Callable[[int], str]) -> None:
     def prepare(n: int) -> Callable[[], object]:

@@ -145,6 +145,7 @@ def test_fusion_moves_calls_without_a_change() -> None:
 LSTM = [p for p in golden("typed") if p.name.startswith("lstm")]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("path", few(golden("typed"), *LSTM), ids=lambda p: p.stem)
 def test_networks_before_and_after_passes(path: Path) -> None:
     before = graph_of(typed(path))

@@ -60,6 +60,7 @@ def opened(browser: Browser, tmp_path: Path, graph: Graph, title: str = "net") -
     browser.open(page.as_uri())
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("path", NETWORKS, ids=lambda p: p.stem)
 def test_geometry_of_networks(browser: Browser, tmp_path: Path, path: Path) -> None:

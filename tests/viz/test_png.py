@@ -51,6 +51,7 @@ def test_by_a_browser(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert len(out.read_bytes()) > 4000
 
 
+@pytest.mark.sweep
 @needs_package
 def test_by_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

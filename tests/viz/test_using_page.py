@@ -51,6 +51,7 @@ def wide(count: int) -> IRModule:
     return checked(f"def @main({params}) {{ {lines} ({', '.join(f'%z{i}' for i in range(count))}) }}")
 
 
+@pytest.mark.sweep
 def test_keys_reach_all(browser: Browser, tmp_path: Path) -> None:
     """Tab comes to the drawing; arrows with Shift walk along its edges; Enter unfolds; buttons keep their own Enter."""
     opened(browser, tmp_path, graph_of(fused(CONVNET)))
@@ -251,6 +252,7 @@ def test_a_difference_opens_at_its_first_change(browser: Browser, tmp_path: Path
     assert browser.log() == []
 
 
+@pytest.mark.sweep
 def test_paper_has_the_whole_drawing(browser: Browser, tmp_path: Path) -> None:
     opened(browser, tmp_path, graph_of(checked(chain(60))))
     browser.run("document.documentElement.dataset.theme = 'dark'; draw()")

@@ -302,6 +302,7 @@ def test_weights_are_laid_out_for_other_machines(name: str, tmp_path: Path) -> N
     assert done.returncode == 0 if name == "armv7" else '"this C is for a processor that the flags above name"' in done.stderr
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("options", few(["", "-num-threads=2", "-mcpu=native"], "-num-threads=2"))
 def test_a_network_equals_the_library(options: str) -> None:
     mod = parse((ROOT / "examples" / "convnet.relay").read_text(), "convnet.relay").module

@@ -86,6 +86,7 @@ def test_a_program_for_the_cpu_alone(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.sweep
 def test_a_float_network_with_quantised_layers(tmp_path: Path) -> None:
     """Quantize, dequantize and softmax are the CPU's. The Cortex-M55 gives this machine's bits."""
     pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")

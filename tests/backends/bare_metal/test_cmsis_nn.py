@@ -155,6 +155,7 @@ def compiled(mod: IRModule, folder: str = "") -> MicroProgram:
     return compile_bare_metal(mod, f'cmsis-nn -path="{folder}", c' if folder else "cmsis-nn, c")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("seed", "dtype"), [
     (0, "int8"), *[pytest.param(*case, marks=pytest.mark.sweep) for case in ((1, "int8"), (2, "int16"))],
 ])  # fmt: skip
@@ -170,6 +171,7 @@ def test_layers_give_the_interpreters_integers(seed: int, dtype: str, folder: st
     assert program.constant_bytes > sum(p.size for p in values.values()) / 100
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_approximate_layers_differ_little(dtype: str, folder: str) -> None:
@@ -279,6 +281,7 @@ def test_without_cmsis_nn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_array_equal(program.run(x), evaluate(mod, x))
 
 
+@pytest.mark.sweep
 def test_on_a_cortex_m55(tmp_path: Path) -> None:
     compiler, emulator = machine("Cortex-M55")
     layers = Layers(7)

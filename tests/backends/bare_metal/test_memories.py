@@ -81,6 +81,7 @@ def test_the_memories_of_an_npu_have_sections_and_sizes(accelerator: str, fast: 
     assert not any(name.encode() in found for name in default)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("compiler", few(["cc", "clang"], "clang"))
 def test_compilers_have_no_warnings(compiler: str, tmp_path: Path) -> None:
     if shutil.which(compiler) is None:
@@ -108,6 +109,7 @@ def test_sizes_of_tensors_have_names_of_their_own() -> None:
     assert len(dict(sizes)) == len(sizes) == 9
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("more", "size"), [("", 1088), (", max(%1)", 1088), (", cast(%1, dtype='int32')", 0)])
 def test_no_kernel_writes_wide_numbers_for_a_sum(more: str, size: int) -> None:
     """The workspace has the convolution's int8 numbers."""

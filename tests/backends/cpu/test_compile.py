@@ -184,6 +184,7 @@ def counting(tmp_path: Path) -> tuple[str, Path]:
     return f"{QUICK} -cc={script}", log
 
 
+@pytest.mark.sweep
 def test_a_program_is_compiled_once(tmp_path: Path, own_cache: Path) -> None:
     target, log = counting(tmp_path)
     given = values()
@@ -334,6 +335,7 @@ def test_results_that_are_inputs_constants_or_one_another() -> None:
     assert len({v.ctypes.data for v in found if isinstance(v, np.ndarray)}) == 6
 
 
+@pytest.mark.sweep
 def test_one_program_on_many_threads() -> None:
     given = values()
     artifact = compile_module(network(), "c -cflags=-O1", {"w": given["w"], "v": given["v"]})

@@ -217,6 +217,7 @@ def test_zig_stands_in_for_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 OTHER = "aarch64" if not this_machine().startswith("aarch64") else "riscv64"
 
 
+@pytest.mark.sweep
 def test_a_program_for_another_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = f"{OTHER}-linux-gnu-gcc"
     if shutil.which(name) is None:

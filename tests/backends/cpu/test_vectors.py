@@ -166,6 +166,7 @@ def @main(%x: Tensor[(2, {height}, {width}, {channels}), {dtype}]) {{
 }}""", march, values(dtype, (2, height, width, channels), np.random.default_rng(3)))  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("march", HERE)
 @pytest.mark.parametrize(("dtype", "zero"), [

@@ -90,6 +90,7 @@ def example() -> tuple[str, np.ndarray]:
     return text, np.random.default_rng(4).random((1, 1, 8, 8)).astype("float32")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("accelerator", ACCELERATORS)
 def test_example_through_files(accelerator: str, tmp_path: object) -> None:
     """Compiled for NPU and CPU, saved, loaded, run: the interpreter's value."""

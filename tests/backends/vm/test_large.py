@@ -76,6 +76,7 @@ def test_a_million_nested_calls() -> None:
     assert compile_vm(module(text)).call("deep", (1_000_000,)) == 1_000_000
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("size", few([50_000, 1_000_000], 50_000))
 def test_a_long_list(size: int) -> None:
     """It is built, mapped, folded, turned round and appended to; it goes out to Python and comes back."""

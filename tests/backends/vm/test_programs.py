@@ -31,6 +31,7 @@ def module(text: str) -> IRModule:
     return found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_constructs(name: str) -> None:
     text, *args = PROGRAMS[name]
@@ -99,6 +100,7 @@ def test_scalar_instructions(operator: str, every_row: tuple[IRModule, VMExecuta
                 np.testing.assert_allclose(got, wanted, rtol=tolerance, err_msg=f"{row.name} {case}")
 
 
+@pytest.mark.sweep
 @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(strategies.expressions())
 def test_random_expressions(expr: Expr) -> None:

@@ -55,6 +55,7 @@ def _network(images: int) -> list[np.ndarray]:
     return [rng.standard_normal(shape).astype("float32") for shape in ((images, 3, 8, 8), (4, 3, 3, 3), (5, 4))]
 
 
+@pytest.mark.sweep
 def test_a_network_of_batches() -> None:
     mod = module(NETWORK)
     made = loaded(mod)

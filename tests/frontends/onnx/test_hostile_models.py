@@ -145,6 +145,7 @@ def test_a_fault_of_ours_is_no_fault_of_the_model(monkeypatch: pytest.MonkeyPatc
     assert "y = Relu(x)" in text
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", sorted((SHARED / "reports" / "reliability").glob("*/*.onnx")), ids=lambda p: p.name)
 def test_reported_models(path: Path) -> None:
     code, text = wrong(str(path))

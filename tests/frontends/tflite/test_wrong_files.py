@@ -43,6 +43,7 @@ def seeds() -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name, count", [("dense", 3000), ("loops", 60), ("rounded", 150), ("variables", 300)])
 def test_every_mutant_is_read_or_refused(name: str, count: int) -> None:

@@ -55,6 +55,7 @@ def test_meaning(seed: int) -> None:
     assert str(relay.evaluate(made, *given)) == str(relay.evaluate(mod, *given))
 
 
+@pytest.mark.sweep
 def test_long_and_deep_programs_cost_no_more() -> None:
     def prepare(n: int) -> Run:
         x, c = Var("x", TensorType((), "int32")), Var("c", TensorType((), "bool"))

@@ -308,6 +308,7 @@ def test_of_repairs_that_overlap_the_first_is_made() -> None:
 TRUE = {"lstm": {"R1001"}, "batch_flatten": {"R1007"}, "duplicate_relay_call": {"R1008"}}
 
 
+@pytest.mark.sample(3)
 @needs_shared
 @pytest.mark.parametrize("folder", ["golden", "corpus", "examples"])
 def test_good_programs_have_no_findings(folder: str) -> None:

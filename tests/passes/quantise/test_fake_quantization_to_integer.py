@@ -439,6 +439,7 @@ def test_all_operators_of_tvm_have_a_rule() -> None:
     assert all(name in relay.ops.OPS for name in RULES)
 
 
+@pytest.mark.sweep
 def test_linear() -> None:
     def chain(size: int) -> Callable[[], Any]:
         x = var("x", 4)

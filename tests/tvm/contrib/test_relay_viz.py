@@ -142,6 +142,7 @@ def test_pictures_without_graphviz(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "name_hint: w" in said and "shape: (4, 3)" in said and {"main", "half"} <= set(said)
 
 
+@pytest.mark.sweep
 def test_pdf_without_graphviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("svglib")
     monkeypatch.setenv("PATH", "/nowhere")

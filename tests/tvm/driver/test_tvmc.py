@@ -105,6 +105,7 @@ def test_accelerators_need_a_generator(net: str, tmp_path: Path, capsys: Any) ->
     assert (status, err) == (0, "")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("forms", ["relay", "c,asm", "relay,s"])
 def test_dumps_stand_beside_the_package(forms: str, net: str, tmp_path: Path, capsys: Any) -> None:
     package = str(tmp_path / "net.tar")
@@ -242,6 +243,7 @@ def test_other_machines(net: str, tmp_path: Path, capsys: Any) -> None:
     assert status != 0 and "aarch64" in err
 
 
+@pytest.mark.sweep
 def test_as_a_program(net: str, tmp_path: Path) -> None:
     call = [sys.executable, "-m", "relaylang.tvm.driver.tvmc", "compile", "-o", str(tmp_path / "net.so"), net]
     done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT)

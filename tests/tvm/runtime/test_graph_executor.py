@@ -246,6 +246,7 @@ def test_the_debugger_times_each_kernel(lib: Any, tmp_path: Path, capsys: Any) -
     assert code(lambda: loaded["debug_create"]("default", nd.cpu())) == "R0609"
 
 
+@pytest.mark.sweep
 def test_the_debugger_shows_the_values_inside() -> None:
     text = """def @main(%x: Tensor[(1, 4), float32], %w: Tensor[(3, 4), float32]) {
       let %a = nn.relu(nn.dense(%x, %w)); let %b = nn.softmax(%a); (sum(%b, axis=[1]), nn.softmax(add(%b, %a)))

@@ -210,6 +210,7 @@ def test_indices_of_replaced_entries_that_repeat(executor: str, says: str) -> No
         artifact.run(x, twice, y)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", few(range(20), 0))
 @pytest.mark.parametrize("of", ["region", "region85"])
 def test_random_damage_ends_in_a_diagnostic(request: pytest.FixtureRequest, of: str, seed: int) -> None:

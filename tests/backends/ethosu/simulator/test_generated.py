@@ -28,5 +28,6 @@ def test_regions_with_faults_of_vela(seed: int) -> None:
     compare(seed, "ethos-u85-128")
 
 
+@pytest.mark.sweep
 def test_all_rows_are_drawn() -> None:
     assert {row for seed in range(300) for row in random_region(seed).rows} == {*ROWS, *ENDS}

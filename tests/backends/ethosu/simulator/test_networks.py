@@ -63,6 +63,7 @@ def test_networks_that_vela_alone_gets_wrong(seed: int, accelerator: str) -> Non
     assert differing(random_network(seed), seed, accelerator) == 0
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("accelerator", few(ACCELERATORS, "ethos-u55-256", "ethos-u85-1024"))
 def test_a_residual_network(accelerator: str) -> None:
     assert differing(residual_network(), 0, accelerator) == 0

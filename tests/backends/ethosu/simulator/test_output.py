@@ -59,6 +59,7 @@ def test_halves_are_rounded_as_they_should(kind: Rounding) -> None:
     assert tuple(scaled(np.asarray([-5, 5]), 1, 1, kind)) == HALVES[kind]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("e", [1, 5, 12])
 def test_double_rounding_is_that_of_tensorflow_lite(e: int) -> None:
     """Its multiplication rounds at bit 31, halves away from zero; its shift does so behind."""
