@@ -49,7 +49,7 @@ def typed_var(name: str, ty: Type | None, span: Span | None = None) -> Var:
 
 def fresh_var(var: Var, name: str | None = None) -> Var:
     """Another variable of the same type and annotation, and of the same name where no other is given."""
-    return typed(Var(var.name_hint if name is None else name, var.type_annotation, var.span), var.checked_type)
+    return typed(Var(var.name_hint if name is None else name, var.type_annotation, var.span, var.virtual_device), var.checked_type)
 
 
 def typed_constant(data: np.ndarray, dtype: str | None = None, span: Span | None = None) -> Constant:

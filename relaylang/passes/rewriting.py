@@ -133,7 +133,7 @@ def copy_with(expr: Expr, mapping: Mapping[Var, Expr] | None = None) -> Expr:
 
 def with_inputs(func: Function, types: Mapping[Var, Type], ret_type: Type | None = None) -> Function:
     """A copy of a function in which some parameters have other types. The checker finds the types of what uses them."""
-    params = [Var(p.name_hint, types.get(p, p.checked_type), p.span) for p in func.params]
+    params = [Var(p.name_hint, types.get(p, p.checked_type), p.span, p.virtual_device) for p in func.params]
     body = copy_with(func.body, dict(zip(func.params, params)))
     kept = set(map(id, post_order(func.body)))
     # the copy's types are those of the old parameters

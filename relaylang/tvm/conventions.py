@@ -47,7 +47,7 @@ from relaylang.ir import (
     is_incomplete,
     post_order,
 )
-from relaylang.ir.typed import forget_stale_types, typed_var
+from relaylang.ir.typed import forget_stale_types
 from relaylang.ir.typed import typed as with_type
 from relaylang.ir.types import Extent, SymbolicDim, type_text
 from relaylang.ir.visit import rewrite
@@ -190,7 +190,8 @@ def typed(mod: IRModule) -> IRModule:
 
 def annotated(func: Function) -> Function:
     """A function whose parameters, let variables and results say their types, where these are known."""
-    variables = {v: typed_var(v.name_hint, v.checked_type, v.span) for v in _variables(func) if _lacks(v.type_annotation, v)}
+    lacking = [v for v in _variables(func) if _lacks(v.type_annotation, v)]
+    variables = {v: with_type(Var(v.name_hint, v.checked_type, v.span, v.virtual_device), v.checked_type) for v in lacking}
 
     def say(old: Expr, new: Expr) -> Expr:
         match new:
@@ -233,7 +234,7 @@ def _without_types_of_lets(new: IRModule, old: IRModule) -> IRModule:
 
     def bare(func: Function) -> Function:
         lets = [node.variable for node in post_order(func) if isinstance(node, Let) and node.variable not in kept]
-        variables = {v: Var(v.name_hint, None, v.span) for v in lets}
+        variables = {v: Var(v.name_hint, None, v.span, v.virtual_device) for v in lets}
 
         def untyped(_: Expr, node: Expr) -> Expr:
             if isinstance(node, Let) and node.variable in variables:

@@ -217,7 +217,7 @@ class Rewriter:
     def fresh(self, var: Var, ty: Type | None) -> Var:
         new = self.vars.get(var)
         if new is None:
-            new = typed(Var(var.name_hint, ty if var.type_annotation is not None else None, var.span), ty)
+            new = typed(Var(var.name_hint, ty if var.type_annotation is not None else None, var.span, var.virtual_device), ty)
             self.vars[var] = new
         return new
 

@@ -141,7 +141,8 @@ class _Mixed:
     def bound_to(self, variable: Var, value: Expr) -> Var:
         """A let's variable of the type that its value has now."""
         ty = value.checked_type
-        return typed(Var(variable.name_hint, None if variable.type_annotation is None else ty, variable.span), ty)
+        annotation = None if variable.type_annotation is None else ty
+        return typed(Var(variable.name_hint, annotation, variable.span, variable.virtual_device), ty)
 
     def function(self, func: Function, body: Expr) -> Expr:
         if isinstance(func.body, (If, Match)):

@@ -268,3 +268,11 @@ def test_places_of_variables_and_functions() -> None:
     assert not x.virtual_device_ and not f.virtual_device_
     x.virtual_device_ = f.virtual_device_ = tvm.cpu()
     assert x.virtual_device.device_type == f.attrs["virtual_device"].device_type == f.virtual_device_.device_type_int == 1
+
+
+def test_inference_keeps_the_places_of_variables() -> None:
+    x, y = relay.var("x"), relay.var("y", shape=(2,))
+    x.virtual_device_ = tvm.cuda()
+    mod = tvm.IRModule.from_expr(relay.Function([y], relay.Call(relay.Function([x], relay.log(x)), [y])))
+    (inner,) = relay.transform.InferType()(mod)["main"].body.op.params
+    assert str(inner.type_annotation) == "Tensor[(2), float32]" and inner.virtual_device_.device_type_int == 2
