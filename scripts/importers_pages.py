@@ -1,4 +1,5 @@
-"""Writes the pages of importers and exporters: docs/import_onnx.md, import_tflite.md, import_pytorch.md and exporting.md.
+"""Writes the pages of importers and exporters: docs/import_mxnet.md, import_onnx.md, import_tflite.md,
+import_pytorch.md and exporting.md.
 
     scripts/importers_pages.py    writes them; the tables of operators come from their own tables
 """
@@ -12,6 +13,8 @@ from relaylang.export.onnx.table import RULES as ONNX_RULES
 from relaylang.export.relax.table import RULES as RELAX_RULES
 from relaylang.export.stablehlo.table import RULES as STABLEHLO_RULES
 from relaylang.frontends.common import Rule
+from relaylang.frontends.mxnet.table import REFUSED as MXNET_REFUSED
+from relaylang.frontends.mxnet.table import table as mxnet_table
 from relaylang.frontends.onnx.table import table as onnx_table
 from relaylang.frontends.tflite.table import REFUSED
 from relaylang.frontends.tflite.table import table as tflite_table
@@ -52,6 +55,36 @@ backend tests that do not pass, each with a reason.
 
 | operator | domain | versions |
 |---|---|---|
+"""
+
+MXNET = """# MXNet
+
+The importer reads symbols (`NAME-symbol.json`) of MXNet 0.8 to 1.9, and the parameter files beside them. It needs no MXNet.
+`HybridBlock.export` writes such files, and so do `Module.save_checkpoint` and `mx.model.save_checkpoint`.
+
+    relay import net-symbol.json --shape data=1x3x224x224 -o net.relay
+
+```text
+mod, params = relay.frontend.from_mxnet("net-symbol.json", {"data": (1, 3, 224, 224)})
+mod, params = relay.frontend.from_mxnet(symbol, {"data": (1, 3, 224, 224)}, arg_params=args, aux_params=auxs)
+```
+
+- A symbol states no shapes of its inputs, so `--shape` gives them. Labels of losses need none.
+- The weights come from `NAME-0000.params`, of the last epoch beside the symbol, or from `--weights FILE`. Parameter files
+  of all versions are read. Row-sparse and CSR arrays become dense.
+- In Python, `from_mxnet` also takes the JSON, a `Symbol` or a `HybridBlock`. A symbol without values has its weights as
+  inputs, whose shapes follow from the layers.
+- Attributes of old versions are read by MXNet's rules for upgrades. `BatchNorm` of 0.8 gets its states.
+- Dropout does nothing, and `BatchNorm` takes the moving statistics, as in a network that runs.
+- `RNN` becomes steps, or a loop for more than 32 of them. `_foreach` and `_while_loop` become recursive functions, `_cond`
+  becomes `if`.
+- Layers of `mxnet.contrib.quantization` become `qnn` operators, with the scales of MXNet's ranges.
+- Results of detection have the order of MXNet: boxes by their score, -1 in the rows that are left out.
+
+## Operators
+
+| operator |
+|---|
 """
 
 TFLITE = """# TFLite
@@ -229,10 +262,18 @@ def tflite_rows() -> list[str]:
     return [*[f"| {name} |" for name in tflite_table().names()], *refused]
 
 
+def mxnet_rows() -> list[str]:
+    """A row per operator, then those that are refused, with reasons."""
+    refused = ["", "## Operators without a form in Relay", "", "| operator | reason |", "|---|---|"]
+    refused += [f"| `{name}` | {reason} |" for name, reason in sorted(MXNET_REFUSED.items())]
+    return [*[f"| `{name}` |" for name in mxnet_table().names()], *refused]
+
+
 def pages() -> dict[str, str]:
     """Each page's name and text."""
     quantised = [f"quantized.{name}" for name in QUANTISED]
     tables = {
+        "import_mxnet.md": (MXNET, mxnet_rows()),
         "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
         "import_tflite.md": (TFLITE, tflite_rows()),
         "import_pytorch.md": (TORCH, [f"| `{name}` |" for name in sorted({*torch_table().names(), *quantised})]),

@@ -1,4 +1,4 @@
-"""Import a network: ONNX, TFLite, PyTorch's exported programs (.pt2) and TorchScript archives become Relay text.
+"""Import a network: ONNX, TFLite, PyTorch (.pt2 and TorchScript) and MXNet (.json and .params) become Relay text.
 
 The format is found from the contents. Layers and tensors give their names to variables and to places in diagnostics. What
 cannot be converted is listed whole, and nothing is written; --partial puts external functions there.
@@ -25,6 +25,7 @@ examples:
   relay import net.onnx --shape image=1x3x224x224 -o net.relay --constants net.safetensors
   relay import net.onnx --no-freeze -o net.relay --constants weights.npz
   relay import net.onnx --partial | relay check -
+  relay import net-symbol.json --shape data=1x3x224x224 --weights net-0000.params -o net.relay
 
 Other verbs take a network in the place of Relay text, too: relay compile net.onnx -o net.so
 """
@@ -56,13 +57,13 @@ def run(args: argparse.Namespace) -> int:
     with Stages() as stages:
         with stages.stage("read"):
             if os.path.isdir(args.file):
-                notes = route(args.file) or ["relay import takes a file: ONNX, TFLite, PyTorch .pt2 or TorchScript"]
+                notes = route(args.file) or ["relay import takes a file: ONNX, TFLite, PyTorch .pt2, TorchScript or MXNet"]
                 raise RelayError(error("R0001", f"cannot read {args.file}: it is a directory", notes=notes))
             data = read_bytes(args.file)
         with stages.stage("import"):
             made = imported(data, args.file, import_options(args))
         if made is None:
-            notes = ["relay import takes ONNX, TFLite, PyTorch .pt2 and TorchScript files", *route(args.file)]
+            notes = ["relay import takes ONNX, TFLite, PyTorch .pt2, TorchScript and MXNet files", *route(args.file)]
             name = "<stdin>" if args.file == "-" else args.file
             if name.endswith((".relay", ".rly")):
                 notes = [f"it is Relay text already: relay check {name} reads it"]

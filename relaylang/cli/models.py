@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from relaylang.frontends.common import Imported
 
 #: What a FILE argument takes.
-FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt; - is the standard input"
+FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt, MXNet's .json; - is the standard input"
 _SHAPE = re.compile(r"(?:\d+|\?)(?:[x,](?:\d+|\?))*|scalar")
 
 
@@ -44,6 +44,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="the value of a network's input, a number or lists of them: it becomes a constant",
     )
+    parser.add_argument("--weights", metavar="FILE", help="the weights of a network that has a file for them (default: beside it)")
 
 
 def import_options(args: argparse.Namespace) -> Options:
@@ -55,13 +56,14 @@ def import_options(args: argparse.Namespace) -> Options:
         freeze=getattr(args, "freeze", True),
         layout=getattr(args, "layout", None) or "",
         partial=getattr(args, "partial", False),
+        weights=args.weights or "",
     )
 
 
 def check_unused(options: Options | None, name: str) -> None:
     """Raise `UsageError` for options about inputs of a network, where the file `name` is Relay text."""
-    if options is not None and (options.shapes or options.dtypes or options.values):
-        raise UsageError(f"--shape, --dtype and --value are for networks, and {name} is Relay text", "relay import --help")
+    if options is not None and (options.shapes or options.dtypes or options.values or options.weights):
+        raise UsageError(f"--shape, --dtype, --value and --weights are for networks, and {name} is Relay text", "relay import --help")
 
 
 def _pairs(option: str, items: Sequence[str]) -> list[tuple[str, str]]:
@@ -94,9 +96,9 @@ def _value(text: str) -> Any:
     raise UsageError(f"--value wants a number, true, false or lists of numbers, not {text}", "relay import --help")
 
 
-def is_binary(data: bytes) -> bool:
-    """Whether a file's contents may be a network: its first bytes hold control characters, as no text does."""
-    return min(data[:64], default=32) < 9
+def may_be_network(data: bytes) -> bool:
+    """Whether a file's contents may be a network: they begin with control characters, as no text does, or as JSON."""
+    return min(data[:64], default=32) < 9 or data[:64].lstrip()[:1] == b"{"
 
 
 def imported(data: bytes, path: str, options: Options | None) -> Imported | None:
@@ -107,4 +109,4 @@ def imported(data: bytes, path: str, options: Options | None) -> Imported | None
     return import_bytes(data, "<stdin>" if path == "-" else path, replace(options or DEFAULTS, folder=folder))
 
 
-__all__ = ["FILE_HELP", "add_import_options", "check_unused", "import_options", "imported", "is_binary"]
+__all__ = ["FILE_HELP", "add_import_options", "check_unused", "import_options", "imported", "may_be_network"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from relaylang.cli.comments import types_from_comments
-from relaylang.cli.models import check_unused, imported, is_binary
+from relaylang.cli.models import check_unused, imported, may_be_network
 from relaylang.diagnostics import Diagnostic, Label, RelayError, by_place
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, IRModule, Type, Var
@@ -60,7 +60,7 @@ def load(
         source = path
     else:
         data = read_bytes(path)
-        if is_binary(data):
+        if may_be_network(data):
             network = imported(data, path, options)
             if network is not None:
                 return Program(path, network.module, [], list(network.notes), True)
@@ -90,7 +90,7 @@ def _text(data: bytes, path: str) -> SourceFile:
     try:
         return text_of(data, path)
     except RelayError as wrong:
-        note = "nor is it a network of a known format: ONNX, TFLite, PyTorch .pt2 or TorchScript"
+        note = "nor is it a network of a known format: ONNX, TFLite, PyTorch .pt2, TorchScript or MXNet"
         raise RelayError([replace(d, notes=(*d.notes, note)) for d in wrong.diagnostics]) from None
 
 

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
+from relaylang.frontends.mxnet.reader import is_symbol
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.runtime.params import UNZIPPING
 from relaylang.runtime.text import read_bytes
@@ -89,6 +90,7 @@ def _is_onnx(data: bytes) -> bool:
 
 #: Every format, in the order of the tests.
 FORMATS = (
+    Format("mxnet", "relaylang.frontends.mxnet:import_mxnet", is_symbol),
     Format("tflite", "relaylang.frontends.tflite:import_tflite", _is_tflite, ("flatbuffers",)),
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", _is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", _is_onnx),
@@ -134,7 +136,7 @@ _ROUTES = {
     ".mlmodel": "Core ML: save the network from its framework as ONNX",
     ".mlpackage": "Core ML: save the network from its framework as ONNX",
     ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file", ".weights": "Darknet: convert it to ONNX",
-    ".params": "MXNet: `mxnet.onnx.export_model` makes an ONNX file", ".xml": "OpenVINO: save the network from its framework as ONNX",
+    ".params": "MXNet: relay import takes the symbol, NAME-symbol.json, and finds NAME-0000.params beside it", ".xml": "OpenVINO: save the network from its framework as ONNX",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""TVM's importers: `relay.frontend.from_onnx`, `from_tflite` and `from_pytorch`, with its signatures and results."""
+"""TVM's importers: `relay.frontend.from_onnx`, `from_tflite`, `from_pytorch` and `from_mxnet`, with its signatures and results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.common import Imported
+from relaylang.frontends.mxnet import import_mxnet
 from relaylang.frontends.onnx import import_onnx
 from relaylang.frontends.options import Options
 from relaylang.frontends.tflite import import_tflite
@@ -85,6 +86,27 @@ def from_tflite(
     """
     dtypes = dict(dtype_dict) if isinstance(dtype_dict, Mapping) else {}
     return _result(import_tflite(model, Options(_shapes(shape_dict), dtypes, freeze=False)))
+
+
+def from_mxnet(
+    symbol: Any,
+    shape: Mapping[str, Sequence[Any]] | None = None,
+    dtype: str | Mapping[str, str] = "float32",
+    arg_params: Any = None,
+    aux_params: Any = None,
+) -> Result:
+    """A network of MXNet as a module and its parameters. MXNet is not needed.
+
+    `symbol` is the path of a symbol's file, its JSON, a Symbol, or a HybridBlock. `shape` gives shapes of inputs by name.
+    `dtype` is the element type of inputs, or a mapping of their names to types. `arg_params` and `aux_params` are arrays
+    by name, or the path of a parameter file. Without them, a path has its parameter file beside it, and a block its own
+    values. Weights are parameters, as in TVM; those without a value are inputs. Raises `RelayError`.
+    """
+    options = Options(_shapes(shape), dict(dtype) if isinstance(dtype, Mapping) else {}, freeze=False)
+    params = arg_params
+    if isinstance(arg_params, Mapping) or isinstance(aux_params, Mapping):
+        params = {**(arg_params or {}), **(aux_params or {})}
+    return _result(import_mxnet(symbol, options, params=params, dtype=dtype if isinstance(dtype, str) else "float32"))
 
 
 def from_pytorch(
@@ -167,4 +189,4 @@ def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str
     return [part for i, s in enumerate(shape) for part in _parts(f"{name}.{i}", *_shape_and_dtype(s))]
 
 
-__all__ = ["from_onnx", "from_pytorch", "from_tflite"]
+__all__ = ["from_mxnet", "from_onnx", "from_pytorch", "from_tflite"]

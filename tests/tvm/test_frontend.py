@@ -28,6 +28,7 @@ def test_from_onnx_has_tvms_signature_and_results() -> None:
 
 #: An importer, the model that it reads, and the form in which it wants it.
 IMPORTERS = {
+    "from_mxnet": ("MXNet symbol", "a Symbol or HybridBlock of MXNet, a symbol's JSON, or the path of its file"),
     "from_onnx": ("ONNX model", "an onnx.ModelProto, a file's bytes, or its path"),
     "from_tflite": ("TFLite model", "a tflite.Model, a file's bytes, or its path"),
     "from_pytorch": ("model of PyTorch", "exported programs, script modules, and files of them"),

@@ -64,6 +64,7 @@ def _text(shape: Sequence[Any]) -> str:
 
 #: A package whose objects people give to an importer -> what reads them.
 _ROUTES = {
+    "mxnet": "relay.frontend.from_mxnet reads networks of MXNet",
     "onnx": "relay.frontend.from_onnx reads models of ONNX",
     "torch": "torch.export.export(module, inputs) makes a program, and relay.frontend.from_pytorch reads it",
     "tflite": "relay.frontend.from_tflite reads models of TFLite",
