@@ -78,25 +78,18 @@ def _softmax(operator: str, sign: float = 1.0) -> Callable[..., Any]:
 
 
 def softmax_output(n: Node, x: Expr) -> Any:
-    """A loss: its result is the softmax along the channels, the last axis, or all axes but the first."""
+    """A loss: its result is the softmax along the channels, along the last axis, or over all axes but the first."""
     b = n.b
     if n.bool("multi_output"):
         return b.op("nn.softmax", x, axis=1)
-    return b.op("nn.softmax", x, axis=-1) if n.bool("preserve_shape") or b.rank(x) <= 2 else _over_all(b, x)
+    if n.bool("preserve_shape") or b.rank(x) <= 2:
+        return b.op("nn.softmax", x, axis=-1)
+    return b.op("reshape_like", b.op("nn.softmax", b.op("nn.batch_flatten", x), axis=-1), x)
 
 
 def softmax_activation(n: Node, x: Expr) -> Any:
-    if n.choice("mode", "instance", ("instance", "channel")) == "channel":
-        return n.b.op("nn.softmax", x, axis=1)
-    return _over_all(n.b, x)
-
-
-def _over_all(b: Builder, x: Expr) -> Expr:
-    """The softmax over all axes but the first."""
-    if b.rank(x) <= 2:
-        return b.op("nn.softmax", x, axis=-1)
-    flat = b.op("nn.softmax", b.op("nn.batch_flatten", x), axis=-1)
-    return b.op("reshape_like", flat, x)
+    channels = n.choice("mode", "instance", ("instance", "channel")) == "channel"
+    return n.b.op("nn.softmax", x, axis=1 if channels else -1)
 
 
 RULES = (

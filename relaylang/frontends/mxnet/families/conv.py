@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn, windows
+from relaylang.frontends.common.deformable import deformable_conv
 from relaylang.frontends.common.nn import check_window
 from relaylang.frontends.common.slices import pad
 from relaylang.frontends.mxnet.node import Node
@@ -213,15 +214,22 @@ def upsampling(n: Node, *xs: Expr) -> Any:
 
 
 def deformable(n: Node, x: Expr, offset: Expr, weight: Expr, bias: Expr | None = None) -> Any:
+    """A convolution at moved places, where the border's elements repeat."""
     b = n.b
     _check_bias(n, bias)
     w = Window(n, 2)
     shape = b.static_shape(weight, "the weight of a convolution", 4)
-    made = b.op(
-        "nn.deformable_conv2d", x, offset, weight, strides=w.strides, padding=nn.padding_of(w.pads), dilation=w.dilations,
-        deformable_groups=n.int("num_deformable_group", 1), groups=n.int("num_group", 1), channels=shape[0],
-        kernel_size=list(shape[2:]),
-    )  # fmt: skip
+    groups = {"deformable_groups": n.int("num_deformable_group", 1), "groups": n.int("num_group", 1)}
+    made = b.op("nn.deformable_conv2d", x, offset, weight, strides=w.strides, padding=nn.padding_of(w.pads), dilation=w.dilations,
+                channels=shape[0], kernel_size=list(shape[2:]), **groups)  # fmt: skip
+    return _with_bias(n, made, bias)
+
+
+def modulated(n: Node, x: Expr, offset: Expr, mask: Expr, weight: Expr, bias: Expr | None = None) -> Any:
+    """A convolution at moved places, each with a factor of its own, and zeros around the data."""
+    _check_bias(n, bias)
+    w, groups = Window(n, 2), (n.int("num_group", 1), n.int("num_deformable_group", 1))
+    made = deformable_conv(n.b, x, offset, weight, mask, w.strides, [p for p, _ in w.pads], w.dilations, *groups)
     return _with_bias(n, made, bias)
 
 
@@ -236,6 +244,7 @@ RULES = (
     Rule("_linalg_syrk", syrk),
     Rule("UpSampling", upsampling),
     Rule("_contrib_DeformableConvolution", deformable),
+    Rule("_contrib_ModulatedDeformableConvolution", modulated),
 )
 
 __all__ = ["RULES", "Window", "channels_last", "to_first", "to_last"]

@@ -21,7 +21,7 @@ def _times(factor: float) -> _Function:
     return lambda b, x: b.op("multiply", x, factor)
 
 
-def _cube_root(b: Builder, x: Expr) -> Expr:
+def cube_root(b: Builder, x: Expr) -> Expr:
     """The real root, which a negative number has, too."""
     return b.op("multiply", b.op("sign", x), b.op("power", b.op("abs", x), 1 / 3))
 
@@ -47,8 +47,8 @@ _SAME = {
 _COMPOSED: dict[str, _Function] = {
     "square": lambda b, x: b.op("multiply", x, x),
     "reciprocal": lambda b, x: b.op("divide", b.const(1, b.dtype(x)), x),
-    "cbrt": _cube_root,
-    "rcbrt": lambda b, x: b.op("divide", b.const(1, b.dtype(x)), _cube_root(b, x)),
+    "cbrt": cube_root,
+    "rcbrt": lambda b, x: b.op("divide", b.const(1, b.dtype(x)), cube_root(b, x)),
     "expm1": nn.expm1,
     "log1p": nn.log1p,
     "degrees": _times(180 / math.pi),
@@ -151,18 +151,18 @@ def add_n(n: Node, *xs: Expr) -> Any:
 
 
 def number(n: Node, x: Expr, name: str = "scalar") -> tuple[Expr, Expr]:
-    """The tensor and an attribute's number, of one element type: whole numbers become float32 for a real number."""
+    """The tensor and an attribute's number, of one element type.
+
+    Beside whole numbers, the number loses its fraction, unless `is_int` says that it is a real one: then both are real.
+    """
     b, value = n.b, n.float(name)
     dtype = b.dtype(x)
-    if "float" not in dtype:
-        whole = n.bool("is_int", value == value // 1 if math.isfinite(value) else False)
-        if not whole:
-            x, dtype = b.cast(x, "float32"), "float32"
-        elif dtype == "bool":
-            x, dtype = b.cast(x, "int64"), "int64"
-        else:
-            return x, b.const(int(value), dtype)
-    return x, b.const(value, dtype)
+    if "float" in dtype:
+        return x, b.const(value, dtype)
+    if not n.bool("is_int", True) or not math.isfinite(value):
+        return b.cast(x, "float64"), b.const(value, "float64")
+    x = b.cast(x, "int64") if dtype == "bool" else x
+    return x, b.const(int(value), b.dtype(x))
 
 
 def _scalar(kind: str, turned: bool = False) -> Callable[[Node, Expr], Any]:
@@ -281,3 +281,5 @@ RULES = (
     *(Rule(f"_npi_{name}", _compared(kind)) for kind, name in _NUMPY.items()),
     *(Rule(f"_npi_{name}_scalar", _compared_with_number(kind)) for kind, name in _NUMPY.items()),
 )
+
+__all__ = ["RULES", "cube_root", "number"]

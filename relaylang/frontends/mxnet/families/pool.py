@@ -8,6 +8,7 @@ from typing import Any
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, windows
 from relaylang.frontends.common.slices import pad
 from relaylang.frontends.mxnet.families.conv import Window, channels_last, to_first, to_last
+from relaylang.frontends.mxnet.families.elementwise import cube_root
 from relaylang.frontends.mxnet.node import Node
 from relaylang.ir import Expr
 
@@ -28,13 +29,13 @@ def _power(n: Node, x: Expr) -> Expr:
     p = n.int("p_value")
     if p not in (1, 2, 3):
         raise Malformed(f"the attribute p_value is {p}; it must be 1, 2 or 3")
-    size = n.b.op("abs", x) if p != 2 else x
-    return size if p == 1 else n.b.op("multiply", x, x) if p == 2 else n.b.op("power", size, 3.0)
+    square = n.b.op("multiply", x, x) if p > 1 else x
+    return n.b.op("multiply", square, x) if p == 3 else square
 
 
 def _root(n: Node, x: Expr) -> Expr:
     p = n.int("p_value")
-    return x if p == 1 else n.b.op("sqrt", x) if p == 2 else n.b.op("power", x, 1 / 3)
+    return x if p == 1 else n.b.op("sqrt", x) if p == 2 else cube_root(n.b, x)
 
 
 def _whole(n: Node, kind: str, x: Expr) -> Expr:

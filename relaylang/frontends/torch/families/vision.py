@@ -90,39 +90,11 @@ def position_sensitive_align(n: Node) -> Any:
 
 
 def deformable_convolution(n: Node) -> Any:
-    """A convolution at moved places. Relay's repeats the border's elements beyond them, so zeros surround the data."""
-    b, x, moves, weight = n.b, n.x("input"), n.x("offset"), n.x("weight")
-    outputs, depth, *kernel = b.static_shape(weight, "the weight")
+    b, weight = n.b, n.x("weight")
     pads, strides, dilation = ([n.int(f"{name}_{axis}") for axis in "hw"] for name in ("pad", "stride", "dilation"))
-    groups, offset_groups, taps = n.int("groups", 1), n.int("offset_groups", 1), kernel[0] * kernel[1]
-    x = b.op("nn.pad", x, 0.0, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])
-    extents = [b.extent(moves, 2), b.extent(moves, 3)]
-    # Without padding, the places move by the zeros in front, and there are results beyond the last ones.
-    shift = [float(p == 0) for p in pads]
-    if any(shift):
-        moves = b.op("add", moves, b.const(np.array(shift * taps * offset_groups)[:, None, None], b.dtype(moves)))
-        more = [(b.extent(x, 2 + i) + 2 * max(pads[i] - 1, 0) - dilation[i] * (kernel[i] - 1) - 1) // strides[i] + 1 - extents[i]
-                for i in (0, 1)]  # fmt: skip
-        moves = b.op("nn.pad", moves, 0.0, pad_width=[[0, 0], [0, 0], *[[0, m] for m in more]])
-
-    def moved(weight: Expr, outputs: int, groups: int) -> Expr:
-        made = b.op(
-            "nn.deformable_conv2d", x, moves, weight, strides=strides, padding=[max(p - 1, 0) for p in pads], dilation=dilation,
-            deformable_groups=offset_groups, groups=groups, channels=outputs, kernel_size=kernel,
-        )  # fmt: skip
-        return b.slice(made, [0, 0], extents, [2, 3]) if any(shift) else made
-
-    if n.get("use_mask"):
-        channels = depth * groups
-        one = b.arrays.tile(b.arrays.eye(taps).reshape(taps, 1, *kernel), (channels, 1, 1, 1))
-        columns = moved(b.const(one, b.dtype(x)), channels * taps, channels)
-        columns = b.reshape(columns, [-1, offset_groups, channels // offset_groups, taps, *extents])
-        columns = b.op("multiply", columns, b.unsqueeze(b.reshape(n.x("mask"), [-1, offset_groups, taps, *extents]), [2]))
-        columns = b.reshape(columns, [-1, channels * taps, *extents])
-        flat = b.reshape(weight, [outputs, depth * taps, 1, 1])
-        made = b.op("nn.conv2d", columns, flat, groups=groups, channels=outputs, kernel_size=[1, 1])
-    else:
-        made = moved(weight, outputs, groups)
+    mask = n.x("mask") if n.get("use_mask") else None
+    groups = n.int("groups", 1), n.int("offset_groups", 1)
+    made = deformable_conv(b, n.x("input"), n.x("offset"), weight, mask, strides, pads, dilation, *groups)
     return b.op("nn.bias_add", made, n.x("bias")) if n.has("bias") else made
 
 

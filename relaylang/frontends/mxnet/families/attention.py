@@ -1,0 +1,65 @@
+"""Attention as GluonNLP has it: queries, keys and values of all heads in one tensor."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from relaylang.frontends.common import Builder, Malformed, Rule, nn
+from relaylang.frontends.mxnet.node import Node
+from relaylang.ir import Expr
+
+
+def _parts(n: Node, x: Expr, count: int) -> list[Expr]:
+    """(steps, batch, heads * count * size) as `count` tensors (batch * heads, steps, size)."""
+    b, heads = n.b, n.int("heads")
+    steps, batch, width = b.static_shape(x, "the operand of an attention", 3)
+    if heads < 1 or width % (heads * count):
+        raise Malformed(f"its operand has {width} features, which are not {count} of each of {heads} heads")
+    size = width // (heads * count)
+    whole = b.transpose(b.reshape_exactly(x, [steps, batch * heads, count, size]), [2, 1, 0, 3])
+    return [b.squeeze(b.slice(whole, [i], [i + 1], [0]), [0]) for i in range(count)]
+
+
+def _scores(b: Builder, q: Expr, k: Expr) -> Expr:
+    q = b.op("multiply", q, 1 / math.sqrt(b.extent(q, 2)))
+    return b.op("nn.batch_matmul", q, k, transpose_b=True)
+
+
+def _values(n: Node, weights: Expr, v: Expr) -> Expr:
+    """(steps, batch, heads * size) of the weights (batch * heads, steps, keys)."""
+    b, heads = n.b, n.int("heads")
+    made = nn.matmul(b, weights, v)
+    rows, steps, size = b.static_shape(made)
+    turned = b.transpose(made, [1, 0, 2])
+    return b.reshape_exactly(turned, [steps, rows // heads, heads * size])
+
+
+def self_scores(n: Node, qkv: Expr) -> Any:
+    q, k, _ = _parts(n, qkv, 3)
+    return _scores(n.b, q, k)
+
+
+def self_values(n: Node, qkv: Expr, weights: Expr) -> Any:
+    return _values(n, weights, _parts(n, qkv, 3)[2])
+
+
+def cross_scores(n: Node, q: Expr, kv: Expr) -> Any:
+    return _scores(n.b, _parts(n, q, 1)[0], _parts(n, kv, 2)[0])
+
+
+def cross_values(n: Node, kv: Expr, weights: Expr) -> Any:
+    return _values(n, weights, _parts(n, kv, 2)[1])
+
+
+def div_sqrt_dim(n: Node, x: Expr) -> Any:
+    return n.b.op("divide", x, math.sqrt(n.b.extent(x, -1, "the last axis")))
+
+
+RULES = (
+    Rule("_contrib_interleaved_matmul_selfatt_qk", self_scores),
+    Rule("_contrib_interleaved_matmul_selfatt_valatt", self_values),
+    Rule("_contrib_interleaved_matmul_encdec_qk", cross_scores),
+    Rule("_contrib_interleaved_matmul_encdec_valatt", cross_values),
+    Rule("_contrib_div_sqrt_dim", div_sqrt_dim),
+)
