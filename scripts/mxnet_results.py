@@ -1,4 +1,4 @@
-"""Writes what MXNet computes for the cases of tests/frontends/mxnet: tests/frontends/mxnet/data/*.npz.
+"""Writes what MXNet computes for the cases of tests/frontends/mxnet: tests/frontends/mxnet/data.
 
     scripts/mxnet_results.py [FOLDER]
 
@@ -82,6 +82,89 @@ def apart(names: Sequence[str], folder: Path, mkldnn: str) -> dict[str, np.ndarr
     return {**apart(names[:half], folder, mkldnn), **apart(names[half:], folder, mkldnn)}
 
 
+def _random(symbol: Any, seed: int, **shapes: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Weights and states of a symbol."""
+    rng = np.random.RandomState(seed)
+    sizes, _, states = symbol.infer_shape(**shapes)
+    args = dict(zip(symbol.list_arguments(), sizes))
+    made = {n: rng.uniform(0.5, 1.5, s) if "gamma" in n else rng.normal(size=s) * 0.3 for n, s in args.items() if n not in shapes}
+    own = {n: rng.uniform(0.5, 1.5, s) for n, s in zip(symbol.list_auxiliary_states(), states)}
+    return {n: mx.nd.array(v) for n, v in made.items()}, {n: mx.nd.array(v) for n, v in own.items()}
+
+
+def _images() -> Any:
+    """Convolutions with normalisation, a sum, a pool, and a dense layer."""
+    x = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=8, pad=(1, 1), name="c0")
+    x = mx.sym.Activation(mx.sym.BatchNorm(x, name="b0", fix_gamma=False), act_type="relu", name="r0")
+    pooled = mx.sym.Pooling(x, kernel=(2, 2), stride=(2, 2), pool_type="max", name="p0")
+    x = mx.sym.Convolution(pooled, kernel=(3, 3), num_filter=8, pad=(1, 1), no_bias=True, name="c1")
+    x = mx.sym.Activation(mx.sym.BatchNorm(x, name="b1") + pooled, act_type="relu", name="r1")
+    return mx.sym.FullyConnected(mx.sym.Flatten(mx.sym.Concat(x, pooled, dim=1)), num_hidden=10, name="fc")
+
+
+def _quantised(data: np.ndarray) -> Any:
+    """The images' network in whole numbers. Its data are a quarter of the range: without VNNI, oneDNN's sums overflow."""
+    symbol = _images().get_backend_symbol("MKLDNN_QUANTIZE")
+    args, states = _random(_images(), 1, data=data.shape)
+    made, args, states = mx.contrib.quantization.quantize_model(
+        symbol, args, states, calib_mode="naive", calib_data=mx.io.NDArrayIter(data=data * 4, batch_size=2), num_calib_examples=2,
+        quantized_dtype="auto", ctx=mx.cpu(), label_names=None,
+    )  # fmt: skip
+    return made.get_backend_symbol("MKLDNN_QUANTIZE"), args, states
+
+
+def _cell() -> Any:
+    """Steps of an LSTM cell, whose first states have an open extent."""
+    outputs, states = mx.rnn.LSTMCell(5, prefix="cell_").unroll(3, mx.sym.var("data"), layout="NTC", merge_outputs=True)
+    return mx.sym.Group([outputs, *states])
+
+
+def _loops() -> dict[str, Any]:
+    data, first, fixed = mx.sym.var("data"), mx.sym.var("first"), mx.sym.var("fixed")
+
+    def body(x: Any, state: Any) -> Any:
+        now = mx.sym.broadcast_add(x * 0.5, state[0]) * fixed
+        return [now, x + 1], [now]
+
+    rows, last = mx.sym.contrib.foreach(body, data, [first])
+
+    def turn(i: Any, total: Any) -> Any:
+        return total * 0.5, [i + 1, total + fixed]
+
+    stacked, values = mx.sym.contrib.while_loop(lambda i, total: i < 4, turn, [mx.sym.var("i"), first], max_iterations=6)
+    chosen = mx.sym.contrib.cond(mx.sym.var("i") < 2, lambda: first * 2 + fixed, lambda: first - fixed)
+    return {
+        "foreach": mx.sym.Group([*rows, *last]),
+        "while_loop": mx.sym.Group([mx.sym.slice_axis(stacked[0], axis=0, begin=0, end=3), *values]),
+        "cond": chosen[0] if isinstance(chosen, list) else chosen,
+    }
+
+
+def networks(folder: Path) -> None:
+    """Writes networks with their weights and results."""
+    rng = np.random.RandomState(5)
+    images = rng.uniform(0, 0.25, (2, 3, 8, 8)).astype("float32")
+    steps = {"data": rng.normal(size=(2, 3, 4)).astype("float32")}
+    loops = {"data": rng.normal(size=(4, 2, 3)), "first": rng.normal(size=(2, 3)), "fixed": rng.normal(size=(2, 3)), "i": np.ones(1)}
+    given = {name: value.astype("float32") for name, value in loops.items()}
+    made: dict[str, Any] = {
+        "quantised": (*_quantised(images), {"data": images}),
+        "fused": (_images().get_backend_symbol("MKLDNN"), *_random(_images(), 1, data=images.shape), {"data": images}),
+        "cell": (_cell(), *_random(_cell(), 2, data=(2, 3, 4)), steps),
+    }
+    for name, symbol in _loops().items():
+        made[name] = (symbol, {}, {}, {n: v for n, v in given.items() if n in symbol.list_arguments()})
+    for name, (symbol, args, states, inputs) in made.items():
+        values = {**{n: v.asnumpy() for n, v in {**args, **states}.items()}, **inputs}
+        outputs = results(symbol, {n: v for n, v in values.items() if n in (*symbol.list_arguments(), *symbol.list_auxiliary_states())})
+        symbol.save(str(folder / f"{name}-symbol.json"))
+        if args:
+            saved = {**{f"arg:{n}": v for n, v in args.items()}, **{f"aux:{n}": v for n, v in states.items()}}
+            mx.nd.save(str(folder / f"{name}-0000.params"), saved)
+        np.savez_compressed(folder / f"{name}.npz", **inputs, **{f"output{i}": v for i, v in enumerate(outputs)})
+        print(f"{name}: {[v.shape for v in outputs]}", flush=True)
+
+
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = list(cases())
@@ -91,10 +174,14 @@ def main(folder: Path) -> None:
     # oneDNN's kernels refuse a few layers, which MXNet's own compute.
     found.update(apart([name for name in names if f"{name}/0" not in found], folder, "0"))
     np.savez_compressed(folder / "layers.npz", **found)
+    subprocess.run([sys.executable, __file__, "--networks", str(folder)], check=True)
     print(f"{len(found)} results, {os.path.getsize(folder / 'layers.npz')} bytes", flush=True)
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--networks"]:
+        networks(Path(sys.argv[2]))
+        os._exit(0)
     if sys.argv[1:2] == ["--some"]:
         np.savez(sys.argv[2], **layers(sys.argv[3:]))
         os._exit(0)  # the end of a process is a fault of memory in MXNet, too

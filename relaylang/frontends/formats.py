@@ -136,7 +136,8 @@ _ROUTES = {
     ".mlmodel": "Core ML: save the network from its framework as ONNX",
     ".mlpackage": "Core ML: save the network from its framework as ONNX",
     ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file", ".weights": "Darknet: convert it to ONNX",
-    ".params": "MXNet: relay import takes the symbol, NAME-symbol.json, and finds NAME-0000.params beside it", ".xml": "OpenVINO: save the network from its framework as ONNX",
+    ".params": "MXNet: relay import takes NAME-symbol.json, and finds NAME-0000.params beside it",
+    ".xml": "OpenVINO: save the network from its framework as ONNX",
 }  # fmt: skip
 
 

@@ -55,8 +55,8 @@ _NUMPY = {
     "_npi_rsubtract_scalar": "_rminus_scalar", "_npi_multiply_scalar": "_mul_scalar", "_npi_power_scalar": "_power_scalar",
     "_npi_rpower_scalar": "_rpower_scalar", "_npi_mod_scalar": "_mod_scalar", "_npi_rmod_scalar": "_rmod_scalar",
     **{f"_npi_{name}": name for name in (
-        "sqrt", "square", "cbrt", "reciprocal", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos",
-        "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "negative", "sign", "rint", "ceil",
+        "sqrt", "square", "cbrt", "reciprocal", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin",
+        "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "negative", "sign", "rint", "ceil",
         "floor", "trunc", "fix",
     )},
     "_npi_abs": "abs", "_npi_absolute": "abs",

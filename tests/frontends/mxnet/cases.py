@@ -89,8 +89,8 @@ def _unary(m: Maker, name: str) -> Case:
 
 
 UNARY = (
-    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "cos", "cosh", "degrees", "erf", "exp", "expm1",
-    "fix", "floor", "log", "log10", "log1p", "log2", "logical_not", "negative", "radians", "rcbrt", "reciprocal", "relu", "rint",
+    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "cos", "cosh", "degrees", "erf", "exp",
+    "expm1", "fix", "floor", "log", "log10", "log1p", "log2", "logical_not", "negative", "radians", "rcbrt", "reciprocal", "relu", "rint",
     "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "softsign", "sqrt", "square", "tan", "tanh", "trunc", "zeros_like", "ones_like",
     "_copy", "BlockGrad", "make_loss", "MakeLoss", "hard_sigmoid", "smooth_l1", "_contrib_div_sqrt_dim", "size_array", "shape_array",
     "_contrib_quadratic",

@@ -214,15 +214,31 @@ def upsampling(n: Node, *xs: Expr) -> Any:
 
 
 def deformable(n: Node, x: Expr, offset: Expr, weight: Expr, bias: Expr | None = None) -> Any:
-    """A convolution at moved places, where the border's elements repeat."""
+    """A convolution at moved places. Places before the data or a whole element after it give 0."""
     b = n.b
     _check_bias(n, bias)
     w = Window(n, 2)
     shape = b.static_shape(weight, "the weight of a convolution", 4)
     groups = {"deformable_groups": n.int("num_deformable_group", 1), "groups": n.int("num_group", 1)}
+    offset = _held(b, x, offset, w, groups["deformable_groups"])
     made = b.op("nn.deformable_conv2d", x, offset, weight, strides=w.strides, padding=nn.padding_of(w.pads), dilation=w.dilations,
                 channels=shape[0], kernel_size=list(shape[2:]), **groups)  # fmt: skip
     return _with_bias(n, made, bias)
+
+
+def _held(b: Builder, x: Expr, moves: Expr, w: Window, groups: int) -> Expr:
+    """Moves with which places after the last element, and less than one beyond it, are that element."""
+    sizes, rows, columns = b.static_shape(x, "the data", 4)[2:], *(b.extent(moves, axis) for axis in (2, 3))
+    taps = np.stack(np.meshgrid(*(b.arrays.arange(k) * d for k, d in zip(w.kernel, w.dilations)), indexing="ij")).reshape(2, -1).T
+    steps = [b.arrays.arange(count) * s - p for count, s, (p, _) in zip((rows, columns), w.strides, w.pads)]
+    b.arrays.reserve((groups, taps.size, rows, columns))
+    places = np.stack(np.meshgrid(*steps, indexing="ij"))
+    own = np.tile((taps[:, :, None, None] + places).reshape(-1, rows, columns), (groups, 1, 1))[None]
+    base = b.const(own.astype(b.dtype(moves)))
+    ends = b.const(np.tile(np.array(sizes), len(own[0]) // 2).reshape(1, -1, 1, 1).astype(b.dtype(moves)))
+    at = b.op("add", moves, base)
+    held = b.op("subtract", b.op("minimum", at, b.op("subtract", ends, 1.0)), base)
+    return b.op("where", b.op("less", at, ends), held, moves)
 
 
 def modulated(n: Node, x: Expr, offset: Expr, mask: Expr, weight: Expr, bias: Expr | None = None) -> Any:

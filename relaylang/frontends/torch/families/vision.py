@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Malformed, Rule, regions
+from relaylang.frontends.common.deformable import deformable_conv
 from relaylang.frontends.torch.families.shape import computed_slice
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
