@@ -156,7 +156,8 @@ def networks(folder: Path) -> None:
         made[name] = (symbol, {}, {}, {n: v for n, v in given.items() if n in symbol.list_arguments()})
     for name, (symbol, args, states, inputs) in made.items():
         values = {**{n: v.asnumpy() for n, v in {**args, **states}.items()}, **inputs}
-        outputs = results(symbol, {n: v for n, v in values.items() if n in (*symbol.list_arguments(), *symbol.list_auxiliary_states())})
+        wanted = (*symbol.list_arguments(), *symbol.list_auxiliary_states())
+        outputs = results(symbol, {n: v for n, v in values.items() if n in wanted})
         symbol.save(str(folder / f"{name}-symbol.json"))
         if args:
             saved = {**{f"arg:{n}": v for n, v in args.items()}, **{f"aux:{n}": v for n, v in states.items()}}

@@ -195,6 +195,19 @@ def tflite_seeds() -> list[bytes]:
     return [path.read_bytes() for path in sorted((FRONTENDS / "tflite" / "data").glob("*.tflite"))] + made
 
 
+def mxnet_seeds() -> list[bytes]:
+    """The symbols of the tests' folder, and a symbol for each of the tests' layers."""
+    from tests.frontends.mxnet.cases import cases
+
+    made = [case.symbol().encode() for case in cases().values()]
+    return [path.read_bytes() for path in sorted((FRONTENDS / "mxnet" / "data").glob("*.json"))] * 20 + made
+
+
+def mxnet_params_seeds() -> list[bytes]:
+    """The parameter files of the tests' folder."""
+    return [path.read_bytes() for path in sorted((FRONTENDS / "mxnet" / "data").glob("*.params"))]
+
+
 def _torch_files() -> list[bytes]:
     import torch
 
@@ -291,6 +304,26 @@ def import_network(data: bytes, rng: Random) -> None:
     import_bytes(data, "mutant", Options(rng.choice(SHAPES) if torch else {}))
 
 
+def import_symbol(data: bytes, rng: Random) -> None:
+    """A symbol with the shapes of its first case or network, by its own names."""
+    from relaylang.frontends.mxnet import import_mxnet
+    from relaylang.frontends.options import Options
+
+    shapes = {"data": (2, 3, 8, 8)} if b'"data"' in data else {f"x{i}": rng.choice(_SYMBOLS) for i in range(data.count(b'"null"'))}
+    import_mxnet(data, Options({name: shape for name, shape in shapes.items() if f'"{name}"'.encode() in data}), "mutant")
+
+
+#: Shapes of which operands take some.
+_SYMBOLS = ((2, 3), (2, 3, 4), (2, 3, 8, 8), (4,))
+
+
+def read_weights(data: bytes, rng: Random) -> None:
+    from relaylang.frontends.mxnet.params import read_params
+    from relaylang.runtime.budget import Budget
+
+    read_params(data, "mutant.params", Budget("mutant.params", len(data)))
+
+
 def read_arrays(suffix: str) -> Callable[[bytes, Random], None]:
     def read(data: bytes, rng: Random) -> None:
         from relaylang.runtime.params import load_params
@@ -328,6 +361,8 @@ class Kind:
 KINDS = {
     "onnx": Kind(onnx_seeds, [changed_bytes, changed_fields, changed_fields], import_network),
     "tflite": Kind(tflite_seeds, [changed_bytes], import_network),
+    "mxnet": Kind(mxnet_seeds, [changed_bytes, changed_text, changed_text], import_symbol),
+    "mxnet_params": Kind(mxnet_params_seeds, [changed_bytes], read_weights),
     "pt2": Kind(pt2_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
     "torchscript": Kind(torchscript_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
     "npz": Kind(npz_seeds, [changed_bytes, changed_archive], read_arrays(".npz")),

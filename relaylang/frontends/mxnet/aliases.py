@@ -56,8 +56,8 @@ _NUMPY = {
     "_npi_rpower_scalar": "_rpower_scalar", "_npi_mod_scalar": "_mod_scalar", "_npi_rmod_scalar": "_rmod_scalar",
     **{f"_npi_{name}": name for name in (
         "sqrt", "square", "cbrt", "reciprocal", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin",
-        "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "negative", "sign", "rint", "ceil",
-        "floor", "trunc", "fix",
+        "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "negative", "sign", "rint",
+        "ceil", "floor", "trunc", "fix",
     )},
     "_npi_abs": "abs", "_npi_absolute": "abs",
 }  # fmt: skip

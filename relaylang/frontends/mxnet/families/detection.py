@@ -161,7 +161,8 @@ def proposal(n: Node, scores: Expr, moves: Expr, info: Expr) -> Any:
         raise Unsupported("the scores of its regions are results")
     return n.b.op(
         "vision.proposal", scores, moves, info, scales=n.floats("scales", [4.0, 8.0, 16.0, 32.0]),
-        ratios=n.floats("ratios", [0.5, 1.0, 2.0]), feature_stride=n.int("feature_stride", 16), threshold=n.float("threshold", 0.7), rpn_min_size=n.int("rpn_min_size", 16),
+        ratios=n.floats("ratios", [0.5, 1.0, 2.0]), feature_stride=n.int("feature_stride", 16),
+        threshold=n.float("threshold", 0.7), rpn_min_size=n.int("rpn_min_size", 16),
         rpn_pre_nms_top_n=n.int("rpn_pre_nms_top_n", 6000), rpn_post_nms_top_n=n.int("rpn_post_nms_top_n", 300),
         iou_loss=n.bool("iou_loss"),
     )  # fmt: skip
