@@ -57,7 +57,7 @@ def test_quantised_layers_are_qnn_operators() -> None:
 
 
 def test_a_loop_goes_over_an_unknown_number_of_slices() -> None:
-    inputs, outputs = recorded("foreach")
+    inputs, _ = recorded("foreach")
     shapes = {name: value.shape for name, value in inputs.items()} | {"data": (ANY, 2, 3)}
     mod = import_mxnet(DATA / "foreach-symbol.json", Options(shapes)).module  # type: ignore[arg-type]
     assert relay.infer(mod, fresh=True) == []

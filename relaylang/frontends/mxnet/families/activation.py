@@ -66,7 +66,7 @@ def _softmax(operator: str, sign: float = 1.0) -> Callable[..., Any]:
         else:
             if not n.bool("use_length"):
                 raise Malformed("it has lengths, and use_length is False")
-            steps = b.const(b.arrays.arange(b.extent(x, axis, "the axis of a softmax with lengths"), dtype="int32"))
+            steps: Expr = b.const(b.arrays.arange(b.extent(x, axis, "the axis of a softmax with lengths"), dtype="int32"))
             steps = b.unsqueeze(steps, [i for i in range(b.rank(x)) if i != axis])
             inside = b.op("less", steps, b.unsqueeze(b.cast(length, "int32"), [axis]))
             # The first places alone count; the others are 0 in the result.

@@ -240,11 +240,18 @@ def _true_divide(n: Node, x: Expr, y: Expr) -> Any:
 
 def _compared(kind: str) -> Callable[[Node, Expr, Expr], Any]:
     """numpy's comparisons give bool."""
-    return lambda n, x, y: n.b.op(_COMPARED[kind], *_alike(n.b, x, y))
+
+    def convert(n: Node, x: Expr, y: Expr) -> Any:
+        return n.b.op(_COMPARED[kind], *_alike(n.b, x, y))
+
+    return convert
 
 
 def _compared_with_number(kind: str) -> Callable[[Node, Expr], Any]:
-    return lambda n, x: n.b.op(_COMPARED[kind], *number(n, x))
+    def convert(n: Node, x: Expr) -> Any:
+        return n.b.op(_COMPARED[kind], *number(n, x))
+
+    return convert
 
 
 _KINDS = [*_BINARY, *_COMPARED, *_LOGICAL, "hypot"]

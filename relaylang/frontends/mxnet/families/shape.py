@@ -332,8 +332,8 @@ def diag(n: Node, x: Expr) -> Any:
     if b.rank(x) == 1:
         extent = b.extent(x, 0, "the diagonal")
         size = extent + abs(k)
-        rows = b.arrays.arange(extent)
-        flat = (rows + max(-k, 0)) * size + rows + max(k, 0)
+        line = b.arrays.arange(extent)
+        flat = (line + max(-k, 0)) * size + line + max(k, 0)
         b.arrays.reserve((size, size))
         zeros = b.op("zeros", shape=[size * size], dtype=b.dtype(x))
         made = b.op("scatter_elements", zeros, b.const(flat.astype(np.int64)), x, axis=0, reduction="update")
