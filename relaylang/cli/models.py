@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.cli.usage import UsageError
+from relaylang.frontends.contents import is_graph, is_text
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import ANY
 from relaylang.ir.types import Dim
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from relaylang.frontends.common import Imported
 
 #: What a FILE argument takes.
-FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt; - is the standard input"
+FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pb, .pt2, .pt, a SavedModel; - is the standard input"
 _SHAPE = re.compile(r"(?:\d+|\?)(?:[x,](?:\d+|\?))*|scalar")
 
 
@@ -95,8 +96,8 @@ def _value(text: str) -> Any:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether a file's contents may be a network: its first bytes hold control characters, as no text does."""
-    return min(data[:64], default=32) < 9
+    """Whether a file's contents may be a network: its first bytes hold control characters, as no text of Relay does."""
+    return min(data[:64], default=32) < 9 or is_text(data) or (data[:1] == b"\n" and is_graph(data))
 
 
 def imported(data: bytes, path: str, options: Options | None) -> Imported | None:
