@@ -98,18 +98,19 @@ class Graph:
 
     def source(self, name: str, index: int) -> str:
         """The node that makes an operand of a node, in front of identities."""
-        at = self._input(name, index)
+        at = self.operand(name, index)[0]
         for _ in range(64):
             if self.op(at) != "Identity":
                 break
-            at = self._input(at, 0)
+            at = self.operand(at, 0)[0]
         return at
 
-    def _input(self, name: str, index: int) -> str:
+    def operand(self, name: str, index: int) -> Ref:
+        """One of the tensors that a node takes. Raises `Malformed` where it has fewer."""
         inputs = self.inputs(name)
         if index >= len(inputs):
             raise Malformed(f"the operand {index} of {name} is missing")
-        return inputs[index][0]
+        return inputs[index]
 
     @cached_property
     def frames(self) -> dict[str, Frame]:

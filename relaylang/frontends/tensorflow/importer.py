@@ -344,7 +344,7 @@ class Importer:
         if op == "Exit":
             frame, _ = graph.left_by(name)
             for enter in frame.enters:
-                yield graph.inputs(enter)[0][0] if graph.inputs(enter) else ""
+                yield graph.operand(enter, 0)[0]
         elif op == "Merge":
             if graph.entry(name) is not None:
                 raise Malformed("it is inside of a loop, and what takes it is outside")
@@ -450,7 +450,7 @@ class Importer:
         if scope.depth >= _DEEPEST:
             raise Unsupported(f"loops are nested more than {_DEEPEST} deep")
         entries = [graph.entry(merge) or "" for merge in frame.merges]
-        first = [self.value(scope, graph.inputs(e)[0]) for e in entries]
+        first = [self.value(scope, graph.operand(e, 0)) for e in entries]
         turns = [graph.next_of(merge) for merge in frame.merges]
 
         def inner(values: Sequence[Any]) -> Scope:
@@ -462,10 +462,10 @@ class Importer:
             return made
 
         def test(values: list[Any]) -> Any:
-            return self.evaluate(inner(values), [graph.inputs(frame.condition)[0]])[0]
+            return self.evaluate(inner(values), [graph.operand(frame.condition, 0)])[0]
 
         def turn(values: list[Any]) -> list[Any]:
-            return self.evaluate(inner(values), [graph.inputs(n)[0] for n in turns])
+            return self.evaluate(inner(values), [graph.operand(n, 0) for n in turns])
 
         return loop(self.builder, test, turn, first, frame.merges)
 

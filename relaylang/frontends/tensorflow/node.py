@@ -22,6 +22,20 @@ _Int, _Float, _Bool = builtins.int, builtins.float, builtins.bool
 _KINDS = {"s": "a text", "i": "a whole number", "f": "a number", "b": "true or false", "type": "an element type", "shape": "a shape"}
 
 
+#: An operand of a node that takes more than tensors: a tensor, a list, a handle, a variable or a text.
+Value = Any
+
+
+class Numbers(list[Any]):
+    """The elements of an operand or an attribute. A conversion that asks for one beyond them shows a wrong node."""
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return super().__getitem__(index)
+        except IndexError:
+            raise Malformed(f"an operand or attribute has {len(self)} elements, and the operator needs the element {index}") from None
+
+
 class Text:
     """A tensor of texts, which Relay has no form for."""
 
@@ -107,7 +121,7 @@ class Node:
 
     def ints(self, name: str, default: Sequence[_Int] | None = None) -> list[_Int]:
         """A list of whole numbers."""
-        return [int(v) for v in self._list(name, "i", default)]
+        return Numbers([int(v) for v in self._list(name, "i", default)])
 
     def floats(self, name: str, default: Sequence[_Float] | None = None) -> list[_Float]:
         """A list of numbers."""
@@ -141,7 +155,7 @@ class Node:
         """The elements of a constant operand as whole numbers. Raises `Unsupported` where it is computed."""
         if not isinstance(x, Expr):
             raise Malformed(f"{what} is no tensor of numbers")
-        return self.b.need_ints(x, what)
+        return Numbers(self.b.need_ints(x, what))
 
     def axis_of(self, x: Expr, rank: _Int, what: str = "the axis") -> _Int:
         """An axis, a constant operand of one element, counted from the front. Raises `Malformed` where there is none."""
@@ -168,4 +182,4 @@ def need_tensor(x: Any) -> Expr:
     return x
 
 
-__all__ = ["Node", "Text", "Variable", "need_tensor"]
+__all__ = ["Node", "Numbers", "Text", "Value", "Variable", "need_tensor"]

@@ -9,24 +9,24 @@ import numpy as np
 
 from relaylang.frontends.common import Malformed, Rule
 from relaylang.frontends.tensorflow.loops import choice, loop
-from relaylang.frontends.tensorflow.node import Node, Text, need_tensor
+from relaylang.frontends.tensorflow.node import Node, Text, Value, need_tensor
 from relaylang.ir import Expr
 
 
-def identity(n: Node, x: Any) -> Any:
+def identity(n: Node, x: Value) -> Any:
     return [x]
 
 
-def identities(n: Node, *xs: Any) -> Any:
+def identities(n: Node, *xs: Value) -> Any:
     return list(xs)
 
 
-def switch(n: Node, x: Any, cond: Any) -> Any:
+def switch(n: Node, x: Value, cond: Value) -> Any:
     """Both results are the operand; the Merge of the branches chooses."""
     return [x, x]
 
 
-def no_op(n: Node, *xs: Any) -> Any:
+def no_op(n: Node, *xs: Value) -> Any:
     """What runs for its effect alone has no results."""
     return []
 
@@ -39,12 +39,12 @@ def placeholder(n: Node) -> Any:
     raise Malformed("it is inside of a function, or no input of the signature")
 
 
-def with_default(n: Node, x: Any) -> Any:
+def with_default(n: Node, x: Value) -> Any:
     """An input that nothing gives has its default value."""
     return [x]
 
 
-def _condition(n: Node, cond: Any) -> Expr:
+def _condition(n: Node, cond: Value) -> Expr:
     """A condition as a bool scalar. Numbers hold where they are not 0, other tensors where they have elements."""
     x, b = need_tensor(cond), n.b
     if b.rank(x):
@@ -52,7 +52,7 @@ def _condition(n: Node, cond: Any) -> Expr:
     return x if b.dtype(x) == "bool" else b.op("not_equal", x, n.real(x, 0))
 
 
-def if_(n: Node, cond: Any, *xs: Any) -> Any:
+def if_(n: Node, cond: Value, *xs: Value) -> Any:
     """A condition that is known leaves one branch."""
     test = _condition(n, cond)
     branches = [n.function("then_branch"), n.function("else_branch")]
@@ -64,7 +64,7 @@ def if_(n: Node, cond: Any, *xs: Any) -> Any:
     return choice(n.b, test, then, other)
 
 
-def case(n: Node, index: Any, *xs: Any) -> Any:
+def case(n: Node, index: Value, *xs: Value) -> Any:
     """The branch of a number; numbers outside take the last."""
     b, place = n.b, n.b.scalar(need_tensor(index))
     functions = n.functions("branches")
@@ -82,7 +82,7 @@ def case(n: Node, index: Any, *xs: Any) -> Any:
     return made
 
 
-def while_(n: Node, *xs: Any) -> Any:
+def while_(n: Node, *xs: Value) -> Any:
     cond, body = n.function("cond"), n.function("body")
 
     def test(values: list[Any]) -> Any:
@@ -100,17 +100,17 @@ def while_(n: Node, *xs: Any) -> Any:
     return loop(n.b, test, turn, xs, n.importer.names_of(body.name, len(xs)))
 
 
-def called(n: Node, *xs: Any) -> Any:
+def called(n: Node, *xs: Value) -> Any:
     function = n.function("f")
     return n.importer.call(n, function.name, xs, function.attr)
 
 
-def check(n: Node, *xs: Any) -> Any:
+def check(n: Node, *xs: Value) -> Any:
     """Checks of values give the value; what they would report is not computed."""
     return [xs[0]] if xs else []
 
 
-def ensure_shape(n: Node, x: Any) -> Any:
+def ensure_shape(n: Node, x: Value) -> Any:
     shape, x = n.shape("shape"), need_tensor(x)
     if shape is None:
         return [x]
@@ -121,7 +121,7 @@ def ensure_shape(n: Node, x: Any) -> Any:
 
 
 
-def shape(n: Node, x: Any) -> Any:
+def shape(n: Node, x: Value) -> Any:
     """The extents. Texts have a shape, too."""
     dtype = n.dtype("out_type", "int32")
     if isinstance(x, Text):

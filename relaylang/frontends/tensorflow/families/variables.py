@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from relaylang.frontends.common import Rule, Unsupported
-from relaylang.frontends.tensorflow.node import Node, Variable, need_tensor
+from relaylang.frontends.tensorflow.node import Node, Value, Variable, need_tensor
 from relaylang.ir import Expr
 
 
@@ -18,32 +18,32 @@ def variable(n: Node) -> Any:
     return [n.importer.variable(Variable(n.name, n.text("shared_name", "")))]
 
 
-def _value(n: Node, x: Any) -> Expr:
+def _value(n: Node, x: Value) -> Expr:
     if not isinstance(x, Variable):
         raise Unsupported("its operand is no variable")
     return n.importer.variable(x)
 
 
-def read(n: Node, x: Any) -> Any:
+def read(n: Node, x: Value) -> Any:
     return [_value(n, x)]
 
 
-def gather(n: Node, x: Any, at: Any) -> Any:
+def gather(n: Node, x: Value, at: Value) -> Any:
     """Rows of a variable."""
     return [n.b.op("take", _value(n, x), need_tensor(at), axis=n.int("batch_dims", 0), batch_dims=n.int("batch_dims", 0))]
 
 
-def gather_nd(n: Node, x: Any, at: Any) -> Any:
+def gather_nd(n: Node, x: Value, at: Value) -> Any:
     b, places = n.b, need_tensor(at)
     rank = b.rank(places)
     return [b.op("gather_nd", _value(n, x), b.transpose(places, [rank - 1, *range(rank - 1)]))]
 
 
-def shape(n: Node, x: Any) -> Any:
+def shape(n: Node, x: Value) -> Any:
     return [n.b.shape_of(_value(n, x), n.dtype("out_type", "int32"))]
 
 
-def initialised(n: Node, x: Any) -> Any:
+def initialised(n: Node, x: Value) -> Any:
     return [n.b.const(True, "bool")]
 
 
