@@ -20,7 +20,8 @@ _LONGEST = 1 << 16
 
 def _fields(data: bytes, most: int = 1 << 12) -> list[tuple[int, int, int, int]] | None:
     """The number, wire type, start and end of a message's first fields, as far as they go; None for no message."""
-    found, at = [], 0
+    found: list[tuple[int, int, int, int]] = []
+    at = 0
     try:
         while at < len(data) and len(found) < most:
             tag, at = _varint(data, at)

@@ -111,7 +111,8 @@ class Importer:
         results = [self._output(scope, ref) for ref in wanted]
         if self._assigned:
             span = next(iter(self._assigned.values()))
-            said = f"{len(self._assigned)} assignments of variables are left out"
+            count = len(self._assigned)
+            said = f"{count} assignments of variables are left out" if count > 1 else "an assignment of a variable is left out"
             self.report.warn(said, span, "the program computes with the values in the file at each call")
         return finish(self.builder, inputs, results)
 

@@ -17,7 +17,9 @@ from relaylang.ir.types import Dim
 if TYPE_CHECKING:
     from relaylang.frontends.tensorflow.importer import Importer, Scope
 
-_Int, _Float, _Bool = builtins.int, builtins.float, builtins.bool
+_Int = builtins.int
+_Float = builtins.float
+_Bool = builtins.bool
 #: The name of an attribute's value in AttrValue -> what it is.
 _KINDS = {"s": "a text", "i": "a whole number", "f": "a number", "b": "true or false", "type": "an element type", "shape": "a shape"}
 

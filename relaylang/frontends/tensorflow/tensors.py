@@ -87,7 +87,7 @@ def array_of(proto: Any, budget: Budget, what: str = "the tensor") -> np.ndarray
         bits = np.dtype(f"uint{8 * kind.itemsize}")
         return _filled(np.array(values, np.int64).astype(bits), shape, bits, what).view(kind)
     with np.errstate(all="ignore"):
-        given = np.array(values, "float64" if kind.kind == "f" else None).astype(kind) if len(values) else []
+        given: Any = np.array(values, "float64" if kind.kind == "f" else None).astype(kind) if len(values) else []
         return _filled(given, shape, kind, what)
 
 

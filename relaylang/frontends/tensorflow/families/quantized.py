@@ -50,7 +50,7 @@ def fake_quant(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
 
 
 def fake_quant_args(n: Node, x: Expr) -> Any:
-    return _fake(n, x, np.float32(n.float("min", -6.0)), np.float32(n.float("max", 6.0)))
+    return _fake(n, x, np.asarray(n.float("min", -6.0)), np.asarray(n.float("max", 6.0)))
 
 
 def fake_quant_channels(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
@@ -118,8 +118,8 @@ def dequantize(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
     dtype = n.dtype("dtype", "float32")
     if mode == "SCALED":
         narrow = n.bool("narrow_range")
-        factor = max(first / (least + narrow), last / most) if least < 0 else last / most
-        return scaled(b, x, b.const(np.float32(factor)), None, dtype=dtype)
+        step = max(first / (least + narrow), last / most) if least < 0 else last / most
+        return scaled(b, x, b.const(np.float32(step)), None, dtype=dtype)
     if mode == "MIN_FIRST":
         raise Unsupported("its mode is MIN_FIRST")
     half = (most - least + 1) / 2 if least < 0 else 0.0
