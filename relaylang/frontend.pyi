@@ -5,4 +5,5 @@
 from relaylang.tvm.frontend import from_mxnet as from_mxnet
 from relaylang.tvm.frontend import from_onnx as from_onnx
 from relaylang.tvm.frontend import from_pytorch as from_pytorch
+from relaylang.tvm.frontend import from_tensorflow as from_tensorflow
 from relaylang.tvm.frontend import from_tflite as from_tflite

@@ -1,22 +1,23 @@
-"""Writes the pages of importers and exporters: docs/import_mxnet.md, import_onnx.md, import_tflite.md,
-import_pytorch.md and exporting.md.
+"""Writes the pages of importers and exporters: docs/import_onnx.md and its like, and docs/exporting.md.
 
     scripts/importers_pages.py    writes them; the tables of operators come from their own tables
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from relaylang.export.onnx.table import RULES as ONNX_RULES
 from relaylang.export.relax.table import RULES as RELAX_RULES
 from relaylang.export.stablehlo.table import RULES as STABLEHLO_RULES
-from relaylang.frontends.common import Rule
+from relaylang.frontends.common import Rule, Table
 from relaylang.frontends.mxnet.table import REFUSED as MXNET_REFUSED
 from relaylang.frontends.mxnet.table import table as mxnet_table
 from relaylang.frontends.onnx.table import table as onnx_table
-from relaylang.frontends.tflite.table import REFUSED
+from relaylang.frontends.tensorflow.table import REFUSED as TENSORFLOW_REFUSED
+from relaylang.frontends.tensorflow.table import table as tensorflow_table
+from relaylang.frontends.tflite.table import REFUSED as TFLITE_REFUSED
 from relaylang.frontends.tflite.table import table as tflite_table
 from relaylang.frontends.torch.table import table as torch_table
 from relaylang.frontends.torch.torchscript.packed import LAYERS as QUANTISED
@@ -111,6 +112,42 @@ mod, params = relay.frontend.from_tflite(open("net.tflite", "rb").read())
   results of one call to the next; `@initial_state` gives the values of the first. A variable that only `CALL_ONCE` assigns
   is a constant.
 - MediaPipe's custom operators are in the table below, by their own names.
+
+## Operators
+
+| operator |
+|---|
+"""
+
+TENSORFLOW = """# TensorFlow
+
+`pip install 'relaylang[tensorflow]'` brings protobuf. TensorFlow itself is not needed.
+
+    relay import net.pb --shape x=1x224x224x3 -o net.relay
+    relay import saved_model_folder -o net.relay
+
+```text
+mod, params = relay.frontend.from_tensorflow("net.pb", shape={"x": (1, 224, 224, 3)}, outputs=["softmax"])
+mod, params = relay.frontend.from_tensorflow(TFParser("saved_model_folder").parse())
+```
+
+- The importer takes a frozen graph (`.pb`, or `.pbtxt` in protobuf's text format), and the folder of a SavedModel of
+  TensorFlow 1 or 2. It reads the variables of the folder itself. No code of a file runs.
+- A SavedModel gives what the signature `serving_default` says, or its only signature. Inputs have the signature's names.
+  Results are in the order of their names, `result_9` before `result_10`.
+- A graph gives the nodes that no other takes. Those that TensorFlow 2 calls `Identity`, `Identity_1` come alone.
+  `from_tensorflow` gives the last node, as in TVM, unless `outputs` names others.
+- A `PlaceholderWithDefault` has its default value, unless `--shape` or `--value` names it.
+- Programs keep the layout NHWC, or NCHW where `data_format` says so. `--layout NCHW` converts convolutions and pools.
+- Functions stand in place. `If`, `Case` and the `Merge` of a condition become `if`; a condition that is known leaves one branch.
+- `While` and the frames of `Enter` and `Exit` become recursive functions. A loop of up to 32 known turns is written out.
+- TensorArrays and TensorLists become tensors with a further first axis. In loops that are written out, they are
+  single tensors. Their elements must have one known shape.
+- Variables are constants, or parameters with `--no-freeze`. A program that assigns variables computes with the values in
+  the file at each call, and a warning says how many assignments are left out.
+- `FakeQuant` layers round real numbers as TensorFlow does. `QuantizeV2` and `Dequantize` need constant ranges.
+- `ResizeBicubic` computes its weights exactly; TensorFlow rounds places to 1/1024 of an element.
+- Texts, tables of keys, complex numbers, random numbers, and the sums of `QuantizedConv2D` and its like are refused.
 
 ## Operators
 
@@ -255,27 +292,21 @@ def onnx_rows(rules: Iterable[Rule]) -> list[str]:
     return [f"| {name} | {domain or 'ai.onnx'} | {', '.join(said)} |" for (domain, name), said in sorted(found.items())]
 
 
-def tflite_rows() -> list[str]:
+def rows_with_refused(table: Table, refused: Mapping[str, str]) -> list[str]:
     """A row per operator, then those that are refused, with reasons."""
-    refused = ["", "## Operators without a form in Relay", "", "| operator | reason |", "|---|---|"]
-    refused += [f"| {name} | {reason} |" for name, reason in sorted(REFUSED.items())]
-    return [*[f"| {name} |" for name in tflite_table().names()], *refused]
-
-
-def mxnet_rows() -> list[str]:
-    """A row per operator, then those that are refused, with reasons."""
-    refused = ["", "## Operators without a form in Relay", "", "| operator | reason |", "|---|---|"]
-    refused += [f"| `{name}` | {reason} |" for name, reason in sorted(MXNET_REFUSED.items())]
-    return [*[f"| `{name}` |" for name in mxnet_table().names()], *refused]
+    rows = [f"| {name} |" for name in table.names()]
+    rows += ["", "## Operators without a form in Relay", "", "| operator | reason |", "|---|---|"]
+    return [*rows, *[f"| {name} | {reason} |" for name, reason in sorted(refused.items())]]
 
 
 def pages() -> dict[str, str]:
     """Each page's name and text."""
     quantised = [f"quantized.{name}" for name in QUANTISED]
     tables = {
-        "import_mxnet.md": (MXNET, mxnet_rows()),
+        "import_mxnet.md": (MXNET, rows_with_refused(mxnet_table(), MXNET_REFUSED)),
         "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
-        "import_tflite.md": (TFLITE, tflite_rows()),
+        "import_tflite.md": (TFLITE, rows_with_refused(tflite_table(), TFLITE_REFUSED)),
+        "import_tensorflow.md": (TENSORFLOW, rows_with_refused(tensorflow_table(), TENSORFLOW_REFUSED)),
         "import_pytorch.md": (TORCH, [f"| `{name}` |" for name in sorted({*torch_table().names(), *quantised})]),
     }
     tables["exporting.md"] = (EXPORT, export_rows())

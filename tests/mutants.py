@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import importlib
 import io
 import json
 import os
@@ -349,6 +350,16 @@ def read_tar(data: bytes, rng: Random) -> None:
     unpacked(data, "mutant.tar")
 
 
+def tensorflow_kind(name: str) -> tuple[Any, Any, Any]:
+    """The seeds, changes and reader of TensorFlow's graphs ("graph") or SavedModels ("saved")."""
+
+    def of(part: str) -> Any:
+        return lambda *args: getattr(importlib.import_module("tests.frontends.tensorflow.mutants"), part)(*args)
+
+    changed = of(f"changed_{name}")
+    return of(f"{name}_seeds"), [changed_bytes if name == "graph" else changed_archive, changed, changed], of(f"read_{name}")
+
+
 @dataclass(frozen=True)
 class Kind:
     """A format: files that are right, ways to change them, and the reader."""
@@ -365,6 +376,8 @@ KINDS = {
     "mxnet_params": Kind(mxnet_params_seeds, [changed_bytes], read_weights),
     "pt2": Kind(pt2_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
     "torchscript": Kind(torchscript_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
+    "graphdef": Kind(*tensorflow_kind("graph")),
+    "savedmodel": Kind(*tensorflow_kind("saved")),
     "npz": Kind(npz_seeds, [changed_bytes, changed_archive], read_arrays(".npz")),
     "params": Kind(lambda: _saved(".params"), [changed_bytes], read_arrays(".params")),
     "safetensors": Kind(lambda: _saved(".safetensors"), [changed_bytes], read_arrays(".safetensors")),

@@ -51,7 +51,7 @@ FLOORS = [
 ]
 
 #: Packages of others that an extra brings, or that take long to import. They may be imported inside functions.
-OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "importlib", "lark", "ml_dtypes", "filecheck",
+OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "google", "importlib", "lark", "ml_dtypes", "filecheck",
             "onnx", "tflite", "tomli", "tomllib", "torch"}
 
 #: The public face: it names modules of every floor, and imports none before somebody uses it.

@@ -1,4 +1,4 @@
-"""Import a network: ONNX, TFLite, PyTorch (.pt2 and TorchScript) and MXNet (.json and .params) become Relay text.
+"""Import a network of ONNX, TFLite, TensorFlow, PyTorch (.pt2 and TorchScript) or MXNet: it becomes Relay text.
 
 The format is found from the contents. Layers and tensors give their names to variables and to places in diagnostics. What
 cannot be converted is listed whole, and nothing is written; --partial puts external functions there.
@@ -14,6 +14,7 @@ from relaylang.cli.models import add_import_options, import_options, imported
 from relaylang.cli.print import write_text_and_constants
 from relaylang.cli.progress import Stages
 from relaylang.diagnostics import RelayError, error
+from relaylang.frontends.contents import main_file
 from relaylang.frontends.formats import route
 from relaylang.runtime.files import together
 from relaylang.runtime.params import check_suffix, save_params
@@ -56,14 +57,15 @@ def run(args: argparse.Namespace) -> int:
         check_suffix(args.constants)
     with Stages() as stages:
         with stages.stage("read"):
-            if os.path.isdir(args.file):
-                notes = route(args.file) or ["relay import takes a file: ONNX, TFLite, PyTorch .pt2, TorchScript or MXNet"]
-                raise RelayError(error("R0001", f"cannot read {args.file}: it is a directory", notes=notes))
-            data = read_bytes(args.file)
+            file = main_file(args.file)
+            if os.path.isdir(file):
+                notes = route(file) or ["relay import takes a file, or the folder of a SavedModel"]
+                raise RelayError(error("R0001", f"cannot read {file}: it is a directory", notes=notes))
+            data = read_bytes(file)
         with stages.stage("import"):
-            made = imported(data, args.file, import_options(args))
+            made = imported(data, file, import_options(args))
         if made is None:
-            notes = ["relay import takes ONNX, TFLite, PyTorch .pt2, TorchScript and MXNet files", *route(args.file)]
+            notes = [f"relay import takes networks of {KNOWN}", *route(args.file)]
             name = "<stdin>" if args.file == "-" else args.file
             if name.endswith((".relay", ".rly")):
                 notes = [f"it is Relay text already: relay check {name} reads it"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.cli.usage import UsageError
+from relaylang.frontends.contents import is_graph, is_text
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import ANY
 from relaylang.ir.types import Dim
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from relaylang.frontends.common import Imported
 
 #: What a FILE argument takes.
-FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt, MXNet's .json; - is the standard input"
+FILE_HELP = f"Relay text, or a network of {KNOWN}; - is the standard input"
 _SHAPE = re.compile(r"(?:\d+|\?)(?:[x,](?:\d+|\?))*|scalar")
 
 
@@ -97,8 +98,8 @@ def _value(text: str) -> Any:
 
 
 def may_be_network(data: bytes) -> bool:
-    """Whether a file's contents may be a network: they begin with control characters, as no text does, or as JSON."""
-    return min(data[:64], default=32) < 9 or data[:64].lstrip()[:1] == b"{"
+    """Whether a file's contents may be a network: they begin with control characters, as no text does, or are a known text."""
+    return min(data[:64], default=32) < 9 or data[:64].lstrip()[:1] == b"{" or is_text(data) or (data[:1] == b"\n" and is_graph(data))
 
 
 def imported(data: bytes, path: str, options: Options | None) -> Imported | None:

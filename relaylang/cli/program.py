@@ -11,6 +11,7 @@ from relaylang.cli.comments import types_from_comments
 from relaylang.cli.models import check_unused, imported, may_be_network
 from relaylang.diagnostics import Diagnostic, Label, RelayError, by_place
 from relaylang.diagnostics.source import SourceFile, Span
+from relaylang.frontends.contents import main_file
 from relaylang.ir import Expr, IRModule, Type, Var
 from relaylang.runtime.text import read_bytes, text_of
 from relaylang.stdlib.library import read
@@ -59,6 +60,7 @@ def load(
     if isinstance(path, SourceFile):
         source = path
     else:
+        path = main_file(path)
         data = read_bytes(path)
         if may_be_network(data):
             network = imported(data, path, options)
@@ -90,7 +92,7 @@ def _text(data: bytes, path: str) -> SourceFile:
     try:
         return text_of(data, path)
     except RelayError as wrong:
-        note = "nor is it a network of a known format: ONNX, TFLite, PyTorch .pt2, TorchScript or MXNet"
+        note = f"nor is it a network of a known format: {KNOWN}"
         raise RelayError([replace(d, notes=(*d.notes, note)) for d in wrong.diagnostics]) from None
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
 from relaylang.frontends.mxnet.reader import is_symbol
+from relaylang.frontends.contents import is_graph, is_saved_model
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.runtime.params import UNZIPPING
 from relaylang.runtime.text import read_bytes
@@ -88,12 +89,17 @@ def _is_onnx(data: bytes) -> bool:
     return 7 in seen
 
 
+def _is_tensorflow(data: bytes) -> bool:
+    return is_saved_model(data) or is_graph(data)
+
+
 #: Every format, in the order of the tests.
 FORMATS = (
     Format("mxnet", "relaylang.frontends.mxnet:import_mxnet", is_symbol),
     Format("tflite", "relaylang.frontends.tflite:import_tflite", _is_tflite, ("flatbuffers",)),
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", _is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", _is_onnx),
+    Format("tensorflow", "relaylang.frontends.tensorflow:import_tensorflow", _is_tensorflow, ("google.protobuf",)),
 )
 
 
@@ -123,12 +129,9 @@ _KERAS = (
     "Keras: `tf.lite.TFLiteConverter.from_keras_model(model).convert()` makes a .tflite file, "
     '`model.export(format="onnx")` an ONNX one'
 )
-_TENSORFLOW = "TensorFlow: `python -m tf2onnx.convert --{how} {path} --output net.onnx` makes an ONNX file"
 #: Suffixes of other formats, with the way to one that is read.
 _ROUTES = {
     ".h5": _KERAS, ".hdf5": _KERAS, ".keras": _KERAS,
-    ".pb": _TENSORFLOW.format(how="graphdef", path="NET.pb"),
-    ".pbtxt": _TENSORFLOW.format(how="graphdef", path="NET.pb"),
     ".pth": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".pt": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".safetensors": "weights alone: `--params` of relay run and relay compile takes them",
@@ -142,13 +145,7 @@ _ROUTES = {
 
 
 def route(path: str) -> list[str]:
-    """How a network of another format gets in, as notes: by its file's suffix, or by what its folder holds."""
-    if os.path.isdir(path):
-        if os.path.exists(os.path.join(path, "saved_model.pb")):
-            return [
-                f"TensorFlow SavedModel: `python -m tf2onnx.convert --saved-model {path} --output net.onnx` makes an ONNX file,"
-                f" `tf.lite.TFLiteConverter.from_saved_model(\"{path}\")` a .tflite file"
-            ]
+    """How a network of another format gets in, as notes: by its file's suffix."""
     found = _ROUTES.get(os.path.splitext(path)[1].lower())
     return [found] if found is not None else []
 

@@ -1,4 +1,4 @@
-"""TVM's importers: `relay.frontend.from_onnx`, `from_tflite`, `from_pytorch` and `from_mxnet`, with its signatures and results."""
+"""TVM's importers: `relay.frontend.from_onnx`, `from_tflite` and their like, with its signatures and results."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from relaylang.frontends.common import Imported
 from relaylang.frontends.mxnet import import_mxnet
 from relaylang.frontends.onnx import import_onnx
 from relaylang.frontends.options import Options
+from relaylang.frontends.tensorflow import import_tensorflow
 from relaylang.frontends.tflite import import_tflite
 from relaylang.frontends.torch import import_pytorch
 from relaylang.frontends.torch.importer import contents
@@ -70,6 +71,27 @@ def from_onnx(
         model = copied
     shapes = _shapes(shape)
     return _result(import_onnx(model, Options(shapes, dict(dtype) if isinstance(dtype, Mapping) else {}, freeze=freeze_params)))
+
+
+def from_tensorflow(
+    graph: Any,
+    layout: str = "NHWC",
+    shape: Mapping[str, Sequence[Any]] | None = None,
+    outputs: Sequence[str] | str | None = None,
+    convert_config: Mapping[str, Any] | None = None,
+) -> Result:
+    """A TensorFlow graph as a module and its parameters.
+
+    `graph` is a GraphDef, its bytes, a path, or what `TFParser` gives. Paths are those of .pb and .pbtxt files and of folders.
+    Weights are parameters, as in TVM. `shape` gives shapes of inputs by name. `outputs` are names of nodes or tensors.
+    Without them a graph gives its last node, and a SavedModel what its signature says. With the layout "NCHW",
+    convolutions and pools are converted to it. TVM's `convert_config` has no effect. Raises `RelayError`.
+    """
+    if layout not in ("NHWC", "NCHW", "", None):
+        raise RelayError(error("R0804", f"the layout is {layout!r}; it is NHWC or NCHW"))
+    names = [outputs] if isinstance(outputs, str) else list(outputs or [])
+    options = Options(_shapes(shape), freeze=False, layout="NCHW" if layout == "NCHW" else "")
+    return _result(import_tensorflow(getattr(graph, "folder", graph), options, outputs=names, last=True))
 
 
 def from_tflite(
@@ -189,4 +211,4 @@ def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str
     return [part for i, s in enumerate(shape) for part in _parts(f"{name}.{i}", *_shape_and_dtype(s))]
 
 
-__all__ = ["from_mxnet", "from_onnx", "from_pytorch", "from_tflite"]
+__all__ = ["from_mxnet", "from_onnx", "from_pytorch", "from_tensorflow", "from_tflite"]

@@ -53,6 +53,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.frontend.pytorch": ("relaylang.tvm.frontend", "relaylang.tvm.torch_graph", "relaylang.tvm.prelude"),
     "tvm.relay.frontend.pytorch_utils": ("relaylang.tvm.torch_rewrites",),
     "tvm.relay.frontend.pytorch._analysis": ("relaylang.tvm.analysis",),
+    **dict.fromkeys([f"tvm.relay.frontend.{name}" for name in ("tensorflow", "tensorflow2")], ("relaylang.tvm.frontend",)),
+    "tvm.relay.frontend.tensorflow_parser": ("relaylang.tvm.tensorflow_parser",),
     "tvm.relay.frontend.tflite": ("relaylang.tvm.frontend",),
     "tvm.relay.op.op": _OPERATORS,
     "tvm.relay.op.reg": _OPERATORS,

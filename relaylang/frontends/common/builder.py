@@ -354,6 +354,9 @@ class Builder:
 
     def arange(self, start: Expr, stop: Expr, step: Expr, dtype: str) -> Expr:
         """Numbers from `start` to before `stop`: a vector, whose extent is known where all three are."""
+        first, last, by = (self.value(x) for x in (start, stop, step))
+        if first is not None and last is not None and by is not None and by.all() and ((last - first) * np.sign(by) <= 0).all():
+            return self.const(self.arrays.zeros(0, np.dtype(dtype)))  # Relay's operator refuses a vector without elements
         made: Expr = self.op("arange", start, stop, step, start=start, stop=stop, step=step, dtype=dtype)
         return made
 

@@ -68,7 +68,8 @@ _ROUTES = {
     "onnx": "relay.frontend.from_onnx reads models of ONNX",
     "torch": "torch.export.export(module, inputs) makes a program, and relay.frontend.from_pytorch reads it",
     "tflite": "relay.frontend.from_tflite reads models of TFLite",
-    **dict.fromkeys(("keras", "tensorflow"), "tf.lite.TFLiteConverter makes a TFLite model of it"),
+    "keras": "model.export(folder) makes a SavedModel, and relay.frontend.from_tensorflow reads it",
+    "tensorflow": "relay.frontend.from_tensorflow reads a GraphDef, or the folder of a SavedModel",
     "relaylang": "it is a program of Relay, and needs no importer",
 }
 

@@ -44,6 +44,15 @@ def expm1(b: Builder, x: Expr) -> Expr:
     return b.op("multiply", _decay(b, x), factor)
 
 
+def angle(b: Builder, y: Expr, x: Expr) -> Expr:
+    """The angle of the point (x, y), between -pi and pi."""
+    zero = b.op("equal", x, 0.0)
+    base = b.op("atan", b.op("divide", y, b.op("where", zero, b.op("ones_like", x), x)))
+    half = b.op("multiply", b.op("sign", y), math.pi / 2)
+    around = b.op("where", b.op("less", y, 0.0), b.op("subtract", base, math.pi), b.op("add", base, math.pi))
+    return b.op("where", zero, half, b.op("where", b.op("less", x, 0.0), around, base))
+
+
 # ---- activations
 
 
@@ -351,7 +360,7 @@ def padding_of(pairs: Sequence[tuple[int, int]]) -> list[int]:
 
 
 __all__ = [
-    "broadcast_to", "clip", "elu", "flatten_front", "front_of", "gelu", "hard_sigmoid", "hard_swish", "layer_norm",
+    "angle", "broadcast_to", "clip", "elu", "flatten_front", "front_of", "gelu", "hard_sigmoid", "hard_swish", "layer_norm",
     "log_sum_exp", "matmul", "mish", "moments", "normalise", "padding_of", "prelu", "rms_norm", "same_padding",
     "scale_and_shift", "selu", "softplus", "softsign", "swish", "turned_weight", "unflatten_front",
 ]  # fmt: skip

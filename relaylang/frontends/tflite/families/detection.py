@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
-from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.common.boxes import choose
 from relaylang.frontends.tflite.families.shape import counted
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
@@ -35,58 +35,6 @@ def _chosen(b: Builder, boxes: Expr, scores: Expr, most: int, overlap: Expr, lea
     return b.cast(_first(b, rows, most), "int32"), b.cast(b.scalar(count), "int32")
 
 
-def _overlaps(b: Builder, boxes: Expr) -> Expr:
-    """The overlap of each pair of boxes: the common area by that of both, 0 for boxes without area."""
-    ends = [b.slice(boxes, [i], [i + 1], [1]) for i in range(4)]
-    low = [b.op("minimum", ends[i], ends[i + 2]) for i in (0, 1)]
-    high = [b.op("maximum", ends[i], ends[i + 2]) for i in (0, 1)]
-    area = b.op("multiply", *[b.op("subtract", h, l) for l, h in zip(low, high)])
-    sides = []
-    for first, last in zip(low, high):
-        end = b.op("minimum", last, b.transpose(last, (1, 0)))
-        sides.append(b.op("maximum", b.op("subtract", end, b.op("maximum", first, b.transpose(first, (1, 0)))), 0.0))
-    common = b.op("multiply", *sides)
-    other = b.transpose(area, (1, 0))
-    both = b.op("subtract", b.op("add", area, other), common)
-    fine = b.op("greater", b.op("minimum", area, other), 0.0)
-    zero, one = b.const(0.0, "float32"), b.const(1.0, "float32")
-    return b.op("where", fine, b.op("divide", common, b.op("where", fine, both, one)), zero)
-
-
-def _softly(
-    b: Builder, boxes: Expr, scores: Expr, most: int, overlap: Expr, least: Expr, sigma: float
-) -> tuple[Expr, Expr, Expr]:
-    """Rows, their scores and their number. Each choice lowers the scores of what it overlaps, by `sigma`."""
-    overlaps = _overlaps(b, boxes)
-    places = counted(b, b.extent(scores, 0, "the number of boxes"))
-    slots, none = counted(b, most), b.const(-np.inf, "float32")
-
-    def more(v: list[Expr]) -> Expr:
-        best = b.op("max", v[1], axis=(0,))
-        return b.op("logical_and", b.op("less", v[0], b.const(most, "int32")), b.op("greater", best, least))
-
-    def choose(v: list[Expr]) -> list[Expr]:
-        turn, left, rows, values = v
-        best = b.cast(b.op("argmax", left, axis=(0,)), "int32")
-        row = b.op("take", overlaps, best, axis=0)
-        here = b.op("equal", slots, turn)
-        gone = b.op("logical_or", b.op("greater_equal", row, overlap), b.op("equal", places, best))
-        lower = left
-        if sigma > 0:
-            factor = b.op("exp", b.op("multiply", b.op("multiply", row, row), -0.5 / sigma))
-            lower = b.op("where", b.op("equal", left, none), none, b.op("multiply", left, factor))
-        return [
-            b.op("add", turn, 1),
-            b.op("where", gone, none, lower),
-            b.op("where", here, best, rows),
-            b.op("where", here, b.op("max", left, axis=(0,)), values),
-        ]
-
-    start = [b.const(0, "int32"), scores, *[b.op("zeros", shape=(most,), dtype=d) for d in ("int32", "float32")]]
-    count, _, rows, values = while_loop(b, more, choose, start, ["turn", "left", "rows", "values"], "choose")
-    return rows, values, count
-
-
 def _within(b: Builder, x: Expr, count: Expr) -> Expr:
     """The first `count` elements of a vector; the others become 0."""
     places = counted(b, b.extent(x, 0))
@@ -103,7 +51,7 @@ def non_max_suppression(n: Node) -> Any:
     sigma = float(b.need(n.x(5), "the sigma")) if fifth else 0.0
     known = b.value(least)
     if sigma > 0 or known is None or float(known) < 0 or most <= 0:
-        rows, values, count = _softly(b, boxes, scores, max(most, 0), overlap, least, sigma)
+        rows, values, count = choose(b, boxes, scores, max(most, 0), overlap, least, sigma, at=True)
         return [rows, n.result(values, 1, activation=False), count] if fifth else [rows, count]
     rows, count = _chosen(b, boxes, scores, most, overlap, least)
     rows = _within(b, rows, count)

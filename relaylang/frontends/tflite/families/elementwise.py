@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -191,15 +190,6 @@ def same(op: str) -> Callable[[Node], Any]:
     return lambda n: n.b.op(op, *[n.x(i) for i in range(len(n))])
 
 
-def angle(b: Builder, y: Expr, x: Expr) -> Any:
-    """The angle of the point (x, y), between -pi and pi."""
-    zero = b.op("equal", x, 0.0)
-    base = b.op("atan", b.op("divide", y, b.op("where", zero, b.op("ones_like", x), x)))
-    half = b.op("multiply", b.op("sign", y), math.pi / 2)
-    around = b.op("where", b.op("less", y, 0.0), b.op("subtract", base, math.pi), b.op("add", base, math.pi))
-    return b.op("where", zero, half, b.op("where", b.op("less", x, 0.0), around, base))
-
-
 def _sign_of_right(n: Node) -> Any:
     """The remainder with the sign of the divisor."""
     return n.result(n.b.op("floor_mod", n.real(0), n.real(1)))
@@ -233,7 +223,7 @@ RULES = (
     Rule("ABS", integers.unary("abs", "qnn.abs")),
     Rule("ADD", integers.binary("add", "qnn.add")),
     Rule("ADD_N", add_n),
-    Rule("ATAN2", lambda n: n.result(angle(n.b, n.real(0), n.real(1)))),
+    Rule("ATAN2", lambda n: n.result(nn.angle(n.b, n.real(0), n.real(1)))),
     Rule("BITCAST", bitcast),
     Rule("BITWISE_XOR", same("bitwise_xor")),
     Rule("CAST", cast),

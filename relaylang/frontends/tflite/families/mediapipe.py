@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported
+from relaylang.frontends.common import Builder, Rule, Unsupported, nn
 from relaylang.frontends.tflite.families.conv import transposed
-from relaylang.frontends.tflite.families.elementwise import angle
 from relaylang.frontends.tflite.node import Node
 from relaylang.frontends.tflite.windows import window
 from relaylang.ir import Expr
@@ -118,7 +117,7 @@ def landmarks_to_matrix(n: Node) -> Any:
     x, y = (b.squeeze(b.slice(rows, [i], [i + 1], [1]), [1]) for i in (0, 1))
     left, right = int(o["left_rotation_idx"]), int(o["right_rotation_idx"])
     dx, dy = (b.op("subtract", _element(b, v, right), _element(b, v, left)) for v in (x, y))
-    turn = b.op("subtract", b.const(float(o["target_rotation_radians"]), "float32"), angle(b, dy, dx))
+    turn = b.op("subtract", b.const(float(o["target_rotation_radians"]), "float32"), nn.angle(b, dy, dx))
     cos, sin = b.op("cos", turn), b.op("sin", turn)
     subset = b.const(np.array(o["subset_idxs"], np.int32))
     px, py = (b.op("take", v, subset, axis=0) for v in (x, y))

@@ -1,0 +1,106 @@
+"""What is known of a model before it is read: the main file of a folder, and whether bytes are TensorFlow's.
+
+A message is known by its first fields, a text by its first words.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+#: How a graph and a SavedModel begin in protobuf's text format.
+_TEXT = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(?:node|library|versions|saved_model_schema_version|meta_graphs)\s*[:{]")
+_SAVED_TEXT = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(?:saved_model_schema_version|meta_graphs)\s*[:{]")
+
+
+#: So many bytes of a field show what it is.
+_LONGEST = 1 << 16
+
+
+def _fields(data: bytes, most: int = 1 << 12) -> list[tuple[int, int, int, int]] | None:
+    """The number, wire type, start and end of a message's first fields, as far as they go; None for no message."""
+    found: list[tuple[int, int, int, int]] = []
+    at = 0
+    try:
+        while at < len(data) and len(found) < most:
+            tag, at = _varint(data, at)
+            wire, start = tag & 7, at
+            if wire == 0:
+                _, at = _varint(data, at)
+            elif wire == 2:
+                size, start = _varint(data, at)
+                at = start + size
+            elif wire in (1, 5):
+                at += 8 if wire == 1 else 4
+            else:
+                return None
+            found.append((tag >> 3, wire, start, at))
+    except IndexError:
+        pass
+    return found
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128 or shift > 63:
+            return value, at
+
+
+#: The wire types of the fields of GraphDef, NodeDef, SavedModel and MetaGraphDef.
+_GRAPH = {1: 2, 2: 2, 3: 0, 4: 2, 5: 2}
+_NODE = {1: 2, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2}
+_SAVED, _META = {1: 0, 2: 2}, {1: 2, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2}
+
+
+def _fits(fields: list[tuple[int, int, int, int]] | None, kinds: Mapping[int, int]) -> bool:
+    return bool(fields) and all(kinds.get(number) == wire for number, wire, _, _ in fields or ())
+
+
+def is_saved_model(data: bytes) -> bool:
+    """Whether the bytes are a SavedModel, as a message or as text."""
+    if _SAVED_TEXT.match(data[: 1 << 12]):
+        return True
+    fields = _fields(data)
+    inner = [data[start : min(end, start + _LONGEST)] for number, _, start, end in fields or () if number == 2]
+    return _fits(fields, _SAVED) and bool(inner) and _fits(_fields(inner[0], 64), _META)
+
+
+def is_graph(data: bytes) -> bool:
+    """Whether the bytes are a GraphDef, as a message or as text."""
+    if is_text(data):
+        if _SAVED_TEXT.match(data[: 1 << 12]):
+            return False
+        return b"op:" in data or b"op :" in data
+    fields = _fields(data)
+    if not _fits(fields, _GRAPH):
+        return False
+    for number, _, start, end in fields or ():
+        if number == 1:
+            inner = _fields(data[start : min(end, start + _LONGEST)], 64)
+            names = [bytes(data[start + a : start + z]) for n, _, a, z in inner or () if n == 2]
+            return _fits(inner, _NODE) and bool(names) and re.fullmatch(rb"[A-Za-z_][\w>]*", names[0]) is not None
+    return False
+
+
+def is_text(data: bytes) -> bool:
+    """Whether the bytes are the text of a message."""
+    return _TEXT.match(data[: 1 << 12]) is not None
+
+
+#: The file of a model's folder that an importer reads; the others are beside it.
+_MAIN = ("saved_model.pb", "saved_model.pbtxt")
+
+
+def main_file(path: str) -> str:
+    """The main file of a model that is a folder; the path itself for anything else."""
+    if not os.path.isdir(path):
+        return path
+    return next((inner for name in _MAIN if os.path.isfile(inner := os.path.join(path, name))), path)
+
+
+__all__ = ["is_graph", "is_saved_model", "is_text", "main_file"]

@@ -1,0 +1,1 @@
+"""Conversions of TensorFlow's operators, a file for each family."""

@@ -1,0 +1,163 @@
+"""Files that are cut, hostile or of operators that Relay lacks: diagnostics with places, and bounded work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.diagnostics import RelayError
+from relaylang.frontends.common.protobuf import messages
+from relaylang.frontends.formats import format_of, import_bytes
+from relaylang.frontends.options import Options
+from relaylang.frontends.tensorflow import import_tensorflow
+from relaylang.frontends.tensorflow.bundle import table_entries, unsnapped
+from relaylang.frontends.tensorflow.schema import tensorflow
+from relaylang.ir.structural import structural_equal
+from relaylang.runtime.budget import Budget
+from tests.frontends.tensorflow.recorded import cases
+
+pytest.importorskip("google.protobuf", reason="the importer reads messages by protobuf")
+
+
+def graph(*nodes: tuple[str, ...], functions: dict[str, list[tuple[str, ...]]] | None = None) -> Any:
+    """A GraphDef of nodes (name, operator, operands ...) behind the input `x` of four float32."""
+    made = tensorflow()["GraphDef"]()
+    x = made.node.add(name="x", op="Placeholder")
+    x.attr["dtype"].type = 1
+    x.attr["shape"].shape.dim.add().size = 4
+    for name, op, *inputs in nodes:
+        made.node.add(name=name, op=op, input=inputs)
+    for name, body in (functions or {}).items():
+        function = made.library.function.add()
+        function.signature.name = name
+        function.signature.input_arg.add(name="a", type=1)
+        function.signature.output_arg.add(name="r", type=1)
+        for node, op, *inputs in body:
+            function.node_def.add(name=node, op=op, input=inputs)
+        function.ret["r"] = f"{body[-1][0]}:y:0"
+    return made
+
+
+def refused(model: Any, *outputs: str, options: Options | None = None) -> Any:
+    """The diagnostics of a model."""
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    with pytest.raises(RelayError) as raised:
+        import_tensorflow(data, options or Options(), "net.pb", outputs)
+    return raised.value.diagnostics
+
+
+def test_operators_that_relay_lacks_are_listed_at_once() -> None:
+    model = graph(
+        ("a", "Rellu", "x"), ("b", "FancyOp", "x"), ("c", "FancyOp", "b"), ("d", "RandomUniform", "x"), ("y", "AddN", "a", "c", "d")
+    )
+    (problem,) = refused(model)
+    assert (problem.code, problem.title) == ("R0801", "4 layers of 3 operators cannot be converted")
+    said = "\n".join(problem.notes)
+    assert "did you mean Relu?" in said and "random numbers differ" in said and "first in b" in said
+    (again,) = refused(graph(("a", "FancyOp", "x"), ("b", "FancyOp", "x"), ("y", "AddV2", "a", "b")))
+    assert "2 x FancyOp" in again.notes[0]
+
+
+def test_graphs_that_are_wrong_are_named() -> None:
+    wrong = {
+        "the graph has a cycle through": graph(("a", "AddV2", "x", "b"), ("b", "Relu", "a"), ("y", "Relu", "b")),
+        "the graph has no node z": graph(("y", "Relu", "z")),
+        "takes at most 1": graph(("y", "Relu", "x", "x")),
+        "the operand 1 is missing": graph(("y", "AddV2", "x")),
+        "takes the result 3 of x": graph(("y", "Relu", "x:3")),
+        "is no tensor's name": graph(("y", "Relu", "x:1:2:3")),
+        "it enters a loop": graph(("y", "Enter", "x")),
+        "it leaves no loop": graph(("y", "Exit", "x")),
+        "no Switch before it": graph(("y", "Merge", "x", "x")),
+        "the attribute strides is missing": graph(("y", "MaxPool", "x")),
+    }
+    for said, model in wrong.items():
+        titles = " ".join(d.title for d in refused(model, "y"))
+        assert said in titles or "axes" in titles, (said, titles)
+    assert refused(graph(("y", "Relu", "x")), "why")[0].code == "R0804"
+    assert refused(graph(("y", "Relu", "x")), options=Options({"z": (1,)}))[0].code == "R0804"
+    assert refused(tensorflow()["GraphDef"]())[0].code == "R0802"
+
+
+def test_cut_files_are_refused() -> None:
+    data = cases()["Conv2D SAME 1"].graph
+    for end in range(1, len(data), 97):
+        with pytest.raises(RelayError):
+            import_tensorflow(data[:end])
+
+
+def test_a_small_file_cannot_ask_for_much() -> None:
+    model = graph(("y", "Relu", "c"))
+    const = model.node.add(name="c", op="Const")
+    tensor = const.attr["value"].tensor
+    tensor.dtype = 1
+    tensor.float_val.append(1.0)
+    for _ in range(3):
+        tensor.tensor_shape.dim.add().size = 1 << 20
+    assert refused(model)[0].code == "R0016"
+    doubling = {f"f{i}": [("l", f"f{i + 1}", "a"), ("r", f"f{i + 1}", "l:r:0")] for i in range(40)}
+    found = refused(graph(("y", "f0", "x"), functions={**doubling, "f40": [("o", "Relu", "a")]}))
+    assert found[0].code == "R0016"
+    assert "64 deep" in str(refused(graph(("y", "f", "x"), functions={"f": [("o", "f", "a")]}))[0].notes)
+
+
+def test_long_and_shared_graphs_are_read_in_linear_work() -> None:
+    nodes = [(f"n{i}", "AddV2", f"n{i - 1}" if i else "x", f"n{i - 1}" if i else "x") for i in range(2000)]
+    made = import_tensorflow(graph(*reversed(nodes)).SerializeToString())
+    assert len(made.listing.layers) == 2001
+    assert relay.infer(made.module, fresh=True) == []
+
+
+def test_formats_are_known_by_their_contents() -> None:
+    from google.protobuf import text_format
+
+    data = cases()["Conv2D SAME 1"].graph
+    proto = tensorflow()["GraphDef"].FromString(data)
+    text = text_format.MessageToString(proto).encode()
+    saved = tensorflow()["SavedModel"](saved_model_schema_version=1)
+    saved.meta_graphs.add().graph_def.CopyFrom(proto)
+    for content in (data, text, saved.SerializeToString(), text_format.MessageToString(saved).encode()):
+        found = format_of(content)
+        assert found is not None and found.name == "tensorflow"
+    assert format_of(b"node = 1") is None and format_of(b"\x0a\x00") is None
+    made = import_bytes(text, "net.pbtxt")
+    assert made is not None and structural_equal(made.module, import_tensorflow(data).module)
+    with pytest.raises(RelayError, match="in line 2"):
+        import_tensorflow(b'node { op: "Relu" }\nnode { op: ')
+
+
+def test_blocks_compressed_by_snappy() -> None:
+    budget = Budget("net", 0)
+    # "abcd", then eight bytes copied from four before: the copy overlaps itself.
+    assert unsnapped(bytes([12, 12]) + b"abcd" + bytes([17, 4]), budget) == b"abcdabcdabcd"
+    assert unsnapped(bytes([6, 20]) + b"snappy", budget) == b"snappy"
+    for wrong in (b"", bytes([12, 12]) + b"ab", bytes([4, 17, 4]), bytes([255] * 12)):
+        with pytest.raises((IndexError, ValueError)):
+            unsnapped(wrong, budget)
+    with pytest.raises(RelayError):
+        unsnapped(bytes([255, 255, 255, 255, 127, 0]), budget)
+    with pytest.raises(ValueError, match="footer"):
+        table_entries(b"no table" * 20, budget)
+
+
+def test_messages_come_from_a_table() -> None:
+    table = "M: a 1 int32*; b 2 {string N};\n    c 3 K\nN: x 1 float @one; y 2 string @one\nenum K: A 0; B 1\n"
+    made = messages(table, "test.table", "tensorflow")
+    m = made["M"](a=[1, 2], c=1)
+    m.b["k"].y = "text"
+    again = made["M"].FromString(m.SerializeToString())
+    assert (list(again.a), again.b["k"].WhichOneof("one"), again.c) == ([1, 2], "y", 1)
+
+
+def test_values_and_texts_of_inputs() -> None:
+    model = graph(("y", "AddV2", "x", "x"))
+    made = import_tensorflow(model.SerializeToString(), Options(values={"x": np.ones(4, "float32")}))
+    assert not made.module["main"].params
+    model.node[0].attr["dtype"].type = 7
+    assert refused(model)[0].code == "R0801"
+    del model.node[0].attr["shape"]
+    model.node[0].attr["dtype"].type = 1
+    assert import_tensorflow(model.SerializeToString(), Options({"x": (2, 2)})).module["main"].params[0].checked_type.shape == (2, 2)
