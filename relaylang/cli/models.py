@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from relaylang.frontends.common import Imported
 
 #: What a FILE argument takes.
-FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt; - is the standard input"
+FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt, .keras, .h5; - is the standard input"
 _SHAPE = re.compile(r"(?:\d+|\?)(?:[x,](?:\d+|\?))*|scalar")
 
 

@@ -55,6 +55,10 @@ def _is_cut(data: bytes) -> bool:
     return data[:4] == b"PK\3\4" and not _members(data) and any(e in data[: 1 << 16] for e in ends)
 
 
+def _is_keras(data: bytes) -> bool:
+    return data[:8] == b"\x89HDF\r\n\x1a\n" or {"config.json", "model.weights.h5"} <= set(_members(data))
+
+
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
@@ -90,6 +94,7 @@ def _is_onnx(data: bytes) -> bool:
 #: Every format, in the order of the tests.
 FORMATS = (
     Format("tflite", "relaylang.frontends.tflite:import_tflite", _is_tflite, ("flatbuffers",)),
+    Format("keras", "relaylang.frontends.keras:import_keras", _is_keras, ("h5py",)),
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", _is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", _is_onnx),
 )
@@ -117,14 +122,9 @@ def import_file(path: str, options: Options = DEFAULTS) -> Imported | None:
     return import_bytes(read_bytes(path), path, options)
 
 
-_KERAS = (
-    "Keras: `tf.lite.TFLiteConverter.from_keras_model(model).convert()` makes a .tflite file, "
-    '`model.export(format="onnx")` an ONNX one'
-)
 _TENSORFLOW = "TensorFlow: `python -m tf2onnx.convert --{how} {path} --output net.onnx` makes an ONNX file"
 #: Suffixes of other formats, with the way to one that is read.
 _ROUTES = {
-    ".h5": _KERAS, ".hdf5": _KERAS, ".keras": _KERAS,
     ".pb": _TENSORFLOW.format(how="graphdef", path="NET.pb"),
     ".pbtxt": _TENSORFLOW.format(how="graphdef", path="NET.pb"),
     ".pth": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",

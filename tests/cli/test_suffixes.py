@@ -77,7 +77,7 @@ def test_the_ending_selects_the_format_of_a_report(net: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(("name", "says"), [
-    ("net.h5", "from_keras_model"), ("net.keras", "Keras"), ("net.pb", "tf2onnx"), ("saved", "--saved-model"),
+    ("net.pb", "tf2onnx"), ("saved", "--saved-model"),
     ("net.caffemodel", "Caffe"), ("net.safetensors", "weights alone"),
 ])  # fmt: skip
 def test_the_way_in_for_other_formats(tmp_path: Path, name: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:

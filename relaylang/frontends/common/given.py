@@ -67,7 +67,8 @@ _ROUTES = {
     "onnx": "relay.frontend.from_onnx reads models of ONNX",
     "torch": "torch.export.export(module, inputs) makes a program, and relay.frontend.from_pytorch reads it",
     "tflite": "relay.frontend.from_tflite reads models of TFLite",
-    **dict.fromkeys(("keras", "tensorflow"), "tf.lite.TFLiteConverter makes a TFLite model of it"),
+    **dict.fromkeys(("keras", "tf_keras"), "relay.frontend.from_keras reads models of Keras"),
+    "tensorflow": "tf.lite.TFLiteConverter makes a TFLite model of it",
     "relaylang": "it is a program of Relay, and needs no importer",
 }
 
