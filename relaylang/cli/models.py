@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from relaylang.frontends.common import Imported
 
 #: What a FILE argument takes.
-FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt, .keras, .h5; - is the standard input"
+FILE_HELP = "Relay text, or a network: .onnx, .tflite, .pt2, .pt, .keras, .h5, .cfg; - is the standard input"
 _SHAPE = re.compile(r"(?:\d+|\?)(?:[x,](?:\d+|\?))*|scalar")
 
 
@@ -95,8 +95,8 @@ def _value(text: str) -> Any:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether a file's contents may be a network: its first bytes hold control characters, as no text does."""
-    return min(data[:64], default=32) < 9
+    """Whether a file's contents may be a network: they begin with control characters, as no text does, or with `[net]`."""
+    return min(data[:64], default=32) < 9 or data[:64].lstrip()[:1] == b"["
 
 
 def imported(data: bytes, path: str, options: Options | None) -> Imported | None:

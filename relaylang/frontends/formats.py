@@ -11,6 +11,7 @@ from importlib import import_module
 
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
+from relaylang.frontends.darknet.reader import is_darknet
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.runtime.params import UNZIPPING
 from relaylang.runtime.text import read_bytes
@@ -94,6 +95,7 @@ def _is_onnx(data: bytes) -> bool:
 #: Every format, in the order of the tests.
 FORMATS = (
     Format("tflite", "relaylang.frontends.tflite:import_tflite", _is_tflite, ("flatbuffers",)),
+    Format("darknet", "relaylang.frontends.darknet:import_darknet", is_darknet),
     Format("keras", "relaylang.frontends.keras:import_keras", _is_keras, ("h5py",)),
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", _is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", _is_onnx),
@@ -133,7 +135,7 @@ _ROUTES = {
     ".caffemodel": "Caffe: convert it to ONNX, with caffe2onnx", ".prototxt": "Caffe: convert it to ONNX, with caffe2onnx",
     ".mlmodel": "Core ML: save the network from its framework as ONNX",
     ".mlpackage": "Core ML: save the network from its framework as ONNX",
-    ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file", ".weights": "Darknet: convert it to ONNX",
+    ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file", ".weights": "Darknet: relay import takes the .cfg, and finds the .weights beside it",
     ".params": "MXNet: `mxnet.onnx.export_model` makes an ONNX file", ".xml": "OpenVINO: save the network from its framework as ONNX",
 }  # fmt: skip
 

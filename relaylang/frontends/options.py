@@ -23,6 +23,7 @@ class Options:
     | `partial` | put external functions where layers cannot be converted |
     | `keep_quantized` | quantised weights that are parameters are whole numbers; otherwise the program quantises real ones |
     | `folder` | where files beside the model are; "" forbids them |
+    | `weights` | the file of the weights, where the format has one; "" looks beside the model |
     | `nodes` | the nodes that layers may become by inlining and unrolling; None: see `relaylang.runtime.budget` |
     | `bytes` | the bytes that unpacking and folding may take; None: see `relaylang.runtime.budget` |
     | `work` | the steps that folding may take; None: see `relaylang.runtime.budget` |
@@ -36,6 +37,7 @@ class Options:
     partial: bool = False
     keep_quantized: bool = False
     folder: str = ""
+    weights: str = ""
     nodes: int | None = None
     bytes: int | None = None
     work: int | None = None

@@ -20,6 +20,7 @@ from relaylang.frontends.torch.torchscript import is_torchscript
 from relaylang.ir import ANY, IRModule
 from relaylang.ir.types import Dim
 from relaylang.runtime.text import read_bytes
+from relaylang.tvm.darknet_graph import from_darknet
 from relaylang.tvm.keras_graph import from_keras
 
 #: What TVM's importers return.
@@ -168,4 +169,4 @@ def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str
     return [part for i, s in enumerate(shape) for part in _parts(f"{name}.{i}", *_shape_and_dtype(s))]
 
 
-__all__ = ["from_keras", "from_onnx", "from_pytorch", "from_tflite"]
+__all__ = ["from_darknet", "from_keras", "from_onnx", "from_pytorch", "from_tflite"]

@@ -10,7 +10,7 @@ _VITIS = "AMD's package pyxir finds what its DPU takes; `register_pattern_table(
 
 #: TVM's importers that are not here, each with the module that it is in.
 _IMPORTERS = {
-    "caffe": ("caffe", _ONNX), "caffe2": ("caffe2", _ONNX), "coreml": ("coreml", _ONNX), "darknet": ("darknet", _ONNX),
+    "caffe": ("caffe", _ONNX), "caffe2": ("caffe2", _ONNX), "coreml": ("coreml", _ONNX),
     "mxnet": ("mxnet", _ONNX), "oneflow": ("oneflow", _ONNX), "paddle": ("paddlepaddle", _ONNX),
     "tensorflow": ("tensorflow", _TFLITE),
 }  # fmt: skip
@@ -20,7 +20,7 @@ NOTES: dict[str, str] = {
     **{f"tvm.relay.frontend.from_{name}": instead for name, (_, instead) in _IMPORTERS.items()},
     **{f"tvm.relay.frontend.{module}": instead for module, instead in _IMPORTERS.values()},
     "tvm.relay.frontend.tensorflow_parser": _TFLITE,
-    "tvm.relay.frontend": "`from_keras`, `from_onnx`, `from_pytorch` and `from_tflite` read networks; their inner classes are not here",
+    "tvm.relay.frontend": "`from_darknet`, `from_keras`, `from_onnx`, `from_pytorch` and `from_tflite` read networks; their inner classes are not here",
     "tvm.relay.frontend.pytorch.PyTorchOpConverter": "`from_pytorch(..., custom_convert_map=...)` adds conversions",
     "tvm.relay.frontend.pytorch.convert_params": "`from_pytorch` returns the module and its parameters",
     "tvm.relay.op.OpStrategy": _KERNEL,
