@@ -26,8 +26,9 @@ from relaylang.typing.sound import unsound
 
 #: The name of the input, as in TVM.
 INPUT = "data"
-#: What only the versions with YOLO v4 have. They add the epsilon of normalisations to the variance.
-_RECENT = frozenset(("group_id", "groups", "scale_x_y", "iou_loss", "iou_normalizer", "new_coords", "beta_nms", "nms_kind"))
+#: The versions with YOLO v4 write this revision, and have these entries. They add the epsilon of normalisations to the variance.
+_REVISION = 5
+_RECENT = frozenset(("group_id", "scale_x_y", "iou_loss", "iou_normalizer", "new_coords", "beta_nms", "nms_kind"))
 #: Pictures are at most so large.
 _LARGEST = 1 << 16
 
@@ -56,10 +57,7 @@ class Importer:
         budget.grant(layers=len(parts))
         self.report = Report(file, self.rules.names())
         self.builder = Builder(Listing(file), self.report, options, budget)
-        self.recent = any(
-            s.entries.get("activation") in ("mish", "swish", "hard_mish") or (s.kind in ("route", "yolo", "net") and _RECENT & s.entries.keys())
-            for s in parts
-        )
+        self.recent = weights.revision >= _REVISION or any(_RECENT & s.entries.keys() for s in parts[1:])
         self.results: list[Any] = []
         self.detections: list[Detection] = []
         self.errors: list[Diagnostic] = []

@@ -55,14 +55,17 @@ def sections(data: bytes, file: str) -> list[Section]:
 
 
 class Weights:
-    """The numbers of a `.weights` file, which layers take one after the other. `turned` is an old form of dense layers."""
+    """The numbers of a `.weights` file, which layers take one after the other.
+
+    `turned` tells of an old form of dense layers, `revision` of the version of Darknet that wrote the file.
+    """
 
     def __init__(self, data: bytes, file: str, budget: Budget) -> None:
         self.file = file
         self.budget = budget
         if len(data) < 16:
             raise damaged(file, f"it has {len(data)} bytes, and no header")
-        major, minor, _ = np.frombuffer(data, "<i4", 3).tolist()
+        major, minor, self.revision = np.frombuffer(data, "<i4", 3).tolist()
         start = 20 if major * 10 + minor >= 2 and major < 1000 and minor < 1000 else 16
         self.turned = major > 1000 or minor > 1000
         body = memoryview(data)[start:]
