@@ -172,6 +172,47 @@ def changed_program(data: bytes, rng: Random) -> bytes:
     return write_sealed({**parts, picked: change(parts[picked], rng)})
 
 
+def changed_whole(data: bytes, rng: Random) -> bytes:
+    """A `.h5` file of Keras with another configuration."""
+    import h5py
+
+    out = io.BytesIO(data)
+    try:
+        with h5py.File(out, "r+") as file:
+            text = file.attrs["model_config"]
+            changed = changed_text(text if isinstance(text, bytes) else text.encode(), rng)
+            del file.attrs["model_config"]
+            file.attrs["model_config"] = np.bytes_(changed)
+    except (OSError, ValueError, KeyError):  # HDF5 does not hold every text.
+        return changed_bytes(data, rng)
+    return out.getvalue()
+
+
+#: What stands between a `.cfg` file and its weights in a seed.
+SPLIT = b"\0SPLIT\0"
+
+
+def changed_sections(data: bytes, rng: Random) -> bytes:
+    """A `.cfg` file with other numbers, words, entries or sections."""
+    cfg, split, weights = data.partition(SPLIT)
+    lines = cfg.decode("utf-8", "replace").splitlines()
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        at = rng.randrange(len(lines))
+        kind = rng.randrange(5)
+        key, equals, _ = lines[at].partition("=")
+        if kind < 2 and equals:
+            words = ["linear", "mish", "x", "", "1.5", "-1,-2", "1e9", "nan"]
+            lines[at] = f"{key}={rng.choice([*NUMBERS, *words])}"
+        elif kind == 2 and len(lines) > 1:
+            del lines[at]
+        elif kind == 3:
+            lines.insert(at, rng.choice(lines))
+        else:
+            section = rng.choice(["route", "shortcut", "maxpool", "yolo", "region", "connected", "upsample", "reorg", "softmax", "x"])
+            lines.insert(at, f"[{section}]")
+    return "\n".join(lines).encode() + split + weights
+
+
 # ---- seeds
 
 
@@ -193,6 +234,27 @@ def tflite_seeds() -> list[bytes]:
 
     made = [file(tensors, ops, ["x"], ["y"]) for tensors, ops, *_ in FLOATS.values()]
     return [path.read_bytes() for path in sorted((FRONTENDS / "tflite" / "data").glob("*.tflite"))] + made
+
+
+def keras_seeds() -> list[bytes]:
+    """Networks of Keras in archives."""
+    from tests.frontends.keras.recorded import files
+
+    return [data for name, data in files() if name.endswith(".keras")]
+
+
+def h5_seeds() -> list[bytes]:
+    """Networks of Keras 2 and 3 in HDF5 files."""
+    from tests.frontends.keras.recorded import files
+
+    return [data for name, data in files() if name.endswith(".h5")]
+
+
+def darknet_seeds() -> list[bytes]:
+    """Networks of every layer, with weights."""
+    from tests.frontends.darknet.networks import NETWORKS, weights_for
+
+    return [cfg.encode() + SPLIT + weights_for(cfg) for cfg in NETWORKS.values()]
 
 
 def _torch_files() -> list[bytes]:
@@ -291,6 +353,13 @@ def import_network(data: bytes, rng: Random) -> None:
     import_bytes(data, "mutant", Options(rng.choice(SHAPES) if torch else {}))
 
 
+def import_cfg(data: bytes, rng: Random) -> None:
+    from relaylang.frontends.darknet import import_darknet
+
+    cfg, _, weights = data.partition(SPLIT)
+    import_darknet(cfg, file="mutant.cfg", weights=weights)
+
+
 def read_arrays(suffix: str) -> Callable[[bytes, Random], None]:
     def read(data: bytes, rng: Random) -> None:
         from relaylang.runtime.params import load_params
@@ -327,6 +396,9 @@ class Kind:
 
 KINDS = {
     "onnx": Kind(onnx_seeds, [changed_bytes, changed_fields, changed_fields], import_network),
+    "keras": Kind(keras_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
+    "h5": Kind(h5_seeds, [changed_bytes, changed_whole, changed_whole], import_network),
+    "darknet": Kind(darknet_seeds, [changed_bytes, changed_sections, changed_sections], import_cfg),
     "tflite": Kind(tflite_seeds, [changed_bytes], import_network),
     "pt2": Kind(pt2_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
     "torchscript": Kind(torchscript_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),

@@ -12,7 +12,8 @@ from tests.mutants import KINDS, apart, mutant, verdict
 from tests.shared import PATIENCE, ROOT
 
 #: What the seeds of a format are made with.
-NEEDS = {"onnx": ["onnx"], "tflite": ["tflite", "ai_edge_litert"], "pt2": ["torch"], "torchscript": ["torch"]}
+NEEDS = {"onnx": ["onnx"], "tflite": ["tflite", "ai_edge_litert"], "pt2": ["torch"], "torchscript": ["torch"],
+         "keras": ["h5py"], "h5": ["h5py"]}
 
 
 @pytest.mark.sample(3)
