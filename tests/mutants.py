@@ -188,7 +188,7 @@ def changed_whole(data: bytes, rng: Random) -> bytes:
     return out.getvalue()
 
 
-#: What stands between a `.cfg` file and its weights in a seed.
+#: The mark between a `.cfg` file and its weights in a seed.
 SPLIT = b"\0SPLIT\0"
 
 

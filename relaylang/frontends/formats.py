@@ -135,7 +135,8 @@ _ROUTES = {
     ".caffemodel": "Caffe: convert it to ONNX, with caffe2onnx", ".prototxt": "Caffe: convert it to ONNX, with caffe2onnx",
     ".mlmodel": "Core ML: save the network from its framework as ONNX",
     ".mlpackage": "Core ML: save the network from its framework as ONNX",
-    ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file", ".weights": "Darknet: relay import takes the .cfg, and finds the .weights beside it",
+    ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file",
+    ".weights": "Darknet: relay import takes the .cfg, and finds the .weights beside it",
     ".params": "MXNet: `mxnet.onnx.export_model` makes an ONNX file", ".xml": "OpenVINO: save the network from its framework as ONNX",
 }  # fmt: skip
 

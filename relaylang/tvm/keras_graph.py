@@ -18,8 +18,9 @@ _LAYOUTS = ("NCHW", "NHWC", "NDHWC", "NWC")
 def from_keras(
     model: Any, shape: Mapping[str, Sequence[Any]] | None = None, layout: str = "NCHW"
 ) -> tuple[IRModule, dict[str, np.ndarray]]:
-    """A model of Keras (the object, the bytes of a `.h5` or `.keras` file, or a path) as a module and its parameters.
+    """A model of Keras as a module and its parameters.
 
+    `model` is the object, the bytes of a `.h5` or `.keras` file, or its path.
     With the layout "NCHW", inputs and outputs of four axes have their channels second, and so do convolutions. Other
     layouts ("NHWC", "NDHWC", "NWC") keep those of the model. `shape` gives shapes of inputs by name, in that layout.
     Raises `RelayError`.

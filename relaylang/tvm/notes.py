@@ -20,7 +20,7 @@ NOTES: dict[str, str] = {
     **{f"tvm.relay.frontend.from_{name}": instead for name, (_, instead) in _IMPORTERS.items()},
     **{f"tvm.relay.frontend.{module}": instead for module, instead in _IMPORTERS.values()},
     "tvm.relay.frontend.tensorflow_parser": _TFLITE,
-    "tvm.relay.frontend": "`from_darknet`, `from_keras`, `from_onnx`, `from_pytorch` and `from_tflite` read networks; their inner classes are not here",
+    "tvm.relay.frontend": "the functions `from_...` of `relay.frontend` read networks; TVM's inner classes are not here",
     "tvm.relay.frontend.pytorch.PyTorchOpConverter": "`from_pytorch(..., custom_convert_map=...)` adds conversions",
     "tvm.relay.frontend.pytorch.convert_params": "`from_pytorch` returns the module and its parameters",
     "tvm.relay.op.OpStrategy": _KERNEL,

@@ -107,7 +107,8 @@ def _window(n: Node) -> tuple[int, list[int], int, int]:
 def convolutional(n: Node, x: Expr) -> Any:
     """The biases come first in the file, then the moments of the normalisation, then the kernels."""
     b = n.b
-    n.refuse("binary", "xnor", "antialiasing", "dontload", "dontloadscales", "share_index", "flipped", "assisted_excitation", "deform", "rotate", "stretch", "sway")
+    n.refuse("antialiasing", "assisted_excitation", "binary", "deform", "dontload", "dontloadscales", "flipped", "rotate",
+             "share_index", "stretch", "sway", "xnor")  # fmt: skip
     filters, groups, channels = n.int("filters", 1, 1), n.int("groups", 1, 1), b.extent(b.of_rank(x, 4), 1)
     size, strides, padding, dilation = _window(n)
     if channels % groups or filters % groups:
@@ -383,7 +384,8 @@ def same(n: Node, x: Expr) -> Any:
 
 _NAMES: dict[str, Callable[[Node, Expr], Any]] = {
     "activation": activation, "active": activation, "avg": avgpool, "avgpool": avgpool, "conn": connected, "connected": connected,
-    "conv": convolutional, "convolutional": convolutional, "cost": same, "crop": crop, "deconv": deconvolutional, "deconvolutional": deconvolutional,
+    "conv": convolutional, "convolutional": convolutional, "cost": same, "crop": crop, "deconv": deconvolutional,
+    "deconvolutional": deconvolutional,
     "dropout": same, "empty": same, "silence": same, "l2norm": l2norm, "logistic": lambda n, x: _sigmoid(n.b, x),
     "lrn": normalization, "max": maxpool, "maxpool": maxpool, "normalization": normalization, "region": region, "reorg": reorg,
     "route": route, "scale_channels": _scaled(False), "sam": _scaled(True), "shortcut": shortcut, "soft": softmax, "softmax": softmax,

@@ -71,8 +71,10 @@ def calls_of(spec: Spec) -> list[Call]:
 
 def _call(entry: Any, spec: Spec) -> Call:
     if isinstance(entry, Mapping) and "args" in entry:
-        args, kwargs = entry["args"], entry.get("kwargs") or {}
-        return Call([_decoded(a, spec, 0) for a in args], {str(k): _decoded(v, spec, 0) for k, v in kwargs.items()})
+        args, named = entry["args"], entry.get("kwargs") or {}
+        if not isinstance(args, list) or not isinstance(named, Mapping):
+            raise ValueError("no arguments")
+        return Call([_decoded(a, spec, 0) for a in args], {str(k): _decoded(v, spec, 0) for k, v in named.items()})
     if isinstance(entry, Mapping):  # A dictionary of tensors.
         return Call([{str(k): _old(v, spec) for k, v in entry.items()}], {})
     if is_ref(entry) or (entry and entry[0] == _CONSTANT):

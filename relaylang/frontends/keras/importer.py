@@ -263,12 +263,16 @@ class Importer:
         mask = kwargs.get("mask")
         if mask is not None and not spec.operation:
             masks = [m.x if isinstance(m, Tensor) else m for m in (mask if isinstance(mask, list) else [mask])]
+            if not all(m is None or isinstance(m, Expr) for m in masks):
+                raise Unsupported("its mask is no tensor")
         node = Node(self, spec, path, masks, args, kwargs)
         if spec.operation:
             made = _bound(rule.convert, node, [_without_masks(a, None, self) for a in args],
                           {k: _without_masks(v, None, self) for k, v in kwargs.items()})  # fmt: skip
         else:
             values = [_without_masks(a, node, self) for a in args]
+            if not values:
+                raise Malformed("its call has no operand")
             wrong = self.rules.wrong_operands(rule, values)
             if wrong:
                 raise Malformed(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ def live_model(model: Any, file: str, budget: Budget) -> Model:
         if layer.name in objects:
             arrays = _arrays(objects[layer.name])
             budget.grant(sum(a.nbytes for a in arrays))
-            give(found, path, layer, [lambda a=a: a for a in arrays], file)
+            give(found, path, layer, [partial(np.asarray, a) for a in arrays], file)
     return Model(spec, lambda path, of: found.get(path, []))
 
 

@@ -35,7 +35,8 @@ class Node:
     """
 
     def __init__(
-        self, importer: Importer, spec: Spec, path: Path, masks: Sequence[Expr | None], args: Sequence[Any], kwargs: Mapping[str, Any]
+        self, importer: Importer, spec: Spec, path: Path, masks: Sequence[Expr | None], args: Sequence[Any],
+            kwargs: Mapping[str, Any]
     ) -> None:
         self.importer = importer
         self.spec = spec
@@ -217,7 +218,8 @@ def axes_of(values: Sequence[int], rank: int, name: str) -> list[int]:
 
 #: The element types in which layers compute under policies of mixed precision.
 _MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
-_DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+_DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "bool")
 
 
 def policy(dtype: Any) -> str:

@@ -50,10 +50,33 @@ def _reading(file: str, what: str) -> Iterator[None]:
         raise damaged(file, f"{what} cannot be read", f"h5py: {said}") from None
 
 
+#: A heap of texts begins so, in its only version.
+_HEAP = b"GCOL\1\0\0\0"
+
+
+def _check_heaps(data: bytes, file: str) -> None:
+    """Raise `RelayError` (R0802) where a heap of texts has an object that leaves it: HDF5's library walks it without an end."""
+    at = data.find(_HEAP)
+    while at >= 0:
+        end = at + int.from_bytes(data[at + 8 : at + 16], "little")
+        place = at + 16
+        while place + 16 <= end <= len(data):
+            number, size = int.from_bytes(data[place : place + 2], "little"), int.from_bytes(data[place + 8 : place + 16], "little")
+            if number == 0 and size != 0 and size == end - place:
+                break
+            place += 16 + (size + 7) // 8 * 8
+            if number == 0 or place > end:
+                raise damaged(file, "a heap of the HDF5 file is damaged")
+        if not at + 16 < end <= len(data):
+            raise damaged(file, "a heap of the HDF5 file is damaged")
+        at = data.find(_HEAP, at + 1)
+
+
 class Store:
     """An HDF5 file. Only what lies in the file itself is read: links to other files and outer storages are refused."""
 
     def __init__(self, data: bytes, file: str, budget: Budget) -> None:
+        _check_heaps(data, file)
         self.h5py = need_package("h5py", "keras", "importing keras")
         self.file = file
         self.budget = budget

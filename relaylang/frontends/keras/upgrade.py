@@ -22,6 +22,8 @@ _NAMES = {
     "recurrent_activation", "dim_ordering": "data_format", "pool_length": "pool_size", "stride": "strides", "subsample_length":
     "strides", "filter_length": "kernel_size", "atrous_rate": "dilation_rate", "length": "size",
 }  # fmt: skip
+#: The extents of a kernel, one by one.
+_SIDES = ("nb_row", "nb_col", "kernel_dim1", "kernel_dim2", "kernel_dim3")
 _FORMATS = {"tf": "channels_last", "th": "channels_first"}
 _MERGES = {
     "sum": "Add", "mul": "Multiply", "concat": "Concatenate", "ave": "Average", "max": "Maximum", "min": "Minimum", "dot": "Dot",
@@ -38,8 +40,8 @@ def upgraded(kind: str, config: dict[str, Any], major: int) -> tuple[str, dict[s
     if kind == "Merge" and isinstance(config.get("mode"), str):
         merged = {"axis": config.get("concat_axis", -1), "axes": config.get("dot_axes", -1)}
         return _MERGES.get(config["mode"], kind), {**config, **merged}
-    made = {_NAMES.get(k, k): v for k, v in config.items() if k not in ("nb_row", "nb_col", "kernel_dim1", "kernel_dim2", "kernel_dim3")}
-    sides = [config[k] for k in ("nb_row", "nb_col", "kernel_dim1", "kernel_dim2", "kernel_dim3") if k in config]
+    made = {_NAMES.get(k, k): v for k, v in config.items() if k not in _SIDES}
+    sides = [config[k] for k in _SIDES if k in config]
     if sides:
         made["kernel_size"] = sides
     if kind in ("Dense", "GRU", "LSTM", "SimpleRNN") and "output_dim" in config:

@@ -53,7 +53,7 @@ def test_the_weights_are_found_beside_the_configuration(tmp_path: Path) -> None:
     imported = import_file(str(tmp_path / "net.cfg"), Options(folder=str(tmp_path)))
     assert imported is not None and "nn.conv2d" in imported.module.astext(show_meta_data=False)
     (tmp_path / "net.weights").unlink()
-    with pytest.raises(RelayError, match="its file of weights .*net.weights is missing"):
+    with pytest.raises(RelayError, match=r"its file of weights .*net.weights is missing"):
         import_darknet(str(tmp_path / "net.cfg"))
 
 

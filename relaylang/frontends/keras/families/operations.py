@@ -13,7 +13,8 @@ from relaylang.frontends.keras.families.core import unit
 from relaylang.frontends.keras.node import Node, axes_of
 from relaylang.ir import Expr
 
-_RANKS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bfloat16", "float16", "float32", "float64")
+_RANKS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bfloat16", "float16", "float32",
+    "float64")
 
 
 def _is_real(dtype: str) -> bool:
@@ -195,7 +196,8 @@ def tensordot(n: Node, x1: Any, x2: Any) -> Any:
         pairs = [list(range(b.rank(x) - axes, b.rank(x))), list(range(axes))]
     else:
         rows = [[a] if isinstance(a, int) else a for a in axes] if isinstance(axes, list) else []
-        if len(rows) != 2 or not all(isinstance(r, list) and all(type(a) is int for a in r) for r in rows) or len(rows[0]) != len(rows[1]):
+        numbers = all(isinstance(r, list) and all(type(a) is int for a in r) for r in rows)
+        if len(rows) != 2 or not numbers or len(rows[0]) != len(rows[1]):
             raise Malformed(f"its axes are {repr(axes)[:40]}")
         pairs = [axes_of(rows[0], b.rank(x), "axes"), axes_of(rows[1], b.rank(y), "axes")]
     left = [chr(ord("a") + i) for i in range(b.rank(x))]
@@ -245,7 +247,8 @@ def one_hot(n: Node, x: Expr) -> Any:
     axis = n.int("axis", -1)
     if not -rank <= axis < rank:
         raise Malformed(f"its axis is {axis}")
-    return b.op("one_hot", b.cast(x, "int32"), on, off, depth=n.int("num_classes", least=1), axis=axis % rank if axis != -1 else -1, dtype=dtype)
+    return b.op("one_hot", b.cast(x, "int32"), on, off, depth=n.int("num_classes", least=1),
+        axis=axis % rank if axis != -1 else -1, dtype=dtype)
 
 
 def power(n: Node, x1: Any, x2: Any) -> Any:
@@ -319,7 +322,8 @@ _UNARY = {
     "Absolute": "abs", "Abs": "abs", "Ceil": "ceil", "Floor": "floor", "Negative": "negative", "Sign": "sign", "Trunc": "trunc",
 }  # fmt: skip
 _REAL = {
-    "Arccos": "acos", "Arccosh": "acosh", "Arcsin": "asin", "Arcsinh": "asinh", "Arctan": "atan", "Arctanh": "atanh", "Cos": "cos",
+    "Arccos": "acos", "Arccosh": "acosh", "Arcsin": "asin", "Arcsinh": "asinh", "Arctan": "atan", "Arctanh": "atanh",
+        "Cos": "cos",
     "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Log": "log", "Log10": "log10", "Log2": "log2", "Rsqrt": "rsqrt", "Sin": "sin",
     "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh", "Isfinite": "isfinite", "Isinf": "isinf", "Isnan": "isnan",
 }  # fmt: skip
