@@ -31,7 +31,7 @@ def from_darknet(
 ) -> tuple[IRModule, dict[str, np.ndarray]]:
     """A network of Darknet as a module and its parameters.
 
-    `net` is the name of a `.cfg` file with its `.weights` beside it, or a pair of the names of both. It may also be a
+    `net` is the name of a `.cfg` file with its `.weights` beside it, or both names as a pair. It may also be a
     network of `__darknetffi__.dlopen(...).load_network`. `shape` is that of the input `data`, by default that of the file.
     The results are TVM's. That of the last layer comes first, then masks, anchors and attributes of layers with boxes.
     Raises `RelayError`.

@@ -114,7 +114,7 @@ def _reorganised(x: np.ndarray, s: int) -> np.ndarray:
 
 
 def reference(cfg: str, x: np.ndarray | None, revision: int = 0) -> tuple[bytes, list[np.ndarray]]:
-    """Random weights as a file, and the results by loops over numbers: of layers with boxes and of the last one.
+    """Random weights as a file, and the results of layers with boxes and of the last one, by loops.
 
     Without `x`, zeros go through the network.
     """

@@ -133,6 +133,8 @@ def multi_head(n: Node, query: Any, value: Any = None, key: Any = None) -> Any:
     axes = list(range(1, rank - 1))
     if n.value("attention_axes", None) is not None:
         axes = sorted(n.axes("attention_axes", rank))
+        if not axes or 0 in axes or rank - 1 in axes:
+            raise Malformed(f"its attention_axes are {axes}, and its operands have {int(rank)} axes")
     seen = _mask_of(n, q, v, masks, len(axes))
     scale = 1 / math.sqrt(n.int("key_dim", least=1))
     gate = n.bool("use_gate", False)
