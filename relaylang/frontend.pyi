@@ -2,6 +2,8 @@
 
 # ruff: noqa
 
+from relaylang.tvm.frontend import from_darknet as from_darknet
+from relaylang.tvm.frontend import from_keras as from_keras
 from relaylang.tvm.frontend import from_mxnet as from_mxnet
 from relaylang.tvm.frontend import from_onnx as from_onnx
 from relaylang.tvm.frontend import from_pytorch as from_pytorch

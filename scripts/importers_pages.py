@@ -1,4 +1,4 @@
-"""Writes the pages of importers and exporters: docs/import_onnx.md and its like, and docs/exporting.md.
+"""Writes the pages of importers and exporters: docs/import_*.md and exporting.md.
 
     scripts/importers_pages.py    writes them; the tables of operators come from their own tables
 """
@@ -12,6 +12,10 @@ from relaylang.export.onnx.table import RULES as ONNX_RULES
 from relaylang.export.relax.table import RULES as RELAX_RULES
 from relaylang.export.stablehlo.table import RULES as STABLEHLO_RULES
 from relaylang.frontends.common import Rule, Table
+from relaylang.frontends.darknet.table import REFUSED as DARKNET_REFUSED
+from relaylang.frontends.darknet.table import table as darknet_table
+from relaylang.frontends.keras.table import REFUSED as KERAS_REFUSED
+from relaylang.frontends.keras.table import table as keras_table
 from relaylang.frontends.mxnet.table import REFUSED as MXNET_REFUSED
 from relaylang.frontends.mxnet.table import table as mxnet_table
 from relaylang.frontends.onnx.table import table as onnx_table
@@ -216,6 +220,67 @@ mod, params = relay.frontend.from_pytorch(script_module, [("x", (1, 3, 224, 224)
 |---|
 """
 
+KERAS = """# Keras
+
+`pip install 'relaylang[keras]'` brings h5py, which reads the weights. Keras itself is not needed. The command takes whole
+models: `.h5` files of Keras 1 to 3, and `.keras` archives.
+
+    relay import net.keras -o net.relay
+    relay import net.h5 --shape input_1=1x224x224x3 -o net.relay
+
+```text
+mod, params = relay.frontend.from_keras(model, {"input_1": (1, 3, 224, 224)})
+```
+
+`from_keras` takes a model object of Keras, the bytes of a file, or its path.
+
+- Sequential and functional models are read, and models in models. Layers and models may be called several times.
+- Programs keep the layout of the network, which is NHWC by default. `--layout NCHW` converts convolutions and pools.
+- As in TVM, `from_keras` has the layout NCHW by default. Then inputs and outputs of four axes are NCHW, too. `layout="NHWC"`
+  keeps them.
+- The batch is `?` where the file leaves it open; `--shape` gives it.
+- A model without an input layer has the input `NAME_input`, where `NAME` is its first layer.
+- Masks of `Masking` and `Embedding` go where Keras takes them: to recurrent layers, attention, means and sums.
+- Short recurrences are written out, others become loops. A warning names stateful layers, which begin each call with zeros.
+- Layers that act in training alone, such as dropout, give their operand. A layer of Keras 2 that is called for training is
+  refused.
+- `hard_sigmoid`, `UnitNormalization` and masks of sums differ between Keras 2 and 3. The version in the file decides.
+- Layers compute in the element type of their policy; `mixed_float16` computes in float16.
+- Nothing in a file is executed. `Lambda` layers are Python code, so they are refused. Links to other files are, too.
+- Files that hold weights alone have no network. Save the whole model: `model.save("net.keras")`.
+
+## Layers
+
+| layer |
+|---|
+"""
+
+DARKNET = """# Darknet
+
+The command takes the `.cfg` file, and finds the `.weights` of the same name beside it.
+
+    relay import yolov3.cfg -o yolov3.relay
+
+```text
+mod, params = relay.frontend.from_darknet(("yolov3.cfg", "yolov3.weights"))
+```
+
+- The input has the name `data` and the layout NCHW, with a batch of 1. `--shape data=1x3x320x320` changes it.
+- The results are those of all layers with boxes, in their order, and that of the last layer.
+- `from_darknet` has the results of TVM. That of the last layer comes first, then masks, anchors and attributes of layers
+  with boxes. `tvm.relay.testing.yolo_detection` makes boxes of them.
+- Scripts for TVM run without Darknet's library: `__darknetffi__.dlopen(...).load_network` reads both files.
+- A `shortcut` adds the first channels of a layer with more of them, as Darknet does.
+- Darknet adds its epsilon to the deviation in a normalisation. Versions with YOLO v4 add another one to the variance. The
+  header of the weights decides.
+- `region` layers have the result of Darknet's first author. Versions with YOLO v4 order it otherwise.
+
+## Layers
+
+| section |
+|---|
+"""
+
 EXPORT = """# Exporting programs
 
 `relay export` writes a program for another tool:
@@ -299,11 +364,27 @@ def rows_with_refused(table: Table, refused: Mapping[str, str]) -> list[str]:
     return [*rows, *[f"| {name} | {reason} |" for name, reason in sorted(refused.items())]]
 
 
+def refused_rows(reasons: Mapping[str, str]) -> list[str]:
+    """The layers that are refused, with reasons."""
+    head = ["", "## Layers without a form in Relay", "", "| layer | reason |", "|---|---|"]
+    return [*head, *[f"| {name} | {reason} |" for name, reason in sorted(reasons.items())]]
+
+
+def keras_rows() -> list[str]:
+    """A row per layer, then the operations of Keras 3, then the layers that are refused."""
+    layers = sorted({rule.name for rule in keras_table() if not rule.domain})
+    operations = sorted({rule.name for rule in keras_table() if rule.domain == "ops"})
+    more = ["", "## Operations of Keras 3", "", "| operation |", "|---|", *[f"| {name} |" for name in operations]]
+    return [*[f"| {name} |" for name in layers], *more, *refused_rows(KERAS_REFUSED)]
+
+
 def pages() -> dict[str, str]:
     """Each page's name and text."""
     quantised = [f"quantized.{name}" for name in QUANTISED]
     tables = {
         "import_mxnet.md": (MXNET, rows_with_refused(mxnet_table(), MXNET_REFUSED)),
+        "import_darknet.md": (DARKNET, [*[f"| `{n}` |" for n in darknet_table().names()], *refused_rows(DARKNET_REFUSED)]),
+        "import_keras.md": (KERAS, keras_rows()),
         "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
         "import_tflite.md": (TFLITE, rows_with_refused(tflite_table(), TFLITE_REFUSED)),
         "import_tensorflow.md": (TENSORFLOW, rows_with_refused(tensorflow_table(), TENSORFLOW_REFUSED)),

@@ -173,6 +173,47 @@ def changed_program(data: bytes, rng: Random) -> bytes:
     return write_sealed({**parts, picked: change(parts[picked], rng)})
 
 
+def changed_whole(data: bytes, rng: Random) -> bytes:
+    """A `.h5` file of Keras with another configuration."""
+    import h5py
+
+    out = io.BytesIO(data)
+    try:
+        with h5py.File(out, "r+") as file:
+            text = file.attrs["model_config"]
+            changed = changed_text(text if isinstance(text, bytes) else text.encode(), rng)
+            del file.attrs["model_config"]
+            file.attrs["model_config"] = np.bytes_(changed)
+    except (OSError, ValueError, KeyError):  # HDF5 does not hold every text.
+        return changed_bytes(data, rng)
+    return out.getvalue()
+
+
+#: The mark between a `.cfg` file and its weights in a seed.
+SPLIT = b"\0SPLIT\0"
+
+
+def changed_sections(data: bytes, rng: Random) -> bytes:
+    """A `.cfg` file with other numbers, words, entries or sections."""
+    cfg, split, weights = data.partition(SPLIT)
+    lines = cfg.decode("utf-8", "replace").splitlines()
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        at = rng.randrange(len(lines))
+        kind = rng.randrange(5)
+        key, equals, _ = lines[at].partition("=")
+        if kind < 2 and equals:
+            words = ["linear", "mish", "x", "", "1.5", "-1,-2", "1e9", "nan"]
+            lines[at] = f"{key}={rng.choice([*NUMBERS, *words])}"
+        elif kind == 2 and len(lines) > 1:
+            del lines[at]
+        elif kind == 3:
+            lines.insert(at, rng.choice(lines))
+        else:
+            section = rng.choice(["route", "shortcut", "maxpool", "yolo", "region", "connected", "upsample", "reorg", "softmax", "x"])
+            lines.insert(at, f"[{section}]")
+    return "\n".join(lines).encode() + split + weights
+
+
 # ---- seeds
 
 
@@ -207,6 +248,25 @@ def mxnet_seeds() -> list[bytes]:
 def mxnet_params_seeds() -> list[bytes]:
     """The parameter files of the tests' folder."""
     return [path.read_bytes() for path in sorted((FRONTENDS / "mxnet" / "data").glob("*.params"))]
+def keras_seeds() -> list[bytes]:
+    """Networks of Keras in archives."""
+    from tests.frontends.keras.recorded import files
+
+    return [data for name, data in files() if name.endswith(".keras")]
+
+
+def h5_seeds() -> list[bytes]:
+    """Networks of Keras 2 and 3 in HDF5 files."""
+    from tests.frontends.keras.recorded import files
+
+    return [data for name, data in files() if name.endswith(".h5")]
+
+
+def darknet_seeds() -> list[bytes]:
+    """Networks of every layer, with weights."""
+    from tests.frontends.darknet.networks import NETWORKS, weights_for
+
+    return [cfg.encode() + SPLIT + weights_for(cfg) for cfg in NETWORKS.values()]
 
 
 def _torch_files() -> list[bytes]:
@@ -323,6 +383,11 @@ def read_weights(data: bytes, rng: Random) -> None:
     from relaylang.runtime.budget import Budget
 
     read_params(data, "mutant.params", Budget("mutant.params", len(data)))
+def import_cfg(data: bytes, rng: Random) -> None:
+    from relaylang.frontends.darknet import import_darknet
+
+    cfg, _, weights = data.partition(SPLIT)
+    import_darknet(cfg, file="mutant.cfg", weights=weights)
 
 
 def read_arrays(suffix: str) -> Callable[[bytes, Random], None]:
@@ -371,6 +436,9 @@ class Kind:
 
 KINDS = {
     "onnx": Kind(onnx_seeds, [changed_bytes, changed_fields, changed_fields], import_network),
+    "keras": Kind(keras_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
+    "h5": Kind(h5_seeds, [changed_bytes, changed_whole, changed_whole], import_network),
+    "darknet": Kind(darknet_seeds, [changed_bytes, changed_sections, changed_sections], import_cfg),
     "tflite": Kind(tflite_seeds, [changed_bytes], import_network),
     "mxnet": Kind(mxnet_seeds, [changed_bytes, changed_text, changed_text], import_symbol),
     "mxnet_params": Kind(mxnet_params_seeds, [changed_bytes], read_weights),

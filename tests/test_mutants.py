@@ -13,7 +13,7 @@ from tests.shared import PATIENCE, ROOT
 
 #: What the seeds of a format are made with.
 NEEDS = {"onnx": ["onnx"], "tflite": ["tflite", "ai_edge_litert"], "pt2": ["torch"], "torchscript": ["torch"],
-         "graphdef": ["google.protobuf"], "savedmodel": ["google.protobuf"]}  # fmt: skip
+         "keras": ["h5py"], "h5": ["h5py"], "graphdef": ["google.protobuf"], "savedmodel": ["google.protobuf"]}  # fmt: skip
 
 
 @pytest.mark.sample(3)

@@ -39,6 +39,7 @@ _PROGRAM = "def @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { nn.rel
 #: The purpose of each extra; its requirements are in the package's metadata.
 _EXTRAS = {
     "ethosu": "compiling for Arm Ethos-U NPUs",
+    "keras": "importing .keras and .h5 files",
     "onnx": "importing .onnx files",
     "png": "PNG pictures of programs (relay viz -o net.png)",
     "safetensors": "parameters from .safetensors files",

@@ -14,7 +14,7 @@ from relaylang.cli.models import add_import_options, import_options, imported
 from relaylang.cli.print import write_text_and_constants
 from relaylang.cli.progress import Stages
 from relaylang.diagnostics import RelayError, error
-from relaylang.frontends.contents import main_file
+from relaylang.frontends.contents import KNOWN, main_file
 from relaylang.frontends.formats import route
 from relaylang.runtime.files import together
 from relaylang.runtime.params import check_suffix, save_params

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.cli.usage import UsageError
-from relaylang.frontends.contents import is_graph, is_text
+from relaylang.frontends.contents import KNOWN, is_darknet, is_graph, is_symbol, is_text
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import ANY
 from relaylang.ir.types import Dim
@@ -99,7 +99,8 @@ def _value(text: str) -> Any:
 
 def may_be_network(data: bytes) -> bool:
     """Whether a file's contents may be a network: they begin with control characters, as no text does, or are a known text."""
-    return min(data[:64], default=32) < 9 or data[:64].lstrip()[:1] == b"{" or is_text(data) or (data[:1] == b"\n" and is_graph(data))
+    texts = (is_symbol, is_darknet, is_text)
+    return min(data[:64], default=32) < 9 or any(test(data) for test in texts) or (data[:1] == b"\n" and is_graph(data))
 
 
 def imported(data: bytes, path: str, options: Options | None) -> Imported | None:

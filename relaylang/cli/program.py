@@ -11,7 +11,7 @@ from relaylang.cli.comments import types_from_comments
 from relaylang.cli.models import check_unused, imported, may_be_network
 from relaylang.diagnostics import Diagnostic, Label, RelayError, by_place
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.frontends.contents import main_file
+from relaylang.frontends.contents import KNOWN, main_file
 from relaylang.ir import Expr, IRModule, Type, Var
 from relaylang.runtime.text import read_bytes, text_of
 from relaylang.stdlib.library import read

@@ -1,13 +1,20 @@
-"""What is known of a model before it is read: the main file of a folder, and whether bytes are TensorFlow's.
+"""What is known of a model before it is read: the main file of a folder, and the format of a file's contents.
 
-A message is known by its first fields, a text by its first words.
+A message is known by its first fields, a text by its first words, an archive by its members.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import zipfile
 from collections.abc import Mapping
+
+from relaylang.runtime.params import UNZIPPING
+
+#: The formats that importers read.
+KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, MXNet and Darknet"
 
 #: How a graph and a SavedModel begin in protobuf's text format.
 _TEXT = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(?:node|library|versions|saved_model_schema_version|meta_graphs)\s*[:{]")
@@ -92,6 +99,83 @@ def is_text(data: bytes) -> bool:
     return _TEXT.match(data[: 1 << 12]) is not None
 
 
+def is_tflite(data: bytes) -> bool:
+    return data[4:8] == b"TFL3"
+
+
+def _members(data: bytes) -> list[str]:
+    """The names in a zip archive; [] where there is none."""
+    if data[:2] != b"PK":
+        return []
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.namelist()
+    except (*UNZIPPING, ValueError):
+        return []
+
+
+def is_torch(data: bytes) -> bool:
+    ends = ("/data.pkl", "/archive_format", "/constants.pkl", "serialized_exported_program.json")
+    return any(name.endswith(ends) for name in _members(data)) or _is_cut(data)
+
+
+def _is_cut(data: bytes) -> bool:
+    """Whether the bytes begin as a zip archive of PyTorch does, and have no directory at their end."""
+    ends = (b"/data.pkl", b"/version", b"/archive_format", b"/constants.pkl")
+    return data[:4] == b"PK\3\4" and not _members(data) and any(e in data[: 1 << 16] for e in ends)
+
+
+def is_keras(data: bytes) -> bool:
+    return data[:8] == b"\x89HDF\r\n\x1a\n" or {"config.json", "model.weights.h5"} <= set(_members(data))
+
+
+#: The fields of a ModelProto and their wire types.
+_ONNX = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+
+
+def is_onnx(data: bytes) -> bool:
+    """Whether the bytes are a protobuf message with the fields of a ModelProto, as far as they go."""
+    at = 0
+    seen = set()
+    try:
+        while at < len(data):
+            tag, at = _varint(data, at)
+            field, wire = tag >> 3, tag & 7
+            if _ONNX.get(field) != wire:
+                return False
+            seen.add(field)
+            size, at = _varint(data, at)
+            at += size if wire == 2 else 0
+    except IndexError:
+        pass  # the file is cut short; the reader says so
+    return 7 in seen
+
+def is_tensorflow(data: bytes) -> bool:
+    """Whether the bytes are a graph or a SavedModel of TensorFlow."""
+    return is_saved_model(data) or is_graph(data)
+
+
+def is_symbol(data: bytes) -> bool:
+    """Whether a file's bytes begin as the JSON of MXNet's symbols, as far as its first fields show."""
+    start = data[:4096].lstrip()
+    if not start.startswith(b"{"):
+        return False
+    return b'"nodes"' in start and b'"op"' in start and (b'"inputs"' in start or b'"name"' in start)
+
+
+#: The sections that begin a network of Darknet.
+_SECTIONS = (b"[net]", b"[network]")
+
+
+def is_darknet(data: bytes) -> bool:
+    """Whether a text begins with the section of a network of Darknet, after comments and empty lines."""
+    for line in data[: 1 << 14].splitlines():
+        line = b"".join(line.split())
+        if line and line[:1] not in (b"#", b";"):
+            return line.lower() in _SECTIONS
+    return False
+
+
 #: The file of a model's folder that an importer reads; the others are beside it.
 _MAIN = ("saved_model.pb", "saved_model.pbtxt")
 
@@ -103,4 +187,7 @@ def main_file(path: str) -> str:
     return next((inner for name in _MAIN if os.path.isfile(inner := os.path.join(path, name))), path)
 
 
-__all__ = ["is_graph", "is_saved_model", "is_text", "main_file"]
+__all__ = [
+    "KNOWN", "is_darknet", "is_graph", "is_keras", "is_onnx", "is_saved_model", "is_symbol", "is_tensorflow", "is_text",
+    "is_tflite", "is_torch", "main_file",
+]  # fmt: skip

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import os
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
-from relaylang.frontends.mxnet.reader import is_symbol
-from relaylang.frontends.contents import is_graph, is_saved_model
+from relaylang.frontends.contents import is_darknet, is_keras, is_onnx, is_symbol, is_tensorflow, is_tflite, is_torch
 from relaylang.frontends.options import DEFAULTS, Options
-from relaylang.runtime.params import UNZIPPING
 from relaylang.runtime.text import read_bytes
 
 
@@ -31,75 +27,15 @@ class Format:
     packages: tuple[str, ...] = ()
 
 
-def _is_tflite(data: bytes) -> bool:
-    return data[4:8] == b"TFL3"
-
-
-def _members(data: bytes) -> list[str]:
-    """The names in a zip archive; [] where there is none."""
-    if data[:2] != b"PK":
-        return []
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return archive.namelist()
-    except (*UNZIPPING, ValueError):
-        return []
-
-
-def _is_torch(data: bytes) -> bool:
-    ends = ("/data.pkl", "/archive_format", "/constants.pkl", "serialized_exported_program.json")
-    return any(name.endswith(ends) for name in _members(data)) or _is_cut(data)
-
-
-def _is_cut(data: bytes) -> bool:
-    """Whether the bytes begin as a zip archive of PyTorch does, and have no directory at their end."""
-    ends = (b"/data.pkl", b"/version", b"/archive_format", b"/constants.pkl")
-    return data[:4] == b"PK\3\4" and not _members(data) and any(e in data[: 1 << 16] for e in ends)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128 or shift > 63:
-            return value, at
-
-
-#: The fields of a ModelProto and their wire types.
-_ONNX = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
-
-
-def _is_onnx(data: bytes) -> bool:
-    """Whether the bytes are a protobuf message with the fields of a ModelProto, as far as they go."""
-    at = 0
-    seen = set()
-    try:
-        while at < len(data):
-            tag, at = _varint(data, at)
-            field, wire = tag >> 3, tag & 7
-            if _ONNX.get(field) != wire:
-                return False
-            seen.add(field)
-            size, at = _varint(data, at)
-            at += size if wire == 2 else 0
-    except IndexError:
-        pass  # the file is cut short; the reader says so
-    return 7 in seen
-
-
-def _is_tensorflow(data: bytes) -> bool:
-    return is_saved_model(data) or is_graph(data)
-
-
 #: Every format, in the order of the tests.
 FORMATS = (
     Format("mxnet", "relaylang.frontends.mxnet:import_mxnet", is_symbol),
-    Format("tflite", "relaylang.frontends.tflite:import_tflite", _is_tflite, ("flatbuffers",)),
-    Format("pytorch", "relaylang.frontends.torch:import_pytorch", _is_torch),
-    Format("onnx", "relaylang.frontends.onnx:import_onnx", _is_onnx),
-    Format("tensorflow", "relaylang.frontends.tensorflow:import_tensorflow", _is_tensorflow, ("google.protobuf",)),
+    Format("tflite", "relaylang.frontends.tflite:import_tflite", is_tflite, ("flatbuffers",)),
+    Format("darknet", "relaylang.frontends.darknet:import_darknet", is_darknet),
+    Format("keras", "relaylang.frontends.keras:import_keras", is_keras, ("h5py",)),
+    Format("pytorch", "relaylang.frontends.torch:import_pytorch", is_torch),
+    Format("onnx", "relaylang.frontends.onnx:import_onnx", is_onnx),
+    Format("tensorflow", "relaylang.frontends.tensorflow:import_tensorflow", is_tensorflow, ("google.protobuf",)),
 )
 
 
@@ -125,20 +61,16 @@ def import_file(path: str, options: Options = DEFAULTS) -> Imported | None:
     return import_bytes(read_bytes(path), path, options)
 
 
-_KERAS = (
-    "Keras: `tf.lite.TFLiteConverter.from_keras_model(model).convert()` makes a .tflite file, "
-    '`model.export(format="onnx")` an ONNX one'
-)
 #: Suffixes of other formats, with the way to one that is read.
 _ROUTES = {
-    ".h5": _KERAS, ".hdf5": _KERAS, ".keras": _KERAS,
     ".pth": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".pt": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".safetensors": "weights alone: `--params` of relay run and relay compile takes them",
     ".caffemodel": "Caffe: convert it to ONNX, with caffe2onnx", ".prototxt": "Caffe: convert it to ONNX, with caffe2onnx",
     ".mlmodel": "Core ML: save the network from its framework as ONNX",
     ".mlpackage": "Core ML: save the network from its framework as ONNX",
-    ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file", ".weights": "Darknet: convert it to ONNX",
+    ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file",
+    ".weights": "Darknet: relay import takes the .cfg, and finds the .weights beside it",
     ".params": "MXNet: relay import takes NAME-symbol.json, and finds NAME-0000.params beside it",
     ".xml": "OpenVINO: save the network from its framework as ONNX",
 }  # fmt: skip

@@ -22,6 +22,8 @@ from relaylang.frontends.torch.torchscript import is_torchscript
 from relaylang.ir import ANY, IRModule
 from relaylang.ir.types import Dim
 from relaylang.runtime.text import read_bytes
+from relaylang.tvm.darknet_graph import from_darknet
+from relaylang.tvm.keras_graph import from_keras
 
 #: What TVM's importers return.
 Result = tuple[IRModule, dict[str, np.ndarray]]
@@ -211,4 +213,6 @@ def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str
     return [part for i, s in enumerate(shape) for part in _parts(f"{name}.{i}", *_shape_and_dtype(s))]
 
 
-__all__ = ["from_mxnet", "from_onnx", "from_pytorch", "from_tensorflow", "from_tflite"]
+__all__ = [
+    "from_darknet", "from_keras", "from_mxnet", "from_onnx", "from_pytorch", "from_tensorflow", "from_tflite",
+]  # fmt: skip

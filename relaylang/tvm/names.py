@@ -48,6 +48,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([f"tvm.relay.backend.contrib{name}" for name in _UMA], ("relaylang.tvm.relay.backend.uma",)),
     "tvm.relay.frontend.common": ("relaylang.tvm.relay.inference",),
     "tvm.relay.frontend.change_datatype": ("relaylang.tvm.change_datatype",),
+    "tvm.relay.frontend.darknet": ("relaylang.tvm.darknet_graph", "relaylang.tvm.relay.testing.darknet"),
+    "tvm.relay.frontend.keras": ("relaylang.tvm.keras_graph",),
     "tvm.relay.frontend.mxnet": ("relaylang.tvm.frontend",),
     "tvm.relay.frontend.onnx": ("relaylang.tvm.frontend", "relaylang.tvm.onnx_graph"),
     "tvm.relay.frontend.pytorch": ("relaylang.tvm.frontend", "relaylang.tvm.torch_graph", "relaylang.tvm.prelude"),

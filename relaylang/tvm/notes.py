@@ -10,15 +10,15 @@ _VITIS = "AMD's package pyxir finds what its DPU takes; `register_pattern_table(
 
 #: TVM's importers that are not here, each with the module that it is in.
 _IMPORTERS = {
-    "caffe": ("caffe", _ONNX), "caffe2": ("caffe2", _ONNX), "coreml": ("coreml", _ONNX), "darknet": ("darknet", _ONNX),
-    "keras": ("keras", _TFLITE), "oneflow": ("oneflow", _ONNX), "paddle": ("paddlepaddle", _ONNX),
+    "caffe": ("caffe", _ONNX), "caffe2": ("caffe2", _ONNX), "coreml": ("coreml", _ONNX),
+    "oneflow": ("oneflow", _ONNX), "paddle": ("paddlepaddle", _ONNX),
 }  # fmt: skip
 
 #: A name of TVM, or a module for everything below it -> what to use instead.
 NOTES: dict[str, str] = {
     **{f"tvm.relay.frontend.from_{name}": instead for name, (_, instead) in _IMPORTERS.items()},
     **{f"tvm.relay.frontend.{module}": instead for module, instead in _IMPORTERS.values()},
-    "tvm.relay.frontend": "`from_mxnet`, `from_onnx`, `from_pytorch`, `from_tensorflow` and `from_tflite` read networks",
+    "tvm.relay.frontend": "the functions `from_...` of `relay.frontend` read networks; TVM's inner classes are not here",
     "tvm.relay.frontend.pytorch.PyTorchOpConverter": "`from_pytorch(..., custom_convert_map=...)` adds conversions",
     "tvm.relay.frontend.pytorch.convert_params": "`from_pytorch` returns the module and its parameters",
     "tvm.relay.op.OpStrategy": _KERNEL,

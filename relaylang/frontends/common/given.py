@@ -64,11 +64,11 @@ def _text(shape: Sequence[Any]) -> str:
 
 #: A package whose objects people give to an importer -> what reads them.
 _ROUTES = {
-    "mxnet": "relay.frontend.from_mxnet reads networks of MXNet",
     "onnx": "relay.frontend.from_onnx reads models of ONNX",
     "torch": "torch.export.export(module, inputs) makes a program, and relay.frontend.from_pytorch reads it",
     "tflite": "relay.frontend.from_tflite reads models of TFLite",
-    "keras": "model.export(folder) makes a SavedModel, and relay.frontend.from_tensorflow reads it",
+    **dict.fromkeys(("keras", "tf_keras"), "relay.frontend.from_keras reads models of Keras"),
+    "mxnet": "relay.frontend.from_mxnet reads symbols of MXNet",
     "tensorflow": "relay.frontend.from_tensorflow reads a GraphDef, or the folder of a SavedModel",
     "relaylang": "it is a program of Relay, and needs no importer",
 }

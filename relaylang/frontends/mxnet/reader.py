@@ -47,14 +47,6 @@ class Symbol:
         return count
 
 
-def is_symbol(data: bytes) -> bool:
-    """Whether a file's bytes begin as a symbol's JSON, as far as its first fields show."""
-    start = data[:4096].lstrip()
-    if not start.startswith(b"{"):
-        return False
-    return b'"nodes"' in start and b'"op"' in start and (b'"inputs"' in start or b'"name"' in start)
-
-
 def read_symbol(text: bytes | str, file: str) -> Symbol:
     """A symbol from its JSON. Raises `RelayError` (R0802) where it is damaged."""
     try:
@@ -162,4 +154,4 @@ def _with_states(
     return made, order, [(places[i], index) for i, index in heads]
 
 
-__all__ = ["Layer", "Symbol", "is_symbol", "read_symbol"]
+__all__ = ["Layer", "Symbol", "read_symbol"]

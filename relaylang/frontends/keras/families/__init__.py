@@ -1,0 +1,1 @@
+"""The conversions of layers and operations, by topic. Each file has its `RULES`."""
