@@ -136,9 +136,9 @@ class Importer:
             check_axes(self.file, INPUT, shape, given)
             shape = tuple(given)
         ty = TensorType(list(shape), self.options.dtypes.get(INPUT, "float32"))
-        wrong = unsound(ty)
-        if wrong is not None:
-            raise damaged(self.file, f"the input {INPUT}: {wrong}")
+        why = unsound(ty)
+        if why is not None:
+            raise damaged(self.file, f"the input {INPUT}: {why}")
         if INPUT in self.options.values:
             return b.const(value_for(self.file, INPUT, self.options.values[INPUT], ty.shape, ty.dtype))
         b.span = b.listing.add(Layer("Input", "", (), (INPUT,)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -23,14 +24,14 @@ _LARGEST = 1 << 31
 class Node:
     """A layer: its entries, its place in the network, the results of the layers before, and the builder `b`."""
 
-    def __init__(self, importer: Importer, section: Section, index: int) -> None:
+    def __init__(self, importer: Importer, section: Section, index: builtins.int) -> None:
         self.importer = importer
         self.section = section
         self.entries = section.entries
         self.index = index
         self.b: Builder = importer.builder
 
-    def int(self, key: str, default: int | None = None, least: int | None = None) -> int:
+    def int(self, key: str, default: builtins.int | None = None, least: builtins.int | None = None) -> builtins.int:
         """A whole number; digits are read as far as they go, as C's `atoi` does."""
         text = self.entries.get(key)
         if text is None:
@@ -45,7 +46,7 @@ class Node:
             raise Malformed(f"its {key} is {value}, and it must be {least if least is not None else 'smaller'} or more")
         return value
 
-    def float(self, key: str, default: float) -> float:
+    def float(self, key: str, default: builtins.float) -> builtins.float:
         """A number."""
         text = self.entries.get(key)
         try:
@@ -56,7 +57,7 @@ class Node:
             raise Malformed(f"its {key} is {value}")
         return value
 
-    def ints(self, key: str, default: Sequence[int] | None = None) -> list[int]:
+    def ints(self, key: str, default: Sequence[builtins.int] | None = None) -> list[builtins.int]:
         """Whole numbers between commas."""
         text = self.entries.get(key)
         if text is None:
@@ -71,7 +72,7 @@ class Node:
             raise Malformed(f"its {key} has numbers that are too large")
         return values
 
-    def floats(self, key: str) -> list[float]:
+    def floats(self, key: str) -> list[builtins.float]:
         """Numbers between commas; [] where there are none."""
         text = self.entries.get(key, "").strip(",")
         try:
@@ -85,14 +86,14 @@ class Node:
             if self.entries.get(key, "0") not in ("0", "none", "0.0"):
                 raise Unsupported(f"its {key} is {self.entries[key][:40]}")
 
-    def layer(self, number: int) -> Expr:
+    def layer(self, number: builtins.int) -> Expr:
         """The result of a layer by its number, relative to this one where it is negative."""
         at = number + self.index if number < 0 else number
         if not 0 <= at < self.index:
             raise Malformed(f"it names the layer {number}, and it is the layer {self.index}")
         return self.importer.result(at)
 
-    def take(self, shape: tuple[int, ...], name: str) -> np.ndarray:
+    def take(self, shape: tuple[builtins.int, ...], name: str) -> np.ndarray:
         """The next weights of the file."""
         self.b.budget.take_bytes(4 * math.prod(shape), "reading its weights")
         return self.importer.weights.take(shape, f"the {name} of {self.section.kind} {self.index}")

@@ -224,7 +224,7 @@ class Importer:
     ) -> list[Any]:
         """The results of a call of a layer; `MISSING` for one that cannot be converted."""
         b = self.builder
-        tensors = [t for t in _flat([call.args, call.kwargs]) if isinstance(t, Tensor) or t is MISSING]
+        tensors: list[Any] = [t for t in _flat([call.args, call.kwargs]) if isinstance(t, Tensor) or t is MISSING]
         layer = Layer(spec.kind, spec.name, inputs, outputs)
         before = b.span
         b.span = span = b.listing.add(layer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,7 +54,7 @@ class Node:
         """The mask of the first tensor."""
         return self.masks[0] if self.masks else None
 
-    def mask_of(self, argument: int | str) -> Expr | None:
+    def mask_of(self, argument: builtins.int | str) -> Expr | None:
         """The mask of an argument of the call, by its place or its name."""
         if isinstance(argument, str):
             made = self.kwargs.get(argument)
@@ -63,11 +64,11 @@ class Node:
 
     # ---- weights
 
-    def count(self) -> int:
+    def count(self) -> builtins.int:
         """The number of the layer's weights."""
         return len(self.importer.arrays(self.path, self.spec))
 
-    def array(self, index: int, rank: int | None = None) -> np.ndarray:
+    def array(self, index: builtins.int, rank: builtins.int | None = None) -> np.ndarray:
         """A weight as the file has it. Raises `Malformed` where it is missing, or has another number of axes."""
         arrays = self.importer.arrays(self.path, self.spec)
         if not 0 <= index < len(arrays):
@@ -77,7 +78,8 @@ class Node:
             raise Malformed(f"its weight {index} has the shape {made.shape}, and it must have {rank} axes")
         return made
 
-    def weight(self, index: int, name: str, change: Callable[[np.ndarray], np.ndarray] | None = None, rank: int | None = None,
+    def weight(self, index: builtins.int, name: str, change: Callable[[np.ndarray],
+            np.ndarray] | None = None, rank: builtins.int | None = None,
                dtype: str = "", key: str = "") -> Expr:  # fmt: skip
         """A weight in the element type of the layer, after a change of its form. Calls of a shared layer share it.
 
@@ -105,7 +107,7 @@ class Node:
     def _wrong(self, key: str, value: Any, wanted: str) -> Malformed:
         return Malformed(f"its {key} is {repr(value)[:60]}, and it must be {wanted}")
 
-    def int(self, key: str, default: Any = _ABSENT, least: int | None = None) -> int:
+    def int(self, key: str, default: Any = _ABSENT, least: builtins.int | None = None) -> builtins.int:
         """A whole number of the configuration."""
         made = self.value(key, default)
         if isinstance(made, float) and made.is_integer():
@@ -116,7 +118,7 @@ class Node:
             raise self._wrong(key, made, f"{least} or more")
         return made
 
-    def float(self, key: str, default: Any = _ABSENT) -> float:
+    def float(self, key: str, default: Any = _ABSENT) -> builtins.float:
         """A number of the configuration."""
         made = self.value(key, default)
         if isinstance(made, Mapping):  # numbers of numpy stand as {"type": "ndarray", "value": 0.1}
@@ -125,7 +127,7 @@ class Node:
             raise self._wrong(key, made, "a number")
         return float(made)
 
-    def bool(self, key: str, default: Any = _ABSENT) -> bool:
+    def bool(self, key: str, default: Any = _ABSENT) -> builtins.bool:
         """A truth value of the configuration."""
         made = self.value(key, default)
         if made is None and default is not _ABSENT:
@@ -142,7 +144,8 @@ class Node:
             raise self._wrong(key, made, f"one of {', '.join(choices)}")
         return made
 
-    def ints(self, key: str, count: int | None = None, default: Any = _ABSENT, least: int | None = None) -> list[int]:
+    def ints(self, key: str, count: builtins.int | None = None, default: Any = _ABSENT,
+            least: builtins.int | None = None) -> list[builtins.int]:
         """A list of whole numbers; one number stands for `count` of them."""
         made = self.value(key, default)
         made = plain(made)
@@ -157,18 +160,18 @@ class Node:
             raise self._wrong(key, made, f"a list of numbers from {least} on")
         return values
 
-    def axes(self, key: str, rank: int, default: Any = _ABSENT) -> list[int]:
+    def axes(self, key: str, rank: builtins.int, default: Any = _ABSENT) -> list[builtins.int]:
         """An axis or a list of different ones, counted from the first."""
         return axes_of(self.ints(key, None, default), rank, key)
 
-    def axis(self, key: str, rank: int, default: Any = _ABSENT) -> int:
+    def axis(self, key: str, rank: builtins.int, default: Any = _ABSENT) -> builtins.int:
         """One axis, counted from the first."""
         values = self.axes(key, rank, default)
         if len(values) != 1:
             raise self._wrong(key, values, "one axis")
         return values[0]
 
-    def channels_first(self) -> bool:
+    def channels_first(self) -> builtins.bool:
         """Whether the channels are the second axis."""
         return self.choice("data_format", "channels_last", ("channels_last", "channels_first", "default")) == "channels_first"
 
@@ -183,7 +186,7 @@ class Node:
         made = self.kwargs.get(name)
         return made.x if isinstance(made, Tensor) else made
 
-    def flag(self, name: str) -> bool:
+    def flag(self, name: str) -> builtins.bool:
         """An argument of the call that is a truth value."""
         made = self.kwargs.get(name)
         if made is not None and not isinstance(made, (bool, int)):
