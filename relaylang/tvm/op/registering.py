@@ -83,6 +83,19 @@ def register_stateful(op_name: str, stateful: bool, level: int = 10) -> None:
     _changed(OPS[op_name], traits=traits | {Trait.STATEFUL} if stateful else traits)
 
 
+def register_schedule(op_name: str, level: int = 10) -> None:
+    """Say that an operator has TVM's default schedule. It has no effect: kernels have those of the CPU backend.
+
+    Raises `RelayError` (R0219) for a name that is not known.
+    """
+    if find(op_name) is None and op_name not in OPS:
+        raise RelayError(error("R0219", f"there is no operator {op_name} that could have a schedule"))
+
+
+#: TVM's default schedules by the kind of operator: all of them are the backend's here.
+register_injective_schedule = register_broadcast_schedule = register_reduce_schedule = register_schedule
+
+
 #: The methods of operators that scripts register. The number of inputs follows from the arguments.
 METHODS: dict[str, Callable[..., None]] = {
     "add_argument": add_argument,
@@ -92,4 +105,7 @@ METHODS: dict[str, Callable[..., None]] = {
     "set_attrs_type_key": lambda op, key: None,
 }
 
-__all__ = ["METHODS", "register", "register_pattern", "register_stateful"]
+__all__ = [
+    "METHODS", "register", "register_broadcast_schedule", "register_injective_schedule", "register_pattern",
+    "register_reduce_schedule", "register_schedule", "register_stateful",
+]  # fmt: skip

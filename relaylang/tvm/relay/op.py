@@ -11,7 +11,15 @@ from relaylang.ops.device import DEBUGGERS
 from relaylang.ops.record import Op, OpPattern
 from relaylang.tvm.arrays import with_numpy
 from relaylang.tvm.ir.attributes import register_op_attr
-from relaylang.tvm.op.registering import register, register_pattern, register_stateful
+from relaylang.tvm.op.registering import (
+    register,
+    register_broadcast_schedule,
+    register_injective_schedule,
+    register_pattern,
+    register_reduce_schedule,
+    register_schedule,
+    register_stateful,
+)
 
 
 def debug(expr: Expr, debug_func: Callable[[Any], object] | None = None) -> Call:
@@ -23,4 +31,7 @@ def debug(expr: Expr, debug_func: Callable[[Any], object] | None = None) -> Call
     return op_call("debug", [expr], debug_func=name)
 
 
-__all__ = ["Op", "OpPattern", "const", "debug", "register", "register_op_attr", "register_pattern", "register_stateful"]
+__all__ = [
+    "Op", "OpPattern", "const", "debug", "register", "register_broadcast_schedule", "register_injective_schedule", "register_op_attr",
+    "register_pattern", "register_reduce_schedule", "register_schedule", "register_stateful",
+]  # fmt: skip
