@@ -10,9 +10,9 @@ from relaylang.backends.aot.instances import Cell, Group, Instance, Step
 from relaylang.backends.aot.kernels import Kernels
 from relaylang.backends.aot.layout import Home, Layout, nbytes
 from relaylang.backends.aot.shapes import leaves
-from relaylang.backends.cpu.dtypes import CTYPES, literal
 from relaylang.backends.cpu.schedule import Slot
 from relaylang.backends.vm.scalars import Row, refusal
+from relaylang.kernels.dtypes import CTYPES, literal
 
 #: Blocks inside each other; compilers have a limit of their own. Beyond it there are jumps.
 _DEPTH = 48

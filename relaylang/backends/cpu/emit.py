@@ -14,14 +14,14 @@ from importlib.resources import files
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES, literal
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes, words
-from relaylang.backends.cpu.loops import render
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
-from relaylang.backends.cpu.sizes import sizes_in
+from relaylang.kernels import render
+from relaylang.kernels.dtypes import CTYPES, SIZES, literal
+from relaylang.kernels.nest import Buf
+from relaylang.kernels.sizes import sizes_in
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
@@ -135,7 +135,7 @@ def _values(buf: Buf, data: np.ndarray) -> str:
 
 
 def _sizes(texts: Iterable[str], where: str) -> list[str]:
-    """The sizes (`relaylang.backends.cpu.sizes`) that texts use, taken from a table."""
+    """The sizes (`relaylang.kernels.sizes`) that texts use, taken from a table."""
     return [f"  const long {name} = (long)((const int64_t*){where})[{name.removeprefix('size')}];" for name in sizes_in(*texts)]
 
 

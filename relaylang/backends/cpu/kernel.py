@@ -13,14 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES
-from relaylang.backends.cpu.index import Affine, variable
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.loops import halves, ir, render, rewrites, schedules
-from relaylang.backends.cpu.loops.vectors import written_out
-from relaylang.backends.cpu.scalar import Bounds, Buf, End, Index, Nest, Scalar, split_nest
 from relaylang.backends.cpu.schedule_space import Space
-from relaylang.backends.cpu.sizes import Size, largest
 from relaylang.backends.cpu.turns import turned
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
@@ -30,6 +24,12 @@ from relaylang.ir import (
     TupleType,
     Type,
 )
+from relaylang.kernels import halves, ir, render, rewrites, schedules
+from relaylang.kernels.dtypes import CTYPES, SIZES
+from relaylang.kernels.index import Affine, variable
+from relaylang.kernels.nest import Bounds, Buf, End, Index, Nest, Scalar, split_nest
+from relaylang.kernels.sizes import Size, largest
+from relaylang.kernels.vectors import written_out
 from relaylang.ops.record import Op
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -267,7 +267,7 @@ class Kernel:
             return
         body = nest.build()
         if body:
-            self.stage(body=written_out(halves.blocked(schedules.nest(body, pick, not nest.reductions)), self.isa))
+            self.stage(body=written_out(halves.blocked(schedules.nest(body, pick, not nest.reductions)), self.isa.explicit_lanes))
 
     def constant(self, data: np.ndarray, dtype: str) -> Buf:
         """A small table in the C file."""
@@ -361,7 +361,7 @@ class Sink:
         index = [variable(d) for d in range(len(shape))]
         form = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
         self.store(nest, index, nest.load(Buf(source, shape, self.anchor.dtype), form))
-        return written_out(halves.blocked(nest.build(flat=flat)), self.kernel.isa)
+        return written_out(halves.blocked(nest.build(flat=flat)), self.kernel.isa.explicit_lanes)
 
     def store_block(self, source: str, strides: Sequence[int], bounds: Bounds,
                     flat: tuple[int, int, End, End] | None = None, indent: str = "    ") -> list[str]:  # fmt: skip

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.loops import ir, text
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
+from relaylang.kernels import ir, text
+from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.nest import Buf
 
 
 def _buffer(buf: Buf) -> str:

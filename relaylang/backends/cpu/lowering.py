@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES
-from relaylang.backends.cpu.index import Affine, is_contiguous, strides_of, variable
 from relaylang.backends.cpu.isa import GENERIC, Isa
 from relaylang.backends.cpu.kernel import (
     ELSEWHERE,
@@ -27,7 +25,6 @@ from relaylang.backends.cpu.kernel import (
     unsupported,
 )
 from relaylang.backends.cpu.lower import ANCHORS, ASSEMBLIES, RECIPES, SELECTIONS, gap
-from relaylang.backends.cpu.scalar import Buf, Nest, split_nest
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
@@ -45,6 +42,9 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ir.structural import structural_hash
+from relaylang.kernels.dtypes import CTYPES, SIZES
+from relaylang.kernels.index import Affine, is_contiguous, strides_of, variable
+from relaylang.kernels.nest import Buf, Nest, split_nest
 from relaylang.ops.record import Op
 
 #: More parts of one result than this are written by few functions.

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.gemm import vector_types
-from relaylang.backends.cpu.index import Affine
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.scalar import Nest, Scalar
-from relaylang.backends.cpu.sizes import surely_less
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.index import Affine
+from relaylang.kernels.nest import Nest, Scalar
+from relaylang.kernels.sizes import surely_less
 
 #: Element types that vectors are made of.
 _TURNED = ("float32", "int32")
@@ -64,12 +64,12 @@ def _read_across(loads: Sequence[Scalar], axes: Sequence[int], extents: Sequence
 
 def turned(nest: Nest, isa: Isa, name: str) -> tuple[str, list[str], int] | None:
     """For a nest that turns a matrix: the function that its C calls by `name`, the C, its units. None for others."""
-    if nest.empty or nest.bounds or nest.statements or nest.reductions or len(nest.stores) != 1:
+    if nest.empty or nest.bounds or nest.updates or nest.reductions or len(nest.stores) != 1:
         return None
     buf, offset, value = nest.stores[0]
     order = nest.reachable()
     loads = [n for n in order if n.kind == "load"]
-    plain = all(n.kind in ("load", "const", "op") for n in order) and all(n.text != buf.name for n in loads)
+    plain = all(n.kind in ("load", "const", "op", "cast") for n in order) and all(n.text != buf.name for n in loads)
     if not plain or not isinstance(offset, Affine) or not surely_less(_FEW, prod(nest.extents)):
         return None
     axes, extents = nest.merged_axes()

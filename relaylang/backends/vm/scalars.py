@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.lower.tensor import BINARY, COMPARE, FLOAT_UNARY, TESTS
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.ir import Call, Function, TensorType, Var
+from relaylang.kernels.dtypes import CTYPES
 from relaylang.ops import OPS
 from relaylang.ops.record import make_attrs
 from relaylang.runtime.vm.instructions import BASE, DTYPE_NUMBERS

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float
-from relaylang.backends.cpu.index import variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value
-from relaylang.backends.cpu.lower.common import axis_of, convert, result_types
+from relaylang.backends.cpu.lower.common import axis_of, result_types
 from relaylang.backends.cpu.lower.scatter import around, pass_on, target_of
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call, TupleType
+from relaylang.kernels.dtypes import CTYPES, is_float
+from relaylang.kernels.index import variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 
 
 def _before(a: str, b: str, dtype: str, ascending: bool, nans_last: bool = False) -> str:
@@ -63,8 +63,8 @@ def _gathered(data: Buf, order: Buf, axis: int, shape: tuple[int, ...], dtype: s
         where: Index = nest.add(nest.scale(line, data.shape[axis]), index[axis])
         place = nest.load(order, where)
         if not values:
-            return convert(nest, place, dtype)
-        own = convert(nest, place, "int64")
+            return place.cast(dtype)
+        own = place.cast("int64")
         return BufTensor(data).at(nest, [*index[:axis], own, *index[axis + 1 :]])
 
     return Recipe(shape, dtype, at)

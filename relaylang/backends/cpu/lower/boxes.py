@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Value
 from relaylang.backends.cpu.lower.algorithm import places
 from relaylang.backends.cpu.lower.common import result_types
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.interpreter.kernels.vision import anchors_of
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES, literal
+from relaylang.kernels.nest import Buf
 
 
 def _buffers(kernel: Kernel, call: Call) -> list[Buf]:

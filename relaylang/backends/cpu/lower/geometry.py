@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.kernel import unsupported
-from relaylang.backends.cpu.sizes import Size
 from relaylang.ir import Call
+from relaylang.kernels.index import strides_of
+from relaylang.kernels.sizes import Size
 
 
 def spatial_axes(layout: str, call: Call) -> tuple[list[int], int]:

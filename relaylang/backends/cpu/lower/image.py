@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import literal
-from relaylang.backends.cpu.index import Affine, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
-from relaylang.backends.cpu.lower.common import convert, result_type
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import has_sizes
+from relaylang.backends.cpu.lower.common import result_type
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import literal
+from relaylang.kernels.index import Affine, constant, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.sizes import has_sizes
 from relaylang.ops.shapes import split_layout
 
 
@@ -158,27 +158,27 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         found = (_axis_of_sizes if sized else _axis)(kernel, call, number, data.shape[d], acc)
         if found.outside is not None:
             mark = nest.load(found.outside, index[d])
-            outside = mark if outside is None else nest.op("({0} | {1})", [outside, mark], "bool")
+            outside = mark if outside is None else outside | mark
         held = [nest.load(places, index[d]) for places, _ in found.taps]
-        corners = [[*c[:d], convert(nest, place, "int64"), *c[d + 1 :]] for place in held for c in corners]
+        corners = [[*c[:d], place.cast("int64"), *c[d + 1 :]] for place in held for c in corners]
         steps.append([None if shares is None else nest.load(shares, index[d]) for _, shares in found.taps])
-    values = [convert(nest, data.at(nest, c), acc) for c in corners]
+    values = [data.at(nest, c).cast(acc) for c in corners]
     # The last axis varies fastest among the corners, and is mixed first.
     for row in steps:
         mixed = []
         for first in range(0, len(values), len(row)):
             total: Scalar | None = None
             for value, share in zip(values[first : first + len(row)], row):
-                term = value if share is None else nest.op("({0} * {1})", [value, share], acc)
-                total = term if total is None else nest.op("({0} + {1})", [total, term], acc)
+                term = value if share is None else value * share
+                total = term if total is None else total + term
             assert total is not None
             mixed.append(total)
         values = mixed
     dtype = sink.anchor.dtype
-    value = convert(nest, values[0], dtype)
+    value = values[0].cast(dtype)
     if outside is not None:
-        beyond = convert(nest, nest.const(attrs.extrapolation_value, "float32"), dtype)
-        value = nest.op("({0} ? {1} : {2})", [outside, beyond, value], dtype)
+        beyond = nest.const(attrs.extrapolation_value, "float32").cast(dtype)
+        value = outside.select(beyond, value)
     sink.store(nest, index, value)
     kernel.loops(nest)
 
@@ -196,7 +196,7 @@ def _affine_grid(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         y, x = (nest.load(line, i) for line, i in zip(lines, index[2:]))
         a, b, c = (data.at(nest, [*index[:2], constant(k)]) for k in range(3))
-        return nest.op("({0} * {1} + {2} * {3} + {4})", [a, x, b, y, c], dtype)
+        return a * x + b * y + c
 
     return Recipe(shape, dtype, at)
 

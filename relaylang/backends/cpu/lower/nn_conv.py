@@ -11,21 +11,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relaylang.backends.cpu.arith import BFLOATS
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES, is_float
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
 from relaylang.backends.cpu.lower.common import only_affine
 from relaylang.backends.cpu.lower.contraction import lower_contraction
-from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, plain_factors
+from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, plain_factors, takes_off, zero_text
 from relaylang.backends.cpu.lower.geometry import Conv, digits, read_conv, weight_strides
 from relaylang.backends.cpu.lower.legalise import shape_of
 from relaylang.backends.cpu.lower.nn_dense import accumulator, changed, factors, finish, through_buffer
 from relaylang.backends.cpu.lower.nn_depthwise import lower_depthwise
 from relaylang.backends.cpu.lower.reduce import reduce_over
-from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum, Weights
+from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum
 from relaylang.backends.cpu.lower.winograd import fits, lower_winograd, numbers_of, tile_of
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call, TensorType
+from relaylang.kernels.dtypes import CTYPES, SIZES, is_float
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.sizes import has_sizes
 
 
 def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: Sink, dtype: str,
@@ -74,8 +74,7 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
         group_data=conv.inputs * channel,
         group_weight=conv.outputs * row,
     )  # fmt: skip
-    weights = Weights(weight, factors.weight, begin=factors.begin)
-    lower_contraction(kernel, contraction, held, weights, sink, factors.arith)
+    lower_contraction(kernel, contraction, held, factors.weights(weight), sink, factors.arith)
 
 
 def _of_sizes(kernel: Kernel, call: Call, conv: Conv, data: Tensor, weight: Tensor, sink: Sink) -> None:
@@ -100,7 +99,7 @@ def _of_sizes(kernel: Kernel, call: Call, conv: Conv, data: Tensor, weight: Tens
             place[own] = place[own] * conv.stride[n] + taps[n] * conv.dilation[n]
             names[call.attrs.data_layout[d]] = taps[n]
         values = [held.at(nest, place), weights.at(nest, [names[c] for c in letters])]
-        return nest.op("({0} * {1})", values, data.dtype)
+        return values[0] * values[1]
 
     shape = (*total.shape[:-1], conv.inputs, *conv.kernel, total.shape[-1])
     axes = list(range(rank - 1, len(shape) - 1))
@@ -128,7 +127,7 @@ def _bordered(conv: Conv, data: Tensor) -> Tensor:
             tests += [] if test is None else [test]
         value = data.at(nest, place)
         for test in tests:
-            value = nest.op("({0} ? {1} : 0)", [test, value], data.dtype)
+            value = test.select(value, 0)
         return value
 
     return Recipe(shape, data.dtype, at) if any(conv.before) or any(conv.behind) else data
@@ -210,7 +209,7 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
     length = conv.size[-1] * wide
 
     def filled(first: str, count: int | str) -> str:
-        if factors.fill == "0" or not factors.fill.lstrip("-").isdigit():
+        if factors.fill == 0:
             return f"memset({first}, 0, {size} * ({count}));"
         if size == 1:
             return f"memset({first}, {factors.fill}, {count});"
@@ -234,7 +233,7 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
     if behind:
         put(f"  {filled(f'q + {before + length}', behind)}")
     put(f"  q += {before};")
-    value = f"({ctype}){factors.value}"
+    value = f"({ctype})({{0}}{' - ' * bool(takes_off(factors.less))}{zero_text(factors.less)})"
     if channel != 1 or pixel != wide:
         if wide > inner:
             put(f"  for (long w = 0; w < {conv.size[-1]}; w++) q[w * {wide} + {inner}] = {factors.fill};")

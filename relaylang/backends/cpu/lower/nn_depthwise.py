@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.backends.cpu.arith import keeps_narrow
-from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Recipe, Sink
-from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.loops.vectors import SHORT, WIDEN
-from relaylang.backends.cpu.lower.common import convert
-from relaylang.backends.cpu.lower.factors import Zero, short_of
+from relaylang.backends.cpu.lower.factors import Zero, less, short_of, takes_off, zero_text
 from relaylang.backends.cpu.lower.geometry import Conv, weight_strides
 from relaylang.backends.cpu.lower.tiles import lower_tiles
-from relaylang.backends.cpu.scalar import Bounds, Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.index import strides_of
+from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar
+from relaylang.kernels.ops import SHORT
+from relaylang.kernels.render import WIDEN
+from relaylang.kernels.sizes import surely_less
 
 #: A larger plane is padded in the arena, a smaller one on the stack (elements).
 _PLANE = 16_384
@@ -35,11 +35,6 @@ def lower_depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: A
     make(kernel, call, conv, data, weight, sink, dtype, zero, weight_zero)
 
 
-def _text(zero: Zero) -> str:
-    """C of a zero point that is subtracted, or nothing."""
-    return zero if isinstance(zero, str) else f"({zero})" if zero else ""
-
-
 # Channels last
 
 
@@ -50,7 +45,6 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
     channels = conv.groups * conv.outputs
     narrow = keeps_narrow(kernel.isa) and dtype in WIDEN
     held = (short_of(weight.dtype, weight_zero) if narrow else None) or dtype
-    less = _text(weight_zero)
 
     def body(source: Buf, target: Buf) -> ir.Body:
         steps = [spatial[letter] for letter in letters]
@@ -60,15 +54,15 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
 
         def value(at: ir.Expr) -> ir.Expr:
             found: ir.Expr = ir.load(source, at)
-            if less:
-                found = ir.Template(f"({{0}} - {less})", (ir.Cast(found, dtype),), dtype)
-            return found if found.type == held else ir.Cast(found, held)
+            if takes_off(weight_zero):
+                found = less(ir.cast(found, dtype), weight_zero)
+            return ir.cast(found, held)
 
         if pairs:
             low = ir.Cast(value(at), "uint16")
-            more = ir.Binary("<", taps[-2], ir.number(conv.kernel[-2] - 1))
+            more = taps[-2] < conv.kernel[-2] - 1
             high = ir.select(more, value(at + steps[-2]), ir.Const(0, dtype))
-            both = ir.Template("(int32_t)({0} | (uint32_t)({1}) << 16)", (low, high), dtype)
+            both = ir.Cast(low, dtype) | high << 16
             to = tap * (2 * channels) + c
             made = [ir.store(target, both, to), ir.store(target, low, to + channels)]
         else:
@@ -99,7 +93,7 @@ def _readable(kernel: Kernel, conv: Conv, data: Buf, dtype: str) -> Buf:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         channel = index[-1] if conv.outputs == 1 else nest.unravel(index[-1], [conv.groups, conv.outputs])[0]
-        return convert(nest, source.at(nest, [*index[:-1], channel]), own)
+        return source.at(nest, [*index[:-1], channel]).cast(own)
 
     return kernel.in_memory(Recipe([*data.shape[:-1], conv.groups * conv.outputs], own, at))
 
@@ -109,7 +103,7 @@ def _pixels(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
     """Channels last: by tiles."""
     data = _readable(kernel, conv, data, dtype)
     pairs = _as_pairs(kernel.isa, conv, data, weight, dtype, (zero, weight_zero))
-    lower_tiles(kernel, conv, data, sink, dtype, "dot", pairs, _text(zero),
+    lower_tiles(kernel, conv, data, sink, dtype, "dot", pairs, zero_text(zero),
                 lambda pairs: _pack(kernel, call, conv, weight, dtype, weight_zero, pairs))  # fmt: skip
 
 
@@ -132,8 +126,8 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
     for extent in padded:
         plane *= extent
     channels = conv.groups * conv.outputs
-    less, weight_less = _text(zero), _text(weight_zero)
-    copy = padded != size or data.dtype != dtype or bool(less)
+    less_text, weight_less = zero_text(zero), zero_text(weight_zero)
+    copy = padded != size or data.dtype != dtype or bool(less_text)
     steps = strides_of(padded)
     # At stride 1 short lines are computed through the border between them: one long loop instead of many short ones.
     through = conv.stride[-1] == 1 and surely_less(out[-1], 32) and len(out) > 1 and conv.stride[-2] == 1
@@ -163,7 +157,7 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
         start = sum(b * s for b, s in zip(conv.before, steps))
         to = " + ".join([str(start), *[f"y{d} * {steps[d]}" for d in loops], "w"])
         at = " + ".join([*[f"y{d} * {s}" for d, s in zip(loops, strides_of(size))], "w"])
-        value = f"({ctype})p[{at}]" + (f" - {less}" if less else "")
+        value = f"({ctype})p[{at}]" + (f" - {less_text}" if less_text else "")
         put(f"{pad}for (long w = 0; w < {size[-1]}; w++) x[{to}] = {value};")
     else:
         put(f"  const {ctype}* x = p;")

@@ -3,13 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lower.geometry import pads_of, spread
-from relaylang.backends.cpu.lower.nn_pool import _lowest
+from relaylang.backends.cpu.lower.nn_pool import lowest
 from relaylang.backends.cpu.lower.sampling import alone
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES, is_float, literal
+from relaylang.kernels.nest import Buf
 
 
 def _pool(greatest: bool) -> Any:
@@ -29,10 +29,10 @@ def _pool(greatest: bool) -> Any:
         if greatest:
             # Gradients on the padding are dropped.
             body = f"""long best = -1;
-      {t} top = {_lowest(data.dtype, out.dtype)};
+      {t} top = {literal(lowest(data.dtype, out.dtype), out.dtype)};
       int first = 1;
       {taps} {{
-        const {t} v = {inside} ? ({t})from[y * {w} + x] : {_lowest(data.dtype, out.dtype)};
+        const {t} v = {inside} ? ({t})from[y * {w} + x] : {literal(lowest(data.dtype, out.dtype), out.dtype)};
         if (first || v > top || (v != v && top == top)) {{ best = {inside} ? y * {w} + x : -1; top = v; }}
         first = 0;
       }}

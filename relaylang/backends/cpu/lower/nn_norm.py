@@ -5,15 +5,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.index import ZERO, variable
 from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Recipe, Sink, Tensor, Value
 from relaylang.backends.cpu.lower.common import axis_of, result_type
 from relaylang.backends.cpu.lower.geometry import digits
 from relaylang.backends.cpu.lower.tensor import binary, elementwise
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.index import ZERO, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.sizes import surely_less
 
 
 def _along(axis: int, vector: Tensor) -> Any:
@@ -37,7 +37,7 @@ def _leaky_relu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     alpha = call.attrs.alpha
 
     def make(nest: Nest, xs: list[Scalar]) -> Scalar:
-        return nest.op("({0} > 0 ? {0} : {0} * {1})", [xs[0], nest.const(alpha, dtype)], dtype)
+        return (xs[0] > 0).select(xs[0], xs[0] * nest.const(alpha, dtype))
 
     return elementwise(shape, dtype, args, make)
 
@@ -48,7 +48,7 @@ def _prelu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     alpha_at = _along(axis_of(call.attrs.axis, len(shape)), alpha)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        return nest.op("({0} > 0 ? {0} : {0} * {1})", [data.at(nest, index), alpha_at(nest, index)], dtype)
+        return (data.at(nest, index) > 0).select(data.at(nest, index), data.at(nest, index) * alpha_at(nest, index))
 
     return Recipe(shape, dtype, at)
 
@@ -59,17 +59,16 @@ def _batch_norm(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     attrs = call.attrs
     dtype = data.dtype
     axis = axis_of(attrs.axis, len(data.shape))
-    root = "__builtin_sqrtf" if dtype == "float32" else "__builtin_sqrt"
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         g, b, m, v = (_along(axis, t)(nest, index) for t in (gamma, beta, mean, var))
-        scale = nest.op(f"(1 / {root}({{0}} + {{1}}))", [v, nest.const(attrs.epsilon, dtype)], dtype)
+        scale = (v + attrs.epsilon).op("rsqrt")
         if attrs.scale:
-            scale = nest.op("({0} * {1})", [scale, g], dtype)
-        shift = nest.op("(-{0} * {1})", [m, scale], dtype)
+            scale = scale * g
+        shift = -m * scale
         if attrs.center:
-            shift = nest.op("({0} + {1})", [shift, b], dtype)
-        return nest.op("({0} * {1} + {2})", [data.at(nest, index), scale, shift], dtype)
+            shift = shift + b
+        return data.at(nest, index) * scale + shift
 
     return [Recipe(data.shape, dtype, at), mean, var]
 
@@ -127,9 +126,9 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
     index = [variable(d) for d in range(len(shape))]
     scale = nest.variable("scale", "float32", 0)
     if log:
-        value = nest.op("({0} - {1} - {2})", [BufTensor(data).at(nest, index), nest.variable("most", "float32", 0), scale], "float32")
+        value = BufTensor(data).at(nest, index) - nest.variable("most", "float32", 0) - scale
     else:
-        value = nest.op("({0} * {1})", [nest.load(Buf("e", (length,), "float32"), variable(axis)), scale], "float32")
+        value = nest.load(Buf("e", (length,), "float32"), variable(axis)) * scale
     sink.store(nest, index, value)
     stage.lines += nest.emit(indent="    ")
     put("}")
@@ -203,11 +202,11 @@ def _softmax(log: bool) -> Any:
         if log:
             assert most is not None
             x = BufTensor(data).at(nest, index)
-            value = nest.op("({0} - {1} - {2})", [x, nest.load(most, at), nest.load(factor, at)], acc)
+            value = x - nest.load(most, at) - nest.load(factor, at)
         else:
-            value = nest.op("({0} * {1})", [nest.load(expo, nest.offset(index, shape)), nest.load(factor, at)], acc)
+            value = nest.load(expo, nest.offset(index, shape)) * nest.load(factor, at)
         if dtype != acc:
-            value = nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
+            value = value.cast(dtype)
         sink.store(nest, index, value)
         kernel.loops(nest)
 
@@ -228,14 +227,12 @@ def _lrn(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     for shift in range(-half, attrs.size - half):
         test, inner = nest.inside(nest.add(index[axis], shift), 0, shape[axis])
         x = source.at(nest, [*index[:axis], inner, *index[axis + 1 :]])
-        square = nest.op("({0} * {0})", [x], data.dtype)
+        square = x * x
         if test is not None:
-            square = nest.op("({0} ? {1} : 0)", [test, square], data.dtype)
-        total = nest.op("({0} + {1})", [total, square], data.dtype)
+            square = test.select(square, 0)
+        total = total + square
     numbers = [nest.const(v, data.dtype) for v in (attrs.bias, attrs.alpha / attrs.size, attrs.beta)]
-    power = "powf" if data.dtype == "float32" else "pow"
-    value = nest.op(f"({{0}} / {power}({{1}} + {{2}} * {{3}}, {{4}}))",
-                    [source.at(nest, index), numbers[0], numbers[1], total, numbers[2]], data.dtype)  # fmt: skip
+    value = source.at(nest, index) / (numbers[0] + numbers[1] * total).op("pow", numbers[2])
     sink.store(nest, [variable(d) for d in range(len(shape))], value)
     kernel.loops(nest)
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Value, unsupported
 from relaylang.backends.cpu.lower.common import result_types
 from relaylang.backends.cpu.lower.sampling import alone
-from relaylang.backends.cpu.scalar import Buf
-from relaylang.backends.cpu.sizes import smallest
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.nest import Buf
+from relaylang.kernels.sizes import smallest
 
 
 def _plus(dtype: str) -> str:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Value
 from relaylang.backends.cpu.lower.common import result_types
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES, literal
+from relaylang.kernels.nest import Buf
 
 #: The number of blocks of four words in a unit of work.
 _BLOCKS = 256

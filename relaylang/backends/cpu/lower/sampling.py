@@ -9,14 +9,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
 from relaylang.backends.cpu.kernel import Kernel, Sink, unsupported
 from relaylang.backends.cpu.lower.geometry import pads_of, spread
 from relaylang.backends.cpu.lower.nn_dense import converted
-from relaylang.backends.cpu.lower.reduce import combine, start_of
+from relaylang.backends.cpu.lower.reduce import combined_text, start_text
 from relaylang.backends.cpu.lower.scatter import pass_on, target_of
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES, is_float, literal
+from relaylang.kernels.nest import Buf
 
 Writes = Callable[[Kernel, Call, list[Buf], Buf], None]
 
@@ -146,12 +146,12 @@ def _roi_align(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
                   f"  const {f} {name}1 = (1 > {name}e ? 1 : {name}e) / {cells};\n"
                   f"  const long {name}n = {points};")  # fmt: skip
     value = f"inside ? r_bilinear(image, {h}, {w}, yc, xc) : 0"
-    greatest = f"const {t} v = {value}; s = {combine('max', out.dtype).format('s', 'v')};"
+    greatest = f"const {t} v = {value}; s = {combined_text('max', out.dtype, 's', 'v')};"
     update = f"s += ({value}) / ({f})(yn * xn);" if mean else greatest
     stage.put(f"""  for (long c = 0; c < {channels}; c++) {{
     const {CTYPES[data.dtype]}* image = {data.name} + (n * {channels} + c) * {h * w};
     for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++) {{
-      {t} s = {start_of("sum" if mean else "max", out.dtype)};
+      {t} s = {start_text("sum" if mean else "max", out.dtype)};
       for (long a = 0; a < yn; a++) for (long b = 0; b < xn; b++) {{
         const {f} y = y0 + i * y1 + (a + ({f})0.5) * y1 / yn, x = x0 + j * x1 + (b + ({f})0.5) * x1 / xn;
         const int inside = !(y < -1 || y > {h} || x < -1 || x > {w});
@@ -188,10 +188,10 @@ def _roi_pool(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
     for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++) {{
       {cut("y", "i", h)}
       {cut("x", "j", w)}
-      {t} s = ya < yb && xa < xb ? {start_of("max", out.dtype)} : 0;
+      {t} s = ya < yb && xa < xb ? {start_text("max", out.dtype)} : 0;
       for (long y = ya; y < yb; y++) for (long x = xa; x < xb; x++) {{
         const {t} v = image[y * {w} + x];
-        s = {combine("max", out.dtype).format("s", "v")};
+        s = {combined_text("max", out.dtype, "s", "v")};
       }}
       {out.name}[((u * {channels} + c) * {rows} + i) * {columns} + j] = s;
     }}
@@ -288,13 +288,13 @@ def _dilation2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
     t = CTYPES[dtype]
     kernel.stage(out.shape[0] * channels).put(f"""for (long u = lo; u < hi; u++)
   for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++) {{
-    {t} s = {start_of("peak", dtype)};
+    {t} s = {start_text("peak", dtype)};
     for (long a = 0; a < {height}; a++) for (long b = 0; b < {width}; b++) {{
       const long y = i * {strides[0]} + a * {dilation[0]} - {top}, x = j * {strides[1]} + b * {dilation[1]} - {left};
       const int inside = y >= 0 && y < {h} && x >= 0 && x < {w};
       const {t} v = (inside ? {data.name}[(u * {h} + y) * {w} + x] : 0)
         {"^" if dtype == "bool" else "+"} {weight.name}[(u % {channels} * {height} + a) * {width} + b];
-      s = {combine("max", dtype).format("s", "v")};
+      s = {combined_text("max", dtype, "s", "v")};
     }}
     {out.name}[(u * {rows} + i) * {columns} + j] = s;
   }}""")

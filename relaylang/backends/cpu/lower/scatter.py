@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
-from relaylang.backends.cpu.index import ZERO, Affine, strides_of, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
-from relaylang.backends.cpu.lower.reduce import combine, start_of
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, result_type, result_types
+from relaylang.backends.cpu.lower.reduce import combine, combined_text, start_text
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES, is_float, literal
+from relaylang.kernels.index import ZERO, Affine, strides_of, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 
 
 def pass_on(kernel: Kernel, sink: Sink, found: Buf) -> None:
@@ -26,7 +26,7 @@ def pass_on(kernel: Kernel, sink: Sink, found: Buf) -> None:
         return
     nest = Nest(sink.anchor.shape)
     index = [variable(d) for d in range(len(sink.anchor.shape))]
-    sink.store(nest, index, convert(nest, BufTensor(found).at(nest, index), sink.anchor.dtype))
+    sink.store(nest, index, BufTensor(found).at(nest, index).cast(sink.anchor.dtype))
     kernel.loops(nest)
 
 
@@ -52,11 +52,11 @@ def _running(kind: str) -> Any:
         ctype = CTYPES[out.dtype]
         value = f"{data.name}[at]"
         value = f"({value} != 0)" if out.dtype == "bool" else f"({ctype}){value}"
-        step = f"s = ({ctype}){combine(kind, out.dtype).format('s', value)};"
+        step = f"s = ({ctype}){combined_text(kind, out.dtype, 's', value)};"
         write = f"{out.name}[at] = s;"
         # Minus zero is what leaves the first number as it is.
         plain = is_float(out.dtype) and kind == "sum" and not attrs.exclusive
-        start = literal(-0.0, out.dtype) if plain else start_of(kind, out.dtype)
+        start = literal(-0.0, out.dtype) if plain else start_text(kind, out.dtype)
         stage = kernel.stage(outer * inner)
         stage.put(
             f"for (long u = lo; u < hi; u++) {{\n"
@@ -84,7 +84,7 @@ def _update(how: str, out: Buf, at: str, value: str) -> str:
     if how == "mean":
         return f"{place} = ({ctype})(({place} + {value}) / 2);"
     kind = {"add": "sum", "mul": "prod"}.get(how, how)
-    return f"{{ const {ctype} v = {value}; {place} = ({ctype}){combine(kind, out.dtype).format(place, 'v')}; }}"
+    return f"{{ const {ctype} v = {value}; {place} = ({ctype}){combined_text(kind, out.dtype, place, 'v')}; }}"
 
 
 def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
@@ -129,7 +129,7 @@ def _sparse_to_dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) ->
     nest = Nest(out.shape)
     default = args[2].at(nest, [ZERO for _ in args[2].shape])
     where = nest.offset([variable(d) for d in range(len(out.shape))], out.shape)
-    nest.store(out, where, convert(nest, default, out.dtype))
+    nest.store(out, where, default.cast(out.dtype))
     kernel.loops(nest)
     points, depth = (*indices.shape, 1, 1)[:2]
     stage = kernel.stage()
@@ -186,15 +186,15 @@ def _unravel_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     rank = extents.shape[0]
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        left = convert(nest, data.at(nest, list(index[1:])), "int64")
+        left = data.at(nest, list(index[1:])).cast("int64")
         out = left
         for d in reversed(range(rank)):
-            extent = convert(nest, extents.at(nest, [Affine({}, d)]), "int64")
-            digit = nest.op("r_mod({0}, {1})", [left, extent], "int64") if d else left
-            left = nest.op("r_div({0}, {1})", [left, extent], "int64")
-            test = nest.op(f"({{0}} == {d})", [nest.as_scalar(index[0])], "bool")
-            out = digit if d == rank - 1 else nest.op("({0} ? {1} : {2})", [test, digit, out], "int64")
-        return convert(nest, out, dtype)
+            extent = extents.at(nest, [Affine({}, d)]).cast("int64")
+            digit = left.op("mod", extent) if d else left
+            left = left / extent
+            test = nest.as_scalar(index[0]).eq(d)
+            out = digit if d == rank - 1 else test.select(digit, out)
+        return out.cast(dtype)
 
     return Recipe(shape, dtype, at)
 
@@ -207,9 +207,9 @@ def _adv_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         where: list[Index] = []
         for part, extent in zip(indices, data.shape):
-            k = convert(nest, broadcast_at(part, nest, index[:width]), "int64")
-            k = nest.op(f"({{0}} < 0 ? {{0}} + {extent} : {{0}})", [k], "int64")
-            where.append(nest.op(f"r_clamp_index({{0}}, 0, {extent - 1})", [k], "int64"))
+            k = broadcast_at(part, nest, index[:width]).cast("int64")
+            k = (k < 0).select(k + extent, k)
+            where.append(k.op("clamp", 0, extent - 1))
         return data.at(nest, [*where, *index[width:]])
 
     return Recipe(shape, dtype, at)
@@ -221,9 +221,9 @@ def _trilu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         row, column = (nest.as_scalar(i) for i in index[-2:])
-        first = convert(nest, k.at(nest, [ZERO for _ in k.shape]), "int64")
-        test = nest.op(f"({{0}} - {{1}} {'>=' if call.attrs.upper else '<='} {{2}})", [column, row, first], "bool")
-        return nest.op("({0} ? {1} : {2})", [test, data.at(nest, index), nest.const(0, dtype)], dtype)
+        first = k.at(nest, [ZERO for _ in k.shape]).cast("int64")
+        test = column - row >= first if call.attrs.upper else column - row <= first
+        return test.select(data.at(nest, index), nest.const(0, dtype))
 
     return Recipe(shape, dtype, at)
 
@@ -244,15 +244,15 @@ def _matrix_set_diag(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         row, column = (nest.as_scalar(i) for i in index[-2:])
-        k = nest.op("({1} - {0})", [row, column], "int64")
-        test = nest.op(f"({{0}} >= {attrs.k1} && {{0}} <= {attrs.k2})", [k], "bool")
-        line = nest.op(f"r_clamp_index({{0}} - {attrs.k1}, 0, {attrs.k2 - attrs.k1})", [k], "int64")
-        place = nest.op("(({0} < {1} ? {0} : {1}) + {2})", [row, column, nest.load(begins, line)], "int64")
-        place = nest.op(f"r_clamp_index({{0}}, 0, {max(width - 1, 0)})", [place], "int64")
+        k = column - row
+        test = (k >= attrs.k1) & (k <= attrs.k2)
+        line = (k - attrs.k1).op("clamp", 0, attrs.k2 - attrs.k1)
+        place = row.op("min", column) + nest.load(begins, line)
+        place = place.op("clamp", 0, max(width - 1, 0))
         where: list[Index] = [*index[:-2], place]
         if several:
-            where.insert(-1, nest.op(f"({attrs.k2 - attrs.k1} - {{0}})", [line], "int64"))
-        return nest.op("({0} ? {1} : {2})", [test, diagonals.at(nest, where), data.at(nest, index)], dtype)
+            where.insert(-1, attrs.k2 - attrs.k1 - line)
+        return test.select(diagonals.at(nest, where), data.at(nest, index))
 
     return Recipe(shape, dtype, at)
 
@@ -310,12 +310,10 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     value: Scalar | None = None
     for term, part in zip(terms, parts):
         factor = part.at(nest, [ZERO if n == 1 else where[c] for c, n in zip(term, part.shape)])
-        factor = convert(nest, factor, out.dtype)
-        product = f"({CTYPES[out.dtype]})({{0}} * {{1}})"
-        value = factor if value is None else nest.op(product, [value, factor], out.dtype)
+        factor = factor.cast(out.dtype)
+        value = factor if value is None else value * factor
     assert value is not None
-    nest.reduce(out, nest.offset([where[c] for c in result], out.shape),
-                f"({CTYPES[out.dtype]}){combine('sum', out.dtype)}", value)  # fmt: skip
+    nest.reduce(out, nest.offset([where[c] for c in result], out.shape), combine("sum", out.dtype), value)
     kernel.loops(nest)
     pass_on(kernel, sink, out)
 

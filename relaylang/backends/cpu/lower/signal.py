@@ -4,12 +4,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Sink, Value, unsupported
 from relaylang.backends.cpu.lower.common import result_types
 from relaylang.backends.cpu.lower.scatter import pass_on, target_of
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.nest import Buf
 
 
 def _transforms(kernel: Kernel, lines: int, size: int, inverse: bool, take: str, give: str) -> None:

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.index import Affine, strides_of, variable
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
-from relaylang.backends.cpu.loops import render
-from relaylang.backends.cpu.loops.render import VECTORS
-from relaylang.backends.cpu.loops.vectors import WIDEN, written_out
 from relaylang.backends.cpu.lower.geometry import Conv, digits
-from relaylang.backends.cpu.lower.reduce import combine, start_of
-from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
-from relaylang.backends.cpu.sizes import Size, sizes_in, surely_less
+from relaylang.backends.cpu.lower.reduce import combined_text, start_text
+from relaylang.kernels import render
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.index import Affine, strides_of, variable
+from relaylang.kernels.nest import Bounds, Buf, Nest, Scalar
+from relaylang.kernels.render import VECTORS, WIDEN
+from relaylang.kernels.sizes import Size, sizes_in, surely_less
+from relaylang.kernels.vectors import written_out
 
 #: The most channels of a tile's results that are held before they are passed on.
 _CHUNK = 256
@@ -91,7 +91,7 @@ class Form:
         """What a result begins with."""
         if self.how != "peak":
             return "{0}"
-        lowest = start_of("peak", self.dtype)
+        lowest = start_text("peak", self.dtype)
         return f"r_splat_{VECTORS[self.dtype][1]}({lowest})" if self.lanes > 1 else lowest
 
     def add(self, x: str, w: str, total: str) -> str:
@@ -99,7 +99,7 @@ class Form:
             return f"{total} + {x}"
         suffix = VECTORS[self.dtype][1]
         if self.how == "peak":
-            return combine("peak", self.dtype).format(total, x) if self.lanes == 1 else f"r_peak_{suffix}({x}, {total})"
+            return combined_text("peak", self.dtype, total, x) if self.lanes == 1 else f"r_peak_{suffix}({x}, {total})"
         if self.lanes == 1:
             return f"r_fma_f32({x}, {w}, {total})" if self.dtype == "float32" else f"{x} * {w} + {total}"
         return f"r_{'madd' if self.pairs else 'fma'}_{suffix}({x}, {w}, {total})"
@@ -297,7 +297,7 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
         index = [variable(d) for d in range(len(shape))]
         place_in = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
         finish(sink, nest, index, nest.load(Buf("v", shape, dtype), place_in))
-        stage.lines += render.lines(written_out(nest.build(), kernel.isa), len(pad) // 2 + 1)
+        stage.lines += render.lines(written_out(nest.build(), kernel.isa.explicit_lanes), len(pad) // 2 + 1)
     if line > 1:
         put("  }")
     put("}")

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Value
-from relaylang.backends.cpu.lower.common import clamp, convert, result_type, result_types
-from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.backends.cpu.lower.common import clamp, result_type, result_types
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import CTYPES, literal
+from relaylang.kernels.nest import Index, Nest, Scalar
 
 
 def _multibox_prior(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -33,11 +33,11 @@ def _multibox_prior(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         row, column, kind = nest.unravel(index[1], (height, width, len(half_x)))
         y, x = (nest.load(b, i) for b, i in zip(centres, (row, column)))
-        centre = nest.op("({0} & 1 ? {1} : {2})", [nest.as_scalar(index[2]), y, x], "float32")
-        value = nest.op("({0} + {1})", [centre, nest.load(reach, nest.offset([kind, index[2]], reach.shape))], "float32")
+        centre = (nest.as_scalar(index[2]) & 1).ne(0).select(y, x)
+        value = centre + nest.load(reach, nest.offset([kind, index[2]], reach.shape))
         if attrs.clip:
-            value = clamp(nest, value, nest.const(0, "float32"), nest.const(1, "float32"))
-        return convert(nest, value, dtype)
+            value = clamp(value, 0, 1)
+        return value.cast(dtype)
 
     return Recipe(shape, dtype, at)
 

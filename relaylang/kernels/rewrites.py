@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from relaylang.backends.cpu.loops.ir import (
+from relaylang.kernels.ir import (
     PARALLEL,
     SERIAL,
     UNROLLED,
     VECTOR,
     Assign,
-    Binary,
     Body,
     Call,
     Const,
@@ -25,6 +24,7 @@ from relaylang.backends.cpu.loops.ir import (
     Load,
     Local,
     Loop,
+    Op,
     Reduce,
     Statement,
     Stmt,
@@ -44,6 +44,7 @@ from relaylang.backends.cpu.loops.ir import (
     vector,
     vector_of,
 )
+from relaylang.kernels.ops import OPERATIONS
 
 #: The variable of a loop over units.
 UNIT = "u"
@@ -264,11 +265,11 @@ def _widened(value: Expr, var: str, count: int, wide: dict[str, str]) -> Expr:
             if step not in (0, 1):
                 raise Refused(f"{buffer} is not read one by one along {var}")
             return Load(buffer, index, vector(ty, count), aligned) if step else value
-        case Binary(op, left, right, ty) if op in ("+", "-", "*"):
-            one, two = _widened(left, var, count, wide), _widened(right, var, count, wide)
-            if vector_of(one.type)[1] == vector_of(two.type)[1] == 1:
-                return Binary(op, one, two, ty)
-            return Binary(op, _full(one, count), _full(two, count), vector(ty, count))
+        case Op(name, args, ty) if OPERATIONS[name].on_vectors(ty) is not None:
+            new = [_widened(a, var, count, wide) for a in args]
+            if all(vector_of(a.type)[1] == 1 for a in new):
+                return Op(name, tuple(new), ty)
+            return Op(name, tuple(_full(a, count) for a in new), vector(ty, count))
         case Intrinsic("fma", args, ty):
             return Intrinsic("fma", tuple(_full(_widened(a, var, count, wide), count) for a in args), vector(ty, count))
     raise Refused(f"a {type(value).__name__} has no vector form")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relaylang.backends.cpu.sizes import surely_less
+from relaylang.kernels.sizes import surely_less
 
 
 class Affine:

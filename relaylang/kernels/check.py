@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from relaylang.backends.cpu.loops.ir import (
+from relaylang.kernels.ir import (
     DOTS,
     INDEX,
     INTRINSICS,
@@ -20,6 +20,7 @@ from relaylang.backends.cpu.loops.ir import (
     Address,
     Assign,
     Expr,
+    Extent,
     Function,
     Intrinsic,
     Let,
@@ -27,11 +28,11 @@ from relaylang.backends.cpu.loops.ir import (
     Load,
     Local,
     Loop,
+    Op,
     Reduce,
     Statement,
     Stmt,
     Store,
-    Template,
     Var,
     bodies,
     constant_of,
@@ -40,6 +41,7 @@ from relaylang.backends.cpu.loops.ir import (
     statements,
     vector_of,
 )
+from relaylang.kernels.ops import OPERATIONS
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
@@ -79,7 +81,7 @@ def _kinds(stmt: Stmt, at: _Place) -> str | None:
 
 def _parallels(stmt: Stmt, at: _Place) -> str | None:
     """A parallel loop is outermost and runs from 0 to a constant, or to a size."""
-    known = not isinstance(stmt, Loop) or stmt.trips is not None or (isinstance(stmt.high, Template) and not stmt.high.args)
+    known = not isinstance(stmt, Loop) or stmt.trips is not None or isinstance(stmt.high, Extent)
     if isinstance(stmt, Loop) and stmt.kind == PARALLEL and (at.depth or constant_of(stmt.low) != 0 or not known):
         return f"parallel loop {stmt.var} is not outermost, or its bounds are not constant"
     return None
@@ -143,13 +145,21 @@ def _lanes(stmt: Stmt, at: _Place) -> str | None:
     for value in exprs(stmt):
         for part in expressions(value):
             if isinstance(part, Intrinsic):
-                if len(part.args) != INTRINSICS.get(part.name):
+                if INTRINSICS.get(part.name) not in (0, len(part.args)):
                     return f"the intrinsic {part.name} with {len(part.args)} operands"
                 if part.name == "fma" and len({vector_of(a.type) for a in part.args}) != 1:
                     return f"fma of {', '.join(a.type for a in part.args)}"
                 if part.name in DOTS and [vector_of(a.type) for a in part.args] != _factors(part):
                     return f"{part.name} of {', '.join(a.type for a in part.args)}"
     return None
+
+
+def _operations(stmt: Stmt, at: _Place) -> str | None:
+    """An operation is one of the table's."""
+    names = [p.name for v in exprs(stmt) for p in expressions(v) if isinstance(p, Op)]
+    names += [stmt.op] if isinstance(stmt, Reduce) else []
+    unknown = [name for name in names if name not in OPERATIONS]
+    return f"no operation is called {unknown[0]}" if unknown else None
 
 
 def _assigned(stmt: Stmt, at: _Place) -> str | None:
@@ -161,7 +171,7 @@ def _assigned(stmt: Stmt, at: _Place) -> str | None:
 
 #: The rules, in the order of their messages.
 RULES: tuple[Callable[[Stmt, _Place], str | None], ...] = (
-    _names, _kinds, _parallels, _unrolls, _registers, _types, _lanes, _assigned,
+    _names, _kinds, _parallels, _unrolls, _registers, _types, _lanes, _operations, _assigned,
 )  # fmt: skip
 
 

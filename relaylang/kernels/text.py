@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 
-from relaylang.backends.cpu.loops.ir import (
+from relaylang.kernels.ir import (
     REGISTERS,
     SERIAL,
     Address,
     Assign,
-    Binary,
     Block,
     Call,
     Cast,
     Const,
     Expr,
+    Extent,
     Function,
     If,
     Intrinsic,
@@ -25,18 +24,17 @@ from relaylang.backends.cpu.loops.ir import (
     Local,
     Loop,
     Note,
+    Op,
+    Raw,
     Reduce,
     Statement,
     Stmt,
     Store,
-    Template,
     Var,
     sum_text,
     vector_of,
 )
-
-#: C's casts of templates, which say nothing that the types of names do not.
-_CAST = re.compile(r"\((?:u?int\d+_t|float|double)\)")
+from relaylang.kernels.ops import INFIX
 
 
 def show(value: Expr, vectors: Collection[str] = ()) -> str:
@@ -57,12 +55,16 @@ def show(value: Expr, vectors: Collection[str] = ()) -> str:
             return f"{data:g}" if isinstance(data, float) and float(f"{data:g}") == data else f"{data}"
         case Load(buffer, index, ty):
             return f"{buffer}[{_place(buffer, one(index), ty, vectors)}]"
-        case Template(text, args):
-            return _bare(_CAST.sub("", text.format(*map(one, args)) if args else text))
-        case Binary("min" | "max" as op, left, right):
-            return f"{op}({one(left)}, {one(right)})"
-        case Binary(op, left, right):
-            return f"({operand(left)} {op} {operand(right)})"
+        case Raw(text, args):
+            return _bare(text.format(*map(one, args)) if args else text)
+        case Op("select", (test, yes, no)):
+            return f"({operand(test)} ? {operand(yes)} : {operand(no)})"
+        case Op(name, (left, right)) if name in INFIX:
+            return f"({operand(left)} {INFIX[name]} {operand(right)})"
+        case Op(name, args):
+            return f"{name}({', '.join(_bare(one(a)) for a in args)})"
+        case Extent(size):
+            return str(size)
         case Address(buffer, index):
             return f"&{buffer}[{one(index)}]"
         case Intrinsic(name, args):
@@ -124,9 +126,8 @@ class _Page:
                 self.put(f"local {name}: {ty}[{', '.join(map(str, shape))}]{where}{' = 0' if zero else ''}")
             case Store(buffer, index, value):
                 self.put(f"{self.at(buffer, index, value)} = {_bare(self.one(value))}")
-            case Reduce(both, buffer, index, value):
-                target = self.at(buffer, index, value)
-                self.put(f"reduce {target} = {_bare(_CAST.sub('', both.format(target, self.one(value))))}")
+            case Reduce(name, buffer, index, value):
+                self.put(f"reduce {self.at(buffer, index, value)} by {name}: {_bare(self.one(value))}")
             case Loop(var, low, high, body, kind, step):
                 by = f" by {step}" if step != 1 else ""
                 kind = "for" if kind == SERIAL else kind

@@ -6,10 +6,10 @@ out, and register arrays become one variable for each element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
-from relaylang.backends.cpu.loops.ir import (
+from relaylang.kernels.dtypes import CTYPES, literal
+from relaylang.kernels.ir import (
     INDEX,
     PARALLEL,
     REGISTERS,
@@ -17,13 +17,13 @@ from relaylang.backends.cpu.loops.ir import (
     VECTOR,
     Address,
     Assign,
-    Binary,
     Block,
     Body,
     Call,
     Cast,
     Const,
     Expr,
+    Extent,
     Function,
     If,
     Intrinsic,
@@ -33,11 +33,12 @@ from relaylang.backends.cpu.loops.ir import (
     Local,
     Loop,
     Note,
+    Op,
+    Raw,
     Reduce,
     Statement,
     Stmt,
     Store,
-    Template,
     Var,
     constant_of,
     element_of,
@@ -46,6 +47,7 @@ from relaylang.backends.cpu.loops.ir import (
     sum_text,
     vector_of,
 )
+from relaylang.kernels.ops import INFIX, OPERATIONS, SHORT, bitcast_form, cast_form
 
 #: Element type -> the vector of a register's width in C, and the suffix of its helpers (`csrc/simd.h`). Another `u` behind
 #: the type's name is the same at any address.
@@ -58,6 +60,11 @@ VECTORS = {
     "bfloat16": ("r_vbf", "vbf"),
     "int8": ("r_vq", "vq"),
     "uint8": ("r_vuq", "vuq"),
+}
+#: A type -> short integers -> the helper that reads a vector of that type from such integers at an address.
+WIDEN: Mapping[str, Mapping[str, str]] = {
+    "int32": {dtype: f"r_widen_{short}" for dtype, short in SHORT.items()},
+    "int64": {dtype: f"r_widen_long_{short}" for dtype, short in SHORT.items()},
 }
 #: The helpers of scalars.
 SCALARS = {"float32": "f32"}
@@ -125,29 +132,59 @@ def render(value: Expr, names: Names = _NONE) -> str:
             return literal(data, ty)
         case Load(buffer, index, ty, aligned):
             return place(buffer, index, ty, aligned, names)
-        case Template(text, args):
-            return text.format(*[render(a, names) for a in args]) if args else text
-        case Binary() if names.unrolled and (settled := names.settled(value)) is not value:
+        case Op() if names.unrolled and value.type == INDEX and (settled := names.settled(value)) is not value:
             return render(settled, names)
-        case Binary("min" | "max" as op, left, right):
-            a, b = _operand(left, names), _operand(right, names)
-            return f"({a} {'<' if op == 'min' else '>'} {b} ? {a} : {b})"
-        case Binary(op, left, right):
-            return f"({_operand(left, names)} {op} {_operand(right, names)})"
+        case Op(name, args, ty):
+            return _form(name, args, ty).format(*[_operand(a, names) for a in args])
+        case Extent(size):
+            return str(size)
+        case Raw(text, args):
+            return text.format(*[render(a, names) for a in args]) if args else text
         case Address(buffer, index):
             text = render(index, names)
             return buffer if text == "0" else f"{buffer} + {text}".replace("+ -", "- ")
-        case Intrinsic(op, args, ty):
-            variant = args[0].type if op == "sum" else ty
-            return f"r_{op}_{_suffix(variant)}({', '.join(render(a, names) for a in args)})"
+        case Intrinsic(name, args, ty):
+            variant = args[0].type if name == "sum" else ty
+            return f"r_{name}_{_suffix(variant)}({', '.join(render(a, names) for a in args)})"
+        case Cast(Load(buffer, index, source), ty) if vector_of(source)[1] > 1 and vector_of(source)[0] in SHORT:
+            short = vector_of(source)[0]
+            return f"{WIDEN[vector_of(ty)[0]][short]}({render(Address(buffer, index, f'const {short}*'), names)})"
+        case Cast(inner, ty) if vector_of(ty)[1] > 1:
+            return f"__builtin_convertvector({render(inner, names)}, {ctype(ty)})"
         case Cast(inner, ty):
-            return f"(({ctype(ty)})({render(inner, names)}))"
+            text = render(inner, names)
+            return form.format(text) if (form := cast_form(inner.type, ty)) else f"(({ctype(ty)})({text}))"
     raise AssertionError(type(value).__name__)
+
+
+def _form(name: str, args: Sequence[Expr], ty: str) -> str:
+    """The C of an operation with `{0}`, `{1}` ... for its operands."""
+    operation, (dtype, lanes) = OPERATIONS[name], vector_of(ty)
+    if name == "bitcast":
+        return bitcast_form(args[0].type, ty)
+    if lanes == 1:
+        return operation.form(dtype, args[0].type)
+    text = operation.on_vectors(dtype)
+    assert text is not None, (name, ty)
+    return text
 
 
 def _operand(value: Expr, names: Names) -> str:
     text = render(value, names)
     return f"({text})" if isinstance(value, (Linear, Address)) and not text.isalnum() else text
+
+
+def _written(value: Expr) -> tuple[str, tuple[Expr, ...]] | None:
+    """The helper that writes a vector of short integers, and its operands; None for values that are stored as they are."""
+    dtype, lanes = vector_of(value.type)
+    if lanes == 1 or dtype not in SHORT:
+        return None
+    match value:
+        case Op("saturate", args):
+            return f"r_saturated_{'pair_' if len(args) == 2 else ''}{SHORT[dtype]}", args
+        case Cast(inner):
+            return f"r_narrow_{SHORT[dtype]}", (inner,)
+    return None
 
 
 def place(buffer: str, index: Expr, ty: str, aligned: bool, names: Names, const: bool = True) -> str:
@@ -195,16 +232,19 @@ class _Writer:
                 self.put(f"{name} = {self.one(value)};")
             case Local():
                 self.local(stmt)
+            case Store(buffer, index, value) if (helper := _written(value)) is not None:
+                to = Address(buffer, index, f"{vector_of(value.type)[0]}*")
+                self.put(f"{helper[0]}({', '.join(map(self.one, (to, *helper[1])))});")
             case Store(buffer, index, value, aligned):
                 self.put(f"{self.at(buffer, index, value.type, aligned)} = {self.one(value)};")
-            case Reduce(both, buffer, index, value):
+            case Reduce(name, buffer, index, value):
                 target = self.at(buffer, index, value.type)
-                self.put(f"{target} = {both.format(target, self.one(value))};")
+                self.put(f"{target} = {_form(name, (value,), value.type).format(target, self.one(value))};")
             case Loop():
                 self.loop(stmt)
             case If(condition, body, otherwise):
                 test = self.one(condition)
-                self.put(f"if {test if isinstance(condition, Binary) else f'({test})'} {{")
+                self.put(f"if {test if isinstance(condition, Op) and condition.name in INFIX else f'({test})'} {{")
                 self.inside(body)
                 if otherwise:
                     self.put("} else {")
