@@ -211,11 +211,11 @@ class Cast(Expr):
 #: Intrinsics: how many operands each has; 0 stands for any number. Those of `DOTS` add the products of neighbours to each
 #: lane of their last operand. `splat_pair` and `splat_quad` repeat so many elements, from an address on. `two_rows` are
 #: half a vector of each of two rows. `square` multiplies two rows by two columns, and adds to four sums. `mix` picks
-#: lanes of two vectors, by their numbers.
+#: lanes of two vectors, by their numbers. `lane` is one of a vector's.
 INTRINSICS = {
     "splat": 1, "splat_pair": 1, "splat_quad": 1, "fma": 3, "sum": 1,
     "dot_pair": 3, "dot_halves": 3, "dot_bfloat": 3, "dot_quad": 3, "dot_signed": 3,
-    "two_rows": 2, "square": 3, "square_mixed": 3, "square_unsigned": 3, "mix": 0,
+    "two_rows": 2, "square": 3, "square_mixed": 3, "square_unsigned": 3, "mix": 0, "lane": 2,
 }  # fmt: skip
 #: Of sums of products: the element types of both factors, and how many neighbours are added up.
 DOTS = {
@@ -248,6 +248,11 @@ def cast(value: Expr, ty: str) -> Expr:
 def mix(one: Expr, two: Expr, lanes: Sequence[int]) -> Expr:
     """A vector of lanes of two, which are numbered on from the first to the second."""
     return Intrinsic("mix", (one, two, *map(number, lanes)), one.type)
+
+
+def lane(vector: Expr, number_of: int) -> Expr:
+    """A lane of a vector."""
+    return Intrinsic("lane", (vector, number(number_of)), vector_of(vector.type)[0])
 
 
 def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
@@ -515,6 +520,14 @@ class If(Stmt):
 
 
 @dataclass(slots=True, eq=False)
+class While(Stmt):
+    """Statements that run as long as a condition holds."""
+
+    condition: Expr
+    body: Body
+
+
+@dataclass(slots=True, eq=False)
 class Block(Stmt):
     """Statements whose names end with them."""
 
@@ -577,13 +590,14 @@ def offset(shape: Sequence[int], index: Sequence[Expr | int]) -> Expr:
     return total
 
 
-def _element(array: Any) -> str:
+def dtype_of(array: Any) -> str:
+    """The element type of a buffer, a local array or a pointer."""
     return element_of(array.type) if isinstance(array, (Local, Param, Var)) else array.dtype
 
 
 def load(array: Any, *index: Expr | int, lanes: int = 1, aligned: bool = False) -> Load:
     """An element (or `lanes` elements) of a buffer, a local array or a pointer, by its index or its offset."""
-    return Load(array.name, offset(getattr(array, "shape", ()), index), vector(_element(array), lanes), aligned)
+    return Load(array.name, offset(getattr(array, "shape", ()), index), vector(dtype_of(array), lanes), aligned)
 
 
 def store(array: Any, value: Expr, *index: Expr | int, aligned: bool = False) -> Store:
@@ -593,7 +607,7 @@ def store(array: Any, value: Expr, *index: Expr | int, aligned: bool = False) ->
 
 def address(array: Any, *index: Expr | int, written: bool = False) -> Address:
     """A pointer into a buffer, a local array or from another pointer, to read or to write through."""
-    ty = f"{'' if written else 'const '}{_element(array)}*"
+    ty = f"{'' if written else 'const '}{dtype_of(array)}*"
     return Address(array.name, offset(getattr(array, "shape", ()), index), ty)
 
 
@@ -656,7 +670,7 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return (index, value)
         case Loop(_, low, high):
             return (low, high)
-        case If(condition):
+        case If(condition) | While(condition):
             return (condition,)
         case Call(_, args) | Statement(_, args):
             return args
@@ -666,7 +680,7 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
 def bodies(stmt: Stmt) -> tuple[Body, ...]:
     """The statements inside a statement."""
     match stmt:
-        case Loop(body=body) | Block(body):
+        case Loop(body=body) | Block(body) | While(_, body):
             return (body,)
         case If(_, body, otherwise):
             return (body, otherwise)
@@ -688,6 +702,8 @@ def rebuilt(stmt: Stmt, change: Callable[[Expr], Expr], inner: Callable[[Body], 
             return Loop(var, change(low), change(high), inner(body), kind, step)
         case If(condition, body, otherwise):
             return If(change(condition), inner(body), inner(otherwise))
+        case While(condition, body):
+            return While(change(condition), inner(body))
         case Block(body):
             return Block(inner(body))
         case Call(name, args):

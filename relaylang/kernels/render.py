@@ -40,6 +40,7 @@ from relaylang.kernels.ir import (
     Stmt,
     Store,
     Var,
+    While,
     constant_of,
     element_of,
     number,
@@ -143,6 +144,8 @@ def render(value: Expr, names: Names = _NONE) -> str:
         case Address(buffer, index):
             text = render(index, names)
             return buffer if text == "0" else f"{buffer} + {text}".replace("+ -", "- ")
+        case Intrinsic("lane", (vector, lane)):
+            return f"{render(vector, names)}[{render(lane, names)}]"
         case Intrinsic(name, args, ty):
             variant = args[0].type if name == "sum" else ty
             return f"r_{name}_{_suffix(variant)}({', '.join(render(a, names) for a in args)})"
@@ -249,6 +252,10 @@ class _Writer:
                 if otherwise:
                     self.put("} else {")
                     self.inside(otherwise)
+                self.put("}")
+            case While(condition, body):
+                self.put(f"while ({self.one(condition)}) {{")
+                self.inside(body)
                 self.put("}")
             case Block(body):
                 self.put("{")

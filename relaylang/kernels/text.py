@@ -31,6 +31,7 @@ from relaylang.kernels.ir import (
     Stmt,
     Store,
     Var,
+    While,
     sum_text,
     vector_of,
 )
@@ -139,6 +140,9 @@ class _Page:
                 if otherwise:
                     self.put("else")
                     self.inside(otherwise)
+            case While(condition, body):
+                self.put(f"while {_bare(self.one(condition))}")
+                self.inside(body)
             case Block(body):
                 self.put("do")
                 self.inside(body)

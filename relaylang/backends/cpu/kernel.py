@@ -269,6 +269,10 @@ class Kernel:
         if body:
             self.stage(body=written_out(halves.blocked(schedules.nest(body, pick, not nest.reductions)), self.isa.explicit_lanes))
 
+    def statements(self, nest: Nest, fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> ir.Body:
+        """The loops of a nest as a part of a stage; see `Nest.build`."""
+        return written_out(halves.blocked(nest.build(fixed, flat)), self.isa.explicit_lanes)
+
     def constant(self, data: np.ndarray, dtype: str) -> Buf:
         """A small table in the C file."""
         buf = Buf(f"table{len(self.constants)}", data.shape, dtype)
@@ -361,7 +365,7 @@ class Sink:
         index = [variable(d) for d in range(len(shape))]
         form = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
         self.store(nest, index, nest.load(Buf(source, shape, self.anchor.dtype), form))
-        return written_out(halves.blocked(nest.build(flat=flat)), self.kernel.isa.explicit_lanes)
+        return self.kernel.statements(nest, flat=flat)
 
     def store_block(self, source: str, strides: Sequence[int], bounds: Bounds,
                     flat: tuple[int, int, End, End] | None = None, indent: str = "    ") -> list[str]:  # fmt: skip

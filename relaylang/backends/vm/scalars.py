@@ -15,6 +15,7 @@ from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.lower.tensor import BINARY, COMPARE, FLOAT_UNARY, TESTS
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.ir import Call, Function, TensorType, Var
+from relaylang.kernels import ir, render
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.ops import OPS
 from relaylang.ops.record import make_attrs
@@ -76,6 +77,26 @@ def _wanted() -> Iterator[tuple[str, tuple[str, ...], dict[str, str]]]:
                 yield "cast", (dtype,), {"dtype": other}
 
 
+def _expression(body: ir.Body) -> str:
+    """The C of the value that a kernel for scalars stores, of the operands a, b and c."""
+    values: dict[str, ir.Expr] = {}
+
+    def named(part: ir.Expr) -> ir.Expr:
+        match part:
+            case ir.Var(name):
+                return values[name]
+            case ir.Load(buffer, _, dtype):
+                return ir.Var("abc"[int(buffer.removeprefix("arg"))], dtype)
+        return part
+
+    for stmt in body:
+        assert isinstance(stmt, (ir.Let, ir.Store))
+        value = ir.rewrite(stmt.value, named)
+        if isinstance(stmt, ir.Let):
+            values[stmt.name] = value
+    return render.render(value)
+
+
 @cache
 def rows() -> tuple[Row, ...]:
     """All scalar instructions, in the order of their numbers."""
@@ -88,10 +109,7 @@ def rows() -> tuple[Row, ...]:
         if any(d.severity == "error" for d in infer(function, fragment=True)) or not isinstance(call.checked_type, TensorType):
             continue
         (stage,) = lower_function(function, "scalar", GENERIC, {}).stages
-        (line,) = stage.lines
-        text = line.strip().removeprefix("out0[0] = ").removesuffix(";")
-        for n in range(len(operands)):
-            text = text.replace(f"arg{n}[0]", "abc"[n])
+        text = _expression(stage.body)
         if name == "power" and operands[0].startswith("int"):
             text = _POWER.format(text)
         elif name == "power" and operands[0] == "uint64":
