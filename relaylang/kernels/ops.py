@@ -136,9 +136,9 @@ def _taps(at: Any, step: Any, size: Any, extent: Any) -> Any:
 
 
 def _row(name: str, meaning: Meaning, c: str, *, f32: str = "", f64: str = "", vi: str = "", vf: str = "", cut: bool = False,
-         lazy: bool = False) -> Operation:  # fmt: skip
+         lazy: bool = False, more: Mapping[str, str] = {}) -> Operation:  # fmt: skip
     forms = {"": c, "float32": f32, "float64": f64}
-    lanes = {"int32": vi, "float32": vf}
+    lanes = {"int32": vi, "float32": vf, **more}
     return Operation(name, meaning, {k: v for k, v in forms.items() if v}, {k: v for k, v in lanes.items() if v}, cut, lazy)
 
 
@@ -182,7 +182,7 @@ _ROWS = (
          vi="r_lesser_vi({1}, {0})", vf="r_lesser_vf({1}, {0})"),
     # A nan in either operand is the result.
     _row("peak", lambda x, y: np.where((y > x) | (y != y), y, x), "({1} > {0} || {1} != {1} ? {1} : {0})",
-         vf="r_peak_vf({1}, {0})"),
+         vf="r_peak_vf({1}, {0})", more={"int8": "r_peak_vq({1}, {0})", "uint8": "r_peak_vuq({1}, {0})"}),
     _row("trough", lambda x, y: np.where((y < x) | (y != y), y, x), "({1} < {0} || {1} != {1} ? {1} : {0})"),
     # The first operand; the second where that is a nan.
     _row("number", lambda x, y: np.where(x == x, x, y), "({0} == {0} ? {0} : {1})", vf="r_number_vf({0}, {1})"),
@@ -195,7 +195,7 @@ _ROWS = (
     _row("eq", np.equal, "({0} == {1})"),
     _row("ne", np.not_equal, "({0} != {1})"),
     _row("and", np.bitwise_and, "({0} & {1})", vi="({0} & {1})"),
-    _row("or", np.bitwise_or, "({0} | {1})"),
+    _row("or", np.bitwise_or, "({0} | {1})", vi="({0} | {1})"),
     _row("xor", np.bitwise_xor, "({0} ^ {1})"),
     _row("not", np.bitwise_not, "(~{0})", cut=True),
     # By as many places as an int has at most; what leaves is lost.
@@ -247,6 +247,10 @@ _ROWS = (
     Operation("bitcast", lambda x: x, {}, {}),
     # An int32 as a shorter integer, the nearest that there is.
     Operation("saturate", lambda x: x, {t: f"r_saturate_{suffix}({{0}})" for t, suffix in SHORT.items()}, {}),
+    # Whether the system lets the program use tiles of bytes.
+    _row("amx", lambda: 0, "r_amx()"),
+    # 0 and 1 in turns, each time that a thread comes by.
+    _row("alternate", lambda: 0, "({{ static _Thread_local int way_; way_ ^= 1; }})"),
     # How many of `size` places, the first at `at` and each `step` after the one before, lie in 0..extent; 1 at least.
     _row("taps", _taps, "(int32_t)r_taps({0}, {1}, {2}, {3})"),
 )  # fmt: skip

@@ -166,7 +166,7 @@ def _form(name: str, args: Sequence[Expr], ty: str) -> str:
     if name == "bitcast":
         return bitcast_form(args[0].type, ty)
     if lanes == 1:
-        return operation.form(dtype, args[0].type)
+        return operation.form(dtype, args[0].type if args else dtype)
     text = operation.on_vectors(dtype)
     assert text is not None, (name, ty)
     return text
@@ -238,6 +238,9 @@ class _Writer:
             case Store(buffer, index, value) if (helper := _written(value)) is not None:
                 to = Address(buffer, index, f"{vector_of(value.type)[0]}*")
                 self.put(f"{helper[0]}({', '.join(map(self.one, (to, *helper[1])))});")
+            case Store(buffer, index, Intrinsic("low", (vector,), ty)):
+                to = self.one(Address(buffer, index, f"{vector_of(ty)[0]}*"))
+                self.put(f"memcpy({to}, &{self.one(vector)}, {4 * vector_of(ty)[1]});")
             case Store(buffer, index, value, aligned):
                 self.put(f"{self.at(buffer, index, value.type, aligned)} = {self.one(value)};")
             case Reduce(name, buffer, index, value):

@@ -146,7 +146,7 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
     if arith.held:
         params.insert(len(params) - len(sizes), ir.Param("shift", ir.INDEX))
         place = ir.address(to.var, v * lanes, written=True)
-        wide = ir.Statement("r_add_wide({0}, {1}, {2}, {3});", (place, held, ir.Var("first"), ir.Var("shift")))
+        wide = ir.Call("r_add_wide", (place, held, ir.Var("first"), ir.Var("shift")))
         end = ir.Block(every(wide, to))
     body = [
         ir.Let("q", ir.address(w, 0), mutable=True),

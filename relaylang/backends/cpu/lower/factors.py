@@ -84,9 +84,9 @@ def less(value: ir.Expr, zero: Zero, column: ir.Expr | int = 0) -> ir.Expr:
     return value - zero if zero else value
 
 
-def zero_text(zero: Zero) -> str:
-    """A zero point in C; "" for one that changes nothing."""
-    return f"(int32_t){zero.name}[0]" if isinstance(zero, Buf) else f"({zero})" if zero else ""
+def zero_of(zero: Zero) -> ir.Expr:
+    """A zero point as an int32."""
+    return ir.cast(ir.load(zero, 0), "int32") if isinstance(zero, Buf) else ir.Const(zero, "int32")
 
 
 def _less_range(dtype: str, zero: int) -> tuple[int, int]:

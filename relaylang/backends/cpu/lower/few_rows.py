@@ -61,8 +61,9 @@ def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
     before: ir.Body = []
     names: ir.Body = []
     if 4 * product.batch * product.columns * product.depth > SECOND_CACHE:
-        before = [ir.Statement("static _Thread_local int way;\nconst int back = way ^= 1;")]
-        turned = ir.Let("unit", ir.Raw("(back ? lo + hi - 1 - {0} : {0})", (u,), ir.INDEX))
+        back = ir.Let("back", ir.Op("alternate", (), "int32"))
+        before = [back]
+        turned = ir.Let("unit", ir.select(back.var.ne(0), ir.Var("lo") + ir.Var("hi") - 1 - u, u))
         names, u = [turned], turned.var
     n, p = ir.digits(u, [product.batch, parts])
     names += [ir.Let("n", n), ir.Let("p", p)]
@@ -163,7 +164,7 @@ def _four_sums(vectors: Sequence[ir.Expr], lanes: int, to: ir.Expr) -> ir.Body:
         turned = [(n + step) % lanes for n in range(lanes)]
         body.append(ir.Assign("s", total.var + ir.mix(total.var, total.var, turned)))
         step //= 2
-    return [*body, ir.Statement("memcpy({0}, &s, 16);", (ir.address(_R, to, written=True),))]
+    return [*body, ir.store(_R, ir.Intrinsic("low", (total.var,), "float32x4"), to)]
 
 
 def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
