@@ -384,14 +384,10 @@ class Nest:
         """
         loops = len(position)
 
+        names = [f"i{v}" for v in range(len(self.extents))]
+
         def known(form: Affine) -> ir.Expr:
-            terms = [(v, c) for v, c in form.terms.items() if v in position]
-            if len(terms) == 1 and terms[0][1] == 1 and form.const == 0:
-                return ir.Var(f"i{terms[0][0]}")
-            parts = [(ir.times(ir.Var(f"i{v}"), c), 1) if isinstance(c, Size) else (ir.Var(f"i{v}"), c) for v, c in terms]
-            if isinstance(form.const, Size):
-                return ir.Linear((*parts, (ir.expr(form.const), 1)))
-            return ir.Linear(tuple(parts), form.const)
+            return indexed(Affine({v: c for v, c in form.terms.items() if v in position}, form.const), names)
 
         stored = {buf.name for buf, _, _ in self._written()}
         depth: dict[int, int] = {}
@@ -505,6 +501,14 @@ def split_nest(shape: Sequence[int], fill: Callable[[Nest, list[Affine]], None])
         d, i = where[loop]
         factors[d][i : i + 1] = [factors[d][i] // inner, inner]
     return nest
+
+
+def indexed(form: Affine, names: Sequence[str]) -> ir.Expr:
+    """An index of loop variables as an expression, by the variables' names."""
+    total: ir.Expr = ir.number(0)
+    for v, c in form.terms.items():
+        total = total + ir.Var(names[v]) * c
+    return total + form.const
 
 
 def _expr(node: Scalar, args: tuple[ir.Expr, ...], known: Callable[[Affine], ir.Expr]) -> ir.Expr:

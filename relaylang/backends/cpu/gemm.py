@@ -11,19 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from relaylang.backends.cpu.arith import PLAIN, Arith
+from relaylang.backends.cpu.arith import Arith
 from relaylang.backends.cpu.isa import Isa
-from relaylang.kernels import ir, render
-from relaylang.kernels.dtypes import CTYPES, SIZES
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import SIZES
 
 #: Bytes of a line of the cache.
 LINE = 64
-
-
-def vector_types(dtype: str) -> tuple[str, str, str]:
-    """The element type, the vector type, and the suffix of its macros."""
-    total = dtype if dtype in PLAIN else "float32"
-    return CTYPES[total], *render.VECTORS[total]
 
 
 def _squares(arith: Arith, vectors: int, rows: int, data: ir.Var, apart: int, taps: int, tap: int,

@@ -261,9 +261,8 @@ class Kernel:
 
         found = turned(nest, self.isa, f"{self.name}_turn{len(self.functions)}")
         if found is not None and pick("turn", ("squares", "loops"), "squares") == "squares":
-            function, lines, units = found
-            self.functions.append(function)
-            self.stage(units).put("\n".join(lines))
+            self.functions.append(found[0])
+            self.stage(body=found[1])
             return
         body = nest.build()
         if body:
