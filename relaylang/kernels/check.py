@@ -1,12 +1,10 @@
 """The rules of the loop language, each a small function over one statement; tests and rewrites run them.
 
-`check(body, names)` returns the violations as texts. `names` are the buffers and variables that the body is given. A C text
-may define what it mentions, so names in it count as known from there on.
+`check(body, names)` returns the violations as texts. `names` are the buffers and variables that the body is given.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 
 from relaylang.kernels.ir import (
@@ -30,7 +28,6 @@ from relaylang.kernels.ir import (
     Loop,
     Op,
     Reduce,
-    Statement,
     Stmt,
     Store,
     Var,
@@ -38,12 +35,9 @@ from relaylang.kernels.ir import (
     constant_of,
     expressions,
     exprs,
-    statements,
     vector_of,
 )
 from relaylang.kernels.ops import OPERATIONS
-
-_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 class _Place:
@@ -56,7 +50,6 @@ class _Place:
         #: The variables of the unrolled loops around, with their first and last values.
         self.unrolled: dict[str, tuple[int, int]] = {}
         self.depth = 0
-        self.text = False
 
 
 def _names(stmt: Stmt, at: _Place) -> str | None:
@@ -164,7 +157,7 @@ def _operations(stmt: Stmt, at: _Place) -> str | None:
 
 def _assigned(stmt: Stmt, at: _Place) -> str | None:
     """Only a mutable name gets another value."""
-    if isinstance(stmt, Assign) and stmt.name not in at.mutable and not at.text:
+    if isinstance(stmt, Assign) and stmt.name not in at.mutable:
         return f"{stmt.name} is not mutable"
     return None
 
@@ -182,9 +175,6 @@ def check(body: Sequence[Stmt], names: Collection[str] = ()) -> list[str]:
     parallels = sum(isinstance(s, Loop) and s.kind == PARALLEL for s in body)
     if parallels > 1:
         found.append("a stage has one parallel loop")
-    texts = [s.text for s in statements(body) if isinstance(s, Statement)]
-    if sum(t.count("{") - t.count("}") for t in texts):
-        found.append("braces are left open")
     return found
 
 
@@ -213,10 +203,6 @@ def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
                     at.registers[name] = stmt
                 else:
                     at.registers.pop(name, None)
-            case Statement(text):
-                for name in _WORD.findall(text):
-                    define(name)
-                at.text = True
         known = isinstance(stmt, Loop) and stmt.var not in at.names
         if isinstance(stmt, Loop):
             at.names.add(stmt.var)

@@ -1,8 +1,7 @@
 """The nodes of the loop language: expressions, and statements that hold lists of statements.
 
 A type is a text: `float32`, `float32x16` (a vector of 16), or `index` (a loop variable, C's long). `const float32*` is a
-pointer to read through, `float32*` one to write through. Buffers, locals and pointers have names. A `Raw` or a
-`Statement` may use any name of the C.
+pointer to read through, `float32*` one to write through. Buffers, locals and pointers have names.
 Nodes never change after construction. Rewrites make new ones and share what stays.
 """
 
@@ -183,15 +182,6 @@ class Address(Expr):
 
 
 @dataclass(slots=True, eq=False)
-class Raw(Expr):
-    """C with `{0}`, `{1}` ... for operands; closed by brackets. Without operands, the text stands as it is."""
-
-    text: str
-    args: tuple[Expr, ...]
-    type: str
-
-
-@dataclass(slots=True, eq=False)
 class Intrinsic(Expr):
     """An operation of the machine by its name in `INTRINSICS`; its operands choose the variant."""
 
@@ -290,16 +280,13 @@ def number(value: int) -> Expr:
 
 
 def expr(value: Expr | int | str) -> Expr:
-    """A number, a C text or an expression as an index expression."""
+    """A number, a variable's name or an expression as an index expression."""
     if isinstance(value, Size):
         return Extent(value)
     if isinstance(value, int):
         return Linear((), value)
     if isinstance(value, str):
-        text = value.strip()
-        if text.isdigit():
-            return Linear((), int(text))
-        return Var(text) if text.isidentifier() else Raw(f"({text})", (), INDEX)
+        return Var(value)
     return value
 
 
@@ -545,14 +532,6 @@ class Call(Stmt):
 
 
 @dataclass(slots=True, eq=False)
-class Statement(Stmt):
-    """C that is no business of the loop language; with operands, a template. It may open or close braces."""
-
-    text: str
-    args: tuple[Expr, ...] = ()
-
-
-@dataclass(slots=True, eq=False)
 class Note(Stmt):
     """A comment."""
 
@@ -623,7 +602,7 @@ def parts(value: Expr) -> tuple[Expr, ...]:
             return tuple(a for a, _ in terms)
         case Load(_, index) | Address(_, index):
             return (index,)
-        case Op(_, args) | Raw(_, args) | Intrinsic(_, args):
+        case Op(_, args) | Intrinsic(_, args):
             return args
         case Cast(inner):
             return (inner,)
@@ -644,8 +623,6 @@ def with_parts(value: Expr, new: Sequence[Expr]) -> Expr:
             return Load(buffer, new[0], ty, aligned)
         case Address(buffer, _, ty):
             return Address(buffer, new[0], ty)
-        case Raw(text, _, ty):
-            return Raw(text, tuple(new), ty)
         case Intrinsic(name, _, ty):
             return Intrinsic(name, tuple(new), ty)
         case Cast(_, ty):
@@ -674,7 +651,7 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return (low, high)
         case If(condition) | While(condition):
             return (condition,)
-        case Call(_, args) | Statement(_, args):
+        case Call(_, args):
             return args
     return ()
 
@@ -710,8 +687,6 @@ def rebuilt(stmt: Stmt, change: Callable[[Expr], Expr], inner: Callable[[Body], 
             return Block(inner(body))
         case Call(name, args):
             return Call(name, tuple(map(change, args)))
-        case Statement(text, args) if args:
-            return Statement(text, tuple(map(change, args)))
     return stmt
 
 
@@ -757,6 +732,21 @@ def expressions(value: Expr) -> Iterator[Expr]:
         node = stack.pop()
         yield node
         stack.extend(parts(node))
+
+
+def names(body: Sequence[Stmt]) -> set[str]:
+    """The buffers and variables that statements read or write."""
+    found: set[str] = set()
+    for stmt in statements(body):
+        if isinstance(stmt, (Store, Reduce)):
+            found.add(stmt.buffer)
+        for value in exprs(stmt):
+            for part in expressions(value):
+                if isinstance(part, Var):
+                    found.add(part.name)
+                elif isinstance(part, (Load, Address)):
+                    found.add(part.buffer)
+    return found
 
 
 def parallel(body: Sequence[Stmt]) -> Loop | None:

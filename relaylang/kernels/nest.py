@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.kernels import halves, ir, render
+from relaylang.kernels import ir, render
 from relaylang.kernels.dtypes import literal
 from relaylang.kernels.index import ZERO, Affine, is_contiguous, linear, reshaped, splittable, strides_of, unravel
 from relaylang.kernels.ops import TESTS
@@ -473,10 +473,6 @@ class Nest:
                 # Names of its own: several nests may stand in the loops that the caller has opened.
                 return [ir.Block(body)]
         return body
-
-    def emit(self, indent: str = "  ", fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> list[str]:
-        """The C of the loops, for lowerings that write C; see `build`."""
-        return render.lines(halves.blocked(self.build(fixed, flat)), len(indent) // 2)
 
 
 #: The most iterations of an innermost loop that are written out.

@@ -291,3 +291,9 @@ def cast_form(source: str, dtype: str) -> str:
         whole = "r_whole_i64({0})" if dtype in ("int64", "uint32", "uint64") else "r_whole_i32({0})"
         return whole if dtype in ("int32", "int64") else f"(({CTYPES[dtype]}){whole})"
     return ""
+
+
+def helper_of(form: str) -> list[str]:
+    """The function of `csrc/` that a form of this table calls, if there is one."""
+    start = form.find("r_")
+    return [form[start : form.index("(", start)]] if start >= 0 else []

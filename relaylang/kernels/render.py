@@ -1,7 +1,8 @@
 """The C of the loop language.
 
 A parallel loop becomes a loop over the units `lo..hi` that the stage's function is called with. Unrolled loops are written
-out, and register arrays become one variable for each element.
+out, and register arrays become one variable for each element. What the C uses is noted as it is written: names, helpers
+of `csrc/`, functions and sizes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from relaylang.kernels.ir import (
     Address,
     Assign,
     Block,
-    Body,
     Call,
     Cast,
     Const,
@@ -34,9 +34,7 @@ from relaylang.kernels.ir import (
     Loop,
     Note,
     Op,
-    Raw,
     Reduce,
-    Statement,
     Stmt,
     Store,
     Var,
@@ -48,7 +46,8 @@ from relaylang.kernels.ir import (
     sum_text,
     vector_of,
 )
-from relaylang.kernels.ops import INFIX, OPERATIONS, SHORT, bitcast_form, cast_form
+from relaylang.kernels.ops import INFIX, OPERATIONS, SHORT, bitcast_form, cast_form, helper_of
+from relaylang.kernels.sizes import sizes_in
 
 #: Element type -> the vector of a register's width in C, and the suffix of its helpers (`csrc/simd.h`). Another `u` behind
 #: the type's name is the same at any address.
@@ -72,33 +71,129 @@ SCALARS = {"float32": "f32"}
 
 
 def ctype(ty: str) -> str:
-    """A type in C."""
+    """A scalar type, or a pointer to one, in C."""
     if ty == INDEX:
         return "long"
     if ty.endswith("*"):
         return f"{'const ' if ty.startswith('const ') else ''}{ctype(element_of(ty))}*"
-    dtype, lanes = vector_of(ty)
-    return VECTORS[dtype][0] if lanes > 1 else CTYPES[dtype]
+    return CTYPES[ty]
 
 
-def _suffix(ty: str) -> str:
-    dtype, lanes = vector_of(ty)
-    return VECTORS[dtype][1] if lanes > 1 else SCALARS[dtype]
+class Renderer:
+    """Lines of C, indented by the loops around them, and what they use.
 
+    `names` are buffers and variables, `helpers` functions and types of `csrc/`, `calls` other functions by their names in
+    the C, `sizes` those of the kernel's sizes. Functions of the kernel have the names that `functions` gives them.
+    """
 
-class Names:
-    """Names that C spells in another way: arrays in registers, arrays of vectors, and variables of unrolled loops."""
+    def __init__(self, indent: int = 1, functions: Mapping[str, str] | None = None) -> None:
+        self.lines: list[str] = []
+        self.depth = indent
+        self.functions = functions or {}
+        self.names: set[str] = set()
+        self.helpers: set[str] = set()
+        self.calls: set[str] = set()
+        self.sizes: set[str] = set()
+        #: Names that C spells in another way: arrays in registers, arrays of vectors, and variables of unrolled loops.
+        self._registers: set[str] = set()
+        self._vectors: set[str] = set()
+        self._unrolled: dict[str, int] = {}
 
-    __slots__ = ("registers", "unrolled", "vectors")
+    # -- expressions -----------------------------------------------------------------------------------------------------
+    def helper(self, name: str) -> str:
+        """A function or a type of `csrc/`, which the C uses from now on."""
+        self.helpers.add(name)
+        return name
 
-    def __init__(self) -> None:
-        self.registers: set[str] = set()
-        self.vectors: set[str] = set()
-        self.unrolled: dict[str, int] = {}
+    def type(self, ty: str) -> str:
+        """A type in C."""
+        dtype, lanes = vector_of(ty)
+        return self.helper(VECTORS[dtype][0]) if lanes > 1 else ctype(ty)
 
-    def settled(self, value: Expr) -> Expr:
+    def expr(self, value: Expr) -> str:
+        """The C of an expression."""
+        match value:
+            case Var(name):
+                return self.name(name)
+            case Linear():
+                settled = self._settled(value)
+                return sum_text(settled, self.expr) if isinstance(settled, Linear) else self.expr(settled)
+            case Const(data, ty):
+                return literal(data, ty)
+            case Load(buffer, index, ty, aligned):
+                return self.place(buffer, index, ty, aligned)
+            case Op() if self._unrolled and value.type == INDEX and (settled := self._settled(value)) is not value:
+                return self.expr(settled)
+            case Op(name, args, ty):
+                return self._form(name, args, ty).format(*map(self._operand, args))
+            case Extent(size):
+                self.sizes.update(sizes_in(size))
+                return str(size)
+            case Address(buffer, index):
+                text = self.expr(index)
+                return self.name(buffer) if text == "0" else f"{self.name(buffer)} + {text}".replace("+ -", "- ")
+            case Intrinsic("lane", (vector, lane)):
+                return f"{self.expr(vector)}[{self.expr(lane)}]"
+            case Intrinsic(name, args, ty):
+                dtype, lanes = vector_of(args[0].type if name == "sum" else ty)
+                helper = self.helper(f"r_{name}_{VECTORS[dtype][1] if lanes > 1 else SCALARS[dtype]}")
+                return f"{helper}({', '.join(map(self.expr, args))})"
+            case Cast(inner, ty):
+                return self._cast(inner, ty)
+        raise AssertionError(type(value).__name__)
+
+    def name(self, name: str) -> str:
+        """A variable or a buffer; the number of an unrolled loop's."""
+        if name in self._unrolled:
+            return str(self._unrolled[name])
+        self.names.add(name)
+        return name
+
+    def _cast(self, inner: Expr, ty: str) -> str:
+        dtype, lanes = vector_of(ty)
+        if lanes == 1:
+            form = cast_form(inner.type, ty) or f"(({ctype(ty)})({{0}}))"
+        elif isinstance(inner, Load) and vector_of(inner.type)[0] in SHORT:
+            short = vector_of(inner.type)[0]
+            return f"{self.helper(WIDEN[dtype][short])}({self.expr(Address(inner.buffer, inner.index, f'const {short}*'))})"
+        else:
+            form = f"__builtin_convertvector({{0}}, {self.type(ty)})"
+        return self._helped(form).format(self.expr(inner))
+
+    def _form(self, name: str, args: Sequence[Expr], ty: str) -> str:
+        """The C of an operation with `{0}`, `{1}` ... for its operands."""
+        operation, (dtype, lanes) = OPERATIONS[name], vector_of(ty)
+        if name == "bitcast":
+            return self._helped(bitcast_form(args[0].type, ty))
+        if lanes == 1:
+            return self._helped(operation.form(dtype, args[0].type if args else dtype))
+        text = operation.on_vectors(dtype)
+        assert text is not None, (name, ty)
+        return self._helped(text)
+
+    def _helped(self, form: str) -> str:
+        """A form of the table of operations, whose helper is noted."""
+        self.helpers.update(helper_of(form))
+        return form
+
+    def _operand(self, value: Expr) -> str:
+        text = self.expr(value)
+        return f"({text})" if isinstance(value, (Linear, Address)) and not text.isalnum() else text
+
+    def place(self, buffer: str, index: Expr, ty: str, aligned: bool, const: bool = True) -> str:
+        """The C of an element of a buffer, or of a vector there."""
+        at = self.expr(index)
+        if buffer in self._registers:
+            return f"{buffer}_{at}"
+        name = self.name(buffer)
+        if buffer in self._vectors or vector_of(ty)[1] == 1:
+            return f"{name}[{at}]"
+        text = self.type(ty) + ("" if aligned else "u")
+        return f"*({'const ' if const else ''}{text}*){name if at == '0' else f'({name} + {at})'}"
+
+    def _settled(self, value: Expr) -> Expr:
         """An index with the numbers of unrolled loops in place of their variables."""
-        unrolled = self.unrolled
+        unrolled = self._unrolled
         if not unrolled:
             return value
         match value:
@@ -117,217 +212,135 @@ class Names:
                     return Linear(tuple(kept), const) if len(kept) < len(terms) else value
         return rewrite(value, lambda part: number(unrolled[part.name]) if isinstance(part, Var) and part.name in unrolled else part)
 
-
-_NONE = Names()
-
-
-def render(value: Expr, names: Names = _NONE) -> str:
-    """The C of an expression."""
-    match value:
-        case Var(name):
-            return str(names.unrolled[name]) if name in names.unrolled else name
-        case Linear():
-            settled = names.settled(value)
-            return sum_text(settled, lambda part: render(part, names)) if isinstance(settled, Linear) else render(settled, names)
-        case Const(data, ty):
-            return literal(data, ty)
-        case Load(buffer, index, ty, aligned):
-            return place(buffer, index, ty, aligned, names)
-        case Op() if names.unrolled and value.type == INDEX and (settled := names.settled(value)) is not value:
-            return render(settled, names)
-        case Op(name, args, ty):
-            return _form(name, args, ty).format(*[_operand(a, names) for a in args])
-        case Extent(size):
-            return str(size)
-        case Raw(text, args):
-            return text.format(*[render(a, names) for a in args]) if args else text
-        case Address(buffer, index):
-            text = render(index, names)
-            return buffer if text == "0" else f"{buffer} + {text}".replace("+ -", "- ")
-        case Intrinsic("lane", (vector, lane)):
-            return f"{render(vector, names)}[{render(lane, names)}]"
-        case Intrinsic(name, args, ty):
-            variant = args[0].type if name == "sum" else ty
-            return f"r_{name}_{_suffix(variant)}({', '.join(render(a, names) for a in args)})"
-        case Cast(Load(buffer, index, source), ty) if vector_of(source)[1] > 1 and vector_of(source)[0] in SHORT:
-            short = vector_of(source)[0]
-            return f"{WIDEN[vector_of(ty)[0]][short]}({render(Address(buffer, index, f'const {short}*'), names)})"
-        case Cast(inner, ty) if vector_of(ty)[1] > 1:
-            return f"__builtin_convertvector({render(inner, names)}, {ctype(ty)})"
-        case Cast(inner, ty):
-            text = render(inner, names)
-            return form.format(text) if (form := cast_form(inner.type, ty)) else f"(({ctype(ty)})({text}))"
-    raise AssertionError(type(value).__name__)
-
-
-def _form(name: str, args: Sequence[Expr], ty: str) -> str:
-    """The C of an operation with `{0}`, `{1}` ... for its operands."""
-    operation, (dtype, lanes) = OPERATIONS[name], vector_of(ty)
-    if name == "bitcast":
-        return bitcast_form(args[0].type, ty)
-    if lanes == 1:
-        return operation.form(dtype, args[0].type if args else dtype)
-    text = operation.on_vectors(dtype)
-    assert text is not None, (name, ty)
-    return text
-
-
-def _operand(value: Expr, names: Names) -> str:
-    text = render(value, names)
-    return f"({text})" if isinstance(value, (Linear, Address)) and not text.isalnum() else text
-
-
-def _written(value: Expr) -> tuple[str, tuple[Expr, ...]] | None:
-    """The helper that writes a vector of short integers, and its operands; None for values that are stored as they are."""
-    dtype, lanes = vector_of(value.type)
-    if lanes == 1 or dtype not in SHORT:
-        return None
-    match value:
-        case Op("saturate", args):
-            return f"r_saturated_{'pair_' if len(args) == 2 else ''}{SHORT[dtype]}", args
-        case Cast(inner):
-            return f"r_narrow_{SHORT[dtype]}", (inner,)
-    return None
-
-
-def place(buffer: str, index: Expr, ty: str, aligned: bool, names: Names, const: bool = True) -> str:
-    """The C of an element of a buffer, or of a vector there."""
-    at = render(index, names)
-    if buffer in names.registers:
-        return f"{buffer}_{at}"
-    if buffer in names.vectors or vector_of(ty)[1] == 1:
-        return f"{buffer}[{at}]"
-    text = ctype(ty) + ("" if aligned else "u")
-    return f"*({'const ' if const else ''}{text}*){buffer if at == '0' else f'({buffer} + {at})'}"
-
-
-class _Writer:
-    """Lines of C, indented by the loops around them and the braces that texts have opened."""
-
-    def __init__(self, indent: int) -> None:
-        self.lines: list[str] = []
-        self.depth = indent
-        self.texts = 0
-        self.names = Names()
-
+    # -- statements ------------------------------------------------------------------------------------------------------
     def put(self, line: str) -> None:
-        self.lines.append("  " * (self.depth + self.texts) + line)
+        self.lines.append("  " * self.depth + line)
 
-    def one(self, value: Expr) -> str:
-        return render(value, self.names)
-
-    def at(self, buffer: str, index: Expr, ty: str, aligned: bool = False) -> str:
-        return place(buffer, index, ty, aligned, self.names, const=False)
-
-    def inside(self, body: Body) -> None:
-        self.depth += 1
+    def body(self, body: Sequence[Stmt]) -> Renderer:
+        """The lines of statements; returns the renderer."""
         for stmt in body:
-            self.write(stmt)
+            self.stmt(stmt)
+        return self
+
+    def inside(self, head: str, body: Sequence[Stmt]) -> None:
+        """A line that opens braces, and the statements in them. The last brace is the caller's."""
+        self.put(head)
+        self.depth += 1
+        self.body(body)
         self.depth -= 1
 
-    def write(self, stmt: Stmt) -> None:
+    def stmt(self, stmt: Stmt) -> None:
+        """The lines of a statement."""
         match stmt:
             case Let(name, value, mutable):
-                kind = ctype(value.type)
+                kind = self.type(value.type)
                 const = "" if mutable or kind.endswith("*") else "const "
-                self.put(f"{const}{kind} {name} = {self.one(value)};")
+                self.put(f"{const}{kind} {name} = {self.expr(value)};")
             case Assign(name, value):
-                self.put(f"{name} = {self.one(value)};")
+                self.put(f"{name} = {self.expr(value)};")
             case Local():
                 self.local(stmt)
-            case Store(buffer, index, value) if (helper := _written(value)) is not None:
-                to = Address(buffer, index, f"{vector_of(value.type)[0]}*")
-                self.put(f"{helper[0]}({', '.join(map(self.one, (to, *helper[1])))});")
-            case Store(buffer, index, Intrinsic("low", (vector,), ty)):
-                to = self.one(Address(buffer, index, f"{vector_of(ty)[0]}*"))
-                self.put(f"memcpy({to}, &{self.one(vector)}, {4 * vector_of(ty)[1]});")
-            case Store(buffer, index, value, aligned):
-                self.put(f"{self.at(buffer, index, value.type, aligned)} = {self.one(value)};")
+            case Store():
+                self.store(stmt)
             case Reduce(name, buffer, index, value):
-                target = self.at(buffer, index, value.type)
-                self.put(f"{target} = {_form(name, (value,), value.type).format(target, self.one(value))};")
+                target = self.place(buffer, index, value.type, False, const=False)
+                self.put(f"{target} = {self._form(name, (value,), value.type).format(target, self.expr(value))};")
             case Loop():
                 self.loop(stmt)
             case If(condition, body, otherwise):
-                test = self.one(condition)
-                self.put(f"if {test if isinstance(condition, Op) and condition.name in INFIX else f'({test})'} {{")
-                self.inside(body)
+                test = self.expr(condition)
+                self.inside(f"if {test if isinstance(condition, Op) and condition.name in INFIX else f'({test})'} {{", body)
                 if otherwise:
-                    self.put("} else {")
-                    self.inside(otherwise)
+                    self.inside("} else {", otherwise)
                 self.put("}")
             case While(condition, body):
-                self.put(f"while ({self.one(condition)}) {{")
-                self.inside(body)
+                self.inside(f"while ({self.expr(condition)}) {{", body)
                 self.put("}")
             case Block(body):
-                self.put("{")
-                self.inside(body)
+                self.inside("{", body)
                 self.put("}")
             case Call(name, args):
-                self.put(f"{name}({', '.join(map(self.one, args))});")
-            case Statement(text, args):
-                self.text(text.format(*map(self.one, args)) if args else text)
+                function = self.functions.get(name, name)
+                (self.helpers if function == name else self.calls).add(function)
+                self.put(f"{function}({', '.join(map(self.expr, args))});")
             case Note(text):
                 self.put(f"// {text}")
 
-    def text(self, text: str) -> None:
-        pad = "  " * self.depth
-        for line in text.split("\n"):
-            self.lines.append(pad + line if line and not line.startswith("#") else line)
-            self.texts += line.count("{") - line.count("}")
+    def store(self, stmt: Store) -> None:
+        """Write an element or a vector; a helper writes vectors of short integers, and the first lanes of one."""
+        dtype, lanes = vector_of(stmt.value.type)
+        match stmt.value:
+            case Op("saturate", args) if lanes > 1:
+                helper = f"r_saturated_{'pair_' if len(args) == 2 else ''}{SHORT[dtype]}"
+            case Cast(inner) if lanes > 1 and dtype in SHORT:
+                helper, args = f"r_narrow_{SHORT[dtype]}", (inner,)
+            case Intrinsic("low", (vector,)):
+                self.put(f"memcpy({self.expr(Address(stmt.buffer, stmt.index, f'{dtype}*'))}, &{self.expr(vector)}, {4 * lanes});")
+                return
+            case value:
+                target = self.place(stmt.buffer, stmt.index, value.type, stmt.aligned, const=False)
+                self.put(f"{target} = {self.expr(value)};")
+                return
+        to = Address(stmt.buffer, stmt.index, f"{dtype}*")
+        self.put(f"{self.helper(helper)}({', '.join(map(self.expr, (to, *args)))});")
 
     def local(self, stmt: Local) -> None:
-        kind = ctype(stmt.type)
+        """A local array."""
+        kind = self.type(stmt.type)
         if stmt.space == REGISTERS:
-            self.names.registers.add(stmt.name)
+            self._registers.add(stmt.name)
             names = [f"{stmt.name}_{n}{' = {0}' if stmt.zero else ''}" for n in range(stmt.size)]
             self.put(f"{kind} {', '.join(names)};")
             return
         if vector_of(stmt.type)[1] > 1:
-            self.names.vectors.add(stmt.name)
+            self._vectors.add(stmt.name)
         zero = " = {0}" if stmt.zero else ""
         self.put(f"{kind} {stmt.name}[{stmt.size}] __attribute__((aligned(64))){zero};")
 
     def loop(self, stmt: Loop) -> None:
+        """A loop; an unrolled one is written out."""
         if stmt.kind == UNROLLED:
-            self.unrolled(stmt)
+            self._write_out(stmt)
             return
-        low, high, step = self.one(stmt.low), self.one(stmt.high), stmt.step
         if stmt.kind == PARALLEL:
-            low, high = "lo", "hi"
+            self.names |= {"lo", "hi"}
+        low, high = ("lo", "hi") if stmt.kind == PARALLEL else (self.expr(stmt.low), self.expr(stmt.high))
         if stmt.kind == VECTOR:
             self.put("R_IVDEP")
-        forward = f"{stmt.var}++" if step == 1 else f"{stmt.var} += {step}"
-        self.put(f"for (long {stmt.var} = {low}; {stmt.var} < {high}; {forward}) {{")
-        self.inside(stmt.body)
+        forward = f"{stmt.var}++" if stmt.step == 1 else f"{stmt.var} += {stmt.step}"
+        self.inside(f"for (long {stmt.var} = {low}; {stmt.var} < {high}; {forward}) {{", stmt.body)
         self.put("}")
 
-    def unrolled(self, stmt: Loop) -> None:
-        low, high = (constant_of(self.names.settled(end)) for end in (stmt.low, stmt.high))
+    def _write_out(self, stmt: Loop) -> None:
+        low, high = (constant_of(self._settled(end)) for end in (stmt.low, stmt.high))
         assert low is not None and high is not None
         own = any(isinstance(s, (Let, Local)) for s in stmt.body)
         for value in range(low, high, stmt.step):
-            self.names.unrolled[stmt.var] = value
-            if own:
-                self.write(Block(stmt.body))
-            else:
-                for inner in stmt.body:
-                    self.write(inner)
-        self.names.unrolled.pop(stmt.var, None)
+            self._unrolled[stmt.var] = value
+            self.body([Block(stmt.body)] if own else stmt.body)
+        self._unrolled.pop(stmt.var, None)
+
+    def function(self, made: Function) -> Renderer:
+        """The C of a function that stages call; returns the renderer."""
+        params = [f"{ctype(p.type)} {'restrict ' if p.type.endswith('*') else ''}{p.name}" for p in made.params]
+        if made.doc:
+            self.put(f"// {made.doc}")
+        name = self.functions.get(made.name, made.name)
+        self.inside(f"static __attribute__((noinline)) void {name}({', '.join(params)}) {{", made.body)
+        self.put("}")
+        return self
+
+
+def render(value: Expr) -> str:
+    """The C of an expression."""
+    return Renderer().expr(value)
 
 
 def lines(body: Sequence[Stmt], indent: int = 1) -> list[str]:
     """The C of statements, a line an element."""
-    writer = _Writer(indent)
-    for stmt in body:
-        writer.write(stmt)
-    return writer.lines
+    return Renderer(indent).body(body).lines
 
 
 def function(made: Function) -> str:
     """The C of a function that stages call."""
-    params = [f"{ctype(p.type)} {'restrict ' if p.type.endswith('*') else ''}{p.name}" for p in made.params]
-    head = f"static __attribute__((noinline)) void {made.name}({', '.join(params)}) {{"
-    note = [f"// {made.doc}"] if made.doc else []
-    return "\n".join([*note, head, *lines(made.body), "}"])
+    return "\n".join(Renderer(0).function(made).lines)

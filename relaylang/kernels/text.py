@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from relaylang.kernels.ir import (
     REGISTERS,
@@ -25,9 +25,7 @@ from relaylang.kernels.ir import (
     Loop,
     Note,
     Op,
-    Raw,
     Reduce,
-    Statement,
     Stmt,
     Store,
     Var,
@@ -56,8 +54,6 @@ def show(value: Expr, vectors: Collection[str] = ()) -> str:
             return f"{data:g}" if isinstance(data, float) and float(f"{data:g}") == data else f"{data}"
         case Load(buffer, index, ty):
             return f"{buffer}[{_place(buffer, one(index), ty, vectors)}]"
-        case Raw(text, args):
-            return _bare(text.format(*map(one, args)) if args else text)
         case Op("select", (test, yes, no)):
             return f"({operand(test)} ? {operand(yes)} : {operand(no)})"
         case Op(name, (left, right)) if name in INFIX:
@@ -93,14 +89,14 @@ def _bare(text: str) -> str:
 
 
 class _Page:
-    def __init__(self, indent: int) -> None:
+    def __init__(self, indent: int, functions: Mapping[str, str]) -> None:
+        self.functions = functions
         self.lines: list[str] = []
         self.depth = indent
-        self.texts = 0
         self.vectors: set[str] = set()
 
     def put(self, line: str) -> None:
-        self.lines.append("  " * (self.depth + self.texts) + line)
+        self.lines.append("  " * self.depth + line)
 
     def one(self, value: Expr) -> str:
         return show(value, self.vectors)
@@ -147,27 +143,22 @@ class _Page:
                 self.put("do")
                 self.inside(body)
             case Call(name, args):
-                self.put(f"call {name}({', '.join(_bare(self.one(a)) for a in args)})")
-            case Statement(text, args):
-                pad = "  " * self.depth
-                text = text.format(*map(self.one, args)) if args else text
-                for line in text.split("\n"):
-                    self.lines.append(f"{pad}| {line}")
-                    self.texts += line.count("{") - line.count("}")
+                self.put(f"call {self.functions.get(name, name)}({', '.join(_bare(self.one(a)) for a in args)})")
             case Note(text):
                 self.put(f"# {text}")
 
 
-def lines(body: Sequence[Stmt], indent: int = 0) -> list[str]:
-    """Statements as lines of text. Lines behind a bar are C."""
-    page = _Page(indent)
+def lines(body: Sequence[Stmt], indent: int = 0, functions: Mapping[str, str] | None = None) -> list[str]:
+    """Statements as lines of text; `functions` have other names where they are called."""
+    page = _Page(indent, functions or {})
     for stmt in body:
         page.write(stmt)
     return page.lines
 
 
-def function(made: Function) -> list[str]:
+def function(made: Function, functions: Mapping[str, str] | None = None) -> list[str]:
     """A function as lines of text."""
     params = ", ".join(f"{p.name}: {p.type}" for p in made.params)
     note = [f"# {made.doc}"] if made.doc else []
-    return [*note, f"function {made.name}({params})", *lines(made.body, 1)]
+    name = (functions or {}).get(made.name, made.name)
+    return [*note, f"function {name}({params})", *lines(made.body, 1, functions)]

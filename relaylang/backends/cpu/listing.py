@@ -5,7 +5,6 @@ Kernels, micro-kernels and packings have the names that they have in the C.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from relaylang.backends.cpu.emit import Emitter
@@ -88,22 +87,14 @@ class _Page:
 
     def kernel(self, kernel: Kernel, names: Sequence[str]) -> None:
         shared = self.emitter.shared[id(kernel)]
-
-        def renamed(lines: list[str]) -> list[str]:
-            return [re.sub(r"\bKERNEL_\w+", lambda m: shared.get(m[0], m[0]), line) for line in lines] if shared else lines
-
-        for made in kernel.functions:
-            name = shared[made.name] if isinstance(made, ir.Function) else next(
-                s for own, s in shared.items() if f"{own}(" in made
-            )  # fmt: skip
-            if self.new(name):
-                lines = text.function(made) if isinstance(made, ir.Function) else text.lines([ir.Statement(made)])
-                self.parts.append(renamed(lines))
+        for function in kernel.functions:
+            if self.new(shared[function.name]):
+                self.parts.append(text.function(function, shared))
         for name, stage in zip(names, kernel.stages):
             if not self.new(name):
                 continue
-            body = renamed(text.lines(stage.body, 1))
-            used = set(re.findall(r"\b[A-Za-z_]\w*", "\n".join(body)))
+            body = text.lines(stage.body, 1, shared)
+            used = ir.names(stage.body)
             lines = [f"kernel {name}", *[f"  # {note}" for note in self.emitter.notes[name]]]
             if kernel.space.choice:
                 choice = ", ".join(f"{knob} = {value}" for knob, value in kernel.space.choice.items())

@@ -156,7 +156,7 @@ static inline void r_path(uint64_t* p) {
   p[0] = p[0] == 1 ? 0 : p[0] >> 1;
 }
 
-//@ r_words
+//@ r_words: r_path r_threefry
 // Make a key ready for `size` words, give it out, and the key to go on with.
 static inline void r_words(const uint64_t* key, uint64_t size, uint64_t* from, uint64_t* next) {
   static const uint64_t ones[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -181,17 +181,17 @@ R_INLINE int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f = x;
 //@ r_f32_bits
 R_INLINE float r_f32_bits(int32_t x) { union { float f; int32_t i; } u; u.i = x; return u.f; }
 
-//@ r_bf16_f32
+//@ r_bf16_f32: r_f32_bits
 R_INLINE float r_bf16_f32(uint16_t x) { return r_f32_bits((int32_t)((uint32_t)x << 16)); }
 
-//@ r_f32_bf16
+//@ r_f32_bf16: r_bits_f32
 // To the nearest, halves to even; nans stay nans.
 R_INLINE uint16_t r_f32_bf16(float x) {
   const uint32_t bits = (uint32_t)r_bits_f32(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
   return (uint16_t)(x != x ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
 }
 
-//@ r_f16_f32
+//@ r_f16_f32: r_bits_f32 r_f32_bits
 // Half precision by the bits, so that loops become vector code everywhere.
 R_INLINE float r_f16_f32(uint16_t x) {
   const int32_t sign = (int32_t)((uint32_t)(x & 0x8000) << 16), h = x & 0x7fff;
@@ -199,7 +199,7 @@ R_INLINE float r_f16_f32(uint16_t x) {
   return r_f32_bits((h < 0x400 ? small : large) | sign);
 }
 
-//@ r_f32_f16
+//@ r_f32_f16: r_bits_f32 r_f32_bits
 // To the nearest, halves to even; nans stay nans. The sum's bits are those of a number below the least normal one.
 R_INLINE uint16_t r_f32_f16(float x) {
   const int32_t bits = r_bits_f32(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
@@ -208,7 +208,7 @@ R_INLINE uint16_t r_f32_f16(float x) {
   return (uint16_t)((size < 0x38800000 ? small : size >= 0x47800000 ? large : normal) | sign);
 }
 
-//@ r_f64_f16
+//@ r_f64_f16: r_bits_f32 r_f32_bits r_f32_f16
 // Through a float whose last bit says that something was cut, so that the half is rounded once.
 static inline float r_odd_f32(double x) {
   float f = (float)x;
@@ -225,7 +225,7 @@ static inline float r_odd_f32(double x) {
 #define r_fma_f32(x, y, z) ((x) * (y) + (z))
 #endif
 
-//@ r_exp_f32
+//@ r_exp_f32 r_exp_parts: r_f32_bits r_fma_f32
 // exp without branches, so that loops over it become vector code: 2^n * p(r), n and r from Cody and Waite's reduction.
 R_INLINE float r_exp_parts(float x, int32_t* e) {
   float n = __builtin_rintf(x * 0x1.715476p+0f);
@@ -249,7 +249,7 @@ R_INLINE float r_exp_f32(float x) {
   return p * r_f32_bits((h + 127) << 23) * r_f32_bits((e - h + 127) << 23);
 }
 
-//@ r_exp_near
+//@ r_exp_near: r_exp_f32 r_f32_bits
 // exp of numbers between -87 and 88.
 R_INLINE float r_exp_near(float x) {
   int32_t e;
@@ -257,7 +257,7 @@ R_INLINE float r_exp_near(float x) {
   return p * r_f32_bits((e + 127) << 23);
 }
 
-//@ r_log_f32
+//@ r_log_f32: r_bits_f32 r_f32_bits r_fma_f32
 // log for positive finite numbers by the mantissa's polynomial; zero, infinity and negative numbers by selection.
 R_INLINE float r_log_f32(float x) {
   int32_t small = x < 0x1p-126f;
@@ -278,7 +278,7 @@ R_INLINE float r_log_f32(float x) {
   return x == __builtin_inff() || x != x ? x : out;
 }
 
-//@ r_tanh_f32
+//@ r_tanh_f32: r_exp_near r_fma_f32
 R_INLINE float r_tanh_f32(float x) {
   float a = __builtin_fabsf(x), z = x * x;
   float p = -5.70498872745e-3f;
@@ -291,7 +291,7 @@ R_INLINE float r_tanh_f32(float x) {
   return __builtin_copysignf(a < 0.625f ? near : far, x);
 }
 
-//@ r_atanh_f32
+//@ r_atanh_f32: r_fma_f32 r_log_f32
 // atanh by a polynomial up to a half, so that small results keep their digits; by a logarithm beyond.
 R_INLINE float r_atanh_f32(float x) {
   float a = __builtin_fabsf(x), z = x * x;
@@ -305,7 +305,7 @@ R_INLINE float r_atanh_f32(float x) {
   return a < 0.5f ? near : __builtin_copysignf(far, x);
 }
 
-//@ r_erf_f32
+//@ r_erf_f32: r_exp_near r_fma_f32
 // erf by polynomials, within two units in the last place: of x near zero; of log(1 - erf) beyond, up to where erf is 1.
 R_INLINE float r_erf_f32(float x) {
   float a = __builtin_fabsf(x), z = x * x, t = a > 4.0f ? 4.0f : a;
@@ -327,7 +327,7 @@ R_INLINE float r_erf_f32(float x) {
   return a < 0.92f ? near : __builtin_copysignf(far, x);
 }
 
-//@ r_sigmoid_f32
+//@ r_sigmoid_f32: r_exp_f32
 R_INLINE float r_sigmoid_f32(float x) { return 1.0f / (1.0f + r_exp_f32(-x)); }
 
 //@ r_pack
@@ -356,11 +356,11 @@ static void NAME(const FROM* restrict w, TO* restrict p, long rows, long inner, 
 #define r_mod(a, b) ({ __typeof__(a) n_ = (a); __typeof__(b) d_ = (b); \
   d_ == 0 || (d_ < 1 && d_ + 1 == 0) ? 0 : n_ % d_; })
 
-//@ r_floor_div
+//@ r_floor_div: r_div r_mod
 #define r_floor_div(a, b) ({ __typeof__(a) x_ = (a); __typeof__(b) y_ = (b); __typeof__(a) r_ = r_mod(x_, y_); \
   r_div(x_, y_) - (r_ != 0 && ((r_ < 0) != (y_ < 0))); })
 
-//@ r_floor_mod
+//@ r_floor_mod: r_mod
 #define r_floor_mod(a, b) ({ __typeof__(a) x_ = (a); __typeof__(b) y_ = (b); __typeof__(a) r_ = r_mod(x_, y_); \
   r_ != 0 && ((r_ < 0) != (y_ < 0)) ? r_ + y_ : r_; })
 
@@ -401,7 +401,7 @@ R_INLINE int32_t r_fixed(int32_t x, int64_t significand, int64_t half, int64_t r
   return (int32_t)((x * significand + half) >> right);
 }
 
-//@ r_saturate
+//@ r_saturate r_saturate_i8 r_saturate_u8 r_saturate_i16 r_saturate_u16
 // A number as a shorter one, the nearest that there is.
 R_INLINE int8_t r_saturate_i8(int32_t x) { x = x < -128 ? -128 : x; return (int8_t)(x > 127 ? 127 : x); }
 R_INLINE uint8_t r_saturate_u8(int32_t x) { x = x < 0 ? 0 : x; return (uint8_t)(x > 255 ? 255 : x); }
@@ -423,7 +423,7 @@ static inline int64_t r_fixed_shift(double m) {
   return s == INT64_C(2147483648) ? shift + 1 : shift;
 }
 
-//@ r_fixed_right
+//@ r_fixed_right: r_fixed_shift
 // How far a product with the significand is shifted to the right. A shift to the left makes that less; beyond it, it is
 // part of the significand (r_fixed_low), of which the low 32 bits count.
 static inline int64_t r_fixed_right(double m) {
@@ -431,7 +431,7 @@ static inline int64_t r_fixed_right(double m) {
   return shift > 30 ? 0 : shift > -32 ? 31 - shift : 63;
 }
 
-//@ r_fixed_low
+//@ r_fixed_low: r_fixed_shift r_fixed_significand
 static inline int32_t r_fixed_low(double m) {
   const int64_t more = r_fixed_shift(m) - 31;
   return (int32_t)(uint32_t)((uint64_t)r_fixed_significand(m) << (more < 0 ? 0 : more < 32 ? more : 32));

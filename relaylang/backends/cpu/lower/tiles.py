@@ -81,7 +81,7 @@ class Form:
     @property
     def sizes(self) -> list[str]:
         """The sizes that the code reads."""
-        return sizes_in(f"{self.rows} {self.weights} {self.column} {self.channels} {self.to}")
+        return sizes_in(*self.rows, *self.weights, self.column, self.channels, self.to)
 
     @property
     def start(self) -> ir.Expr:
