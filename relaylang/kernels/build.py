@@ -14,7 +14,7 @@ Names are those of the C, and have to differ from those around them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from relaylang.kernels import ir
@@ -81,6 +81,12 @@ class Builder:
         loop = ir.Loop(var, ir.expr(first), ir.expr(end), [], kind, step)
         with self._inside(loop, loop.body):
             yield ir.Var(var)
+
+    @contextmanager
+    def loops(self, name: str, extents: Sequence[ir.Expr | int]) -> Iterator[list[ir.Var]]:
+        """A loop for each dimension, outermost first: `i0`, `i1` ... of the name `i`."""
+        with ExitStack() as stack:
+            yield [stack.enter_context(self.loop(f"{name}{d}", extent)) for d, extent in enumerate(extents)]
 
     @contextmanager
     def repeat(self, condition: ir.Expr) -> Iterator[None]:
