@@ -152,13 +152,12 @@ class Renderer:
     def _cast(self, inner: Expr, ty: str) -> str:
         dtype, lanes = vector_of(ty)
         if lanes == 1:
-            form = cast_form(inner.type, ty) or f"(({ctype(ty)})({{0}}))"
-        elif isinstance(inner, Load) and vector_of(inner.type)[0] in SHORT:
+            form = cast_form(inner.type, ty)
+            return self._helped(form).format(self.expr(inner)) if form else f"(({ctype(ty)})({self.expr(inner)}))"
+        if isinstance(inner, Load) and vector_of(inner.type)[0] in SHORT:
             short = vector_of(inner.type)[0]
             return f"{self.helper(WIDEN[dtype][short])}({self.expr(Address(inner.buffer, inner.index, f'const {short}*'))})"
-        else:
-            form = f"__builtin_convertvector({{0}}, {self.type(ty)})"
-        return self._helped(form).format(self.expr(inner))
+        return f"__builtin_convertvector({self.expr(inner)}, {self.type(ty)})"
 
     def _form(self, name: str, args: Sequence[Expr], ty: str) -> str:
         """The C of an operation with `{0}`, `{1}` ... for its operands."""

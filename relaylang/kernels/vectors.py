@@ -26,12 +26,14 @@ from relaylang.kernels.ir import (
     Let,
     Load,
     Loop,
+    Note,
     Op,
     Stmt,
     Store,
     Var,
     constant_of,
     expressions,
+    exprs,
     key,
     op,
     rebuilt,
@@ -51,6 +53,8 @@ _LANE = {"int32": "int32", "float32": "float32", **dict.fromkeys(SHORT, "int32")
 _SHIFTS, _MASKS = {"int8": 24, "int16": 16}, {"uint8": 255, "uint16": 65535}
 #: Operations of floats for which compilers make poor vector code.
 _LIMITS = ("max", "min", "number")
+#: Operations for whose sake loops are written out.
+_GAINS = {*_LIMITS, "fixed", "fixed_short", "saturate", "near_quotient"}
 #: So many vectors are written one after the other, without a loop.
 _FEW = 4
 
@@ -75,8 +79,20 @@ def written_out(body: Sequence[Stmt], lanes: int) -> Body:
                 test = condition if test is None else test & condition
             out += new if test is None else [If(test, new, [stmt])]
         else:
-            out.append(rebuilt(stmt, lambda e: e, lambda inner: written_out(inner, lanes)))
+            out += [*_reason(stmt, lanes), rebuilt(stmt, lambda e: e, lambda inner: written_out(inner, lanes))]
     return out
+
+
+def _reason(stmt: Stmt, lanes: int) -> Body:
+    """Why a vector loop stays a loop though vectors of its own would gain, as a comment."""
+    if not isinstance(stmt, Loop) or stmt.kind != VECTOR:
+        return []
+    operations = {p.name for s in statements(stmt.body) for v in exprs(s) for p in expressions(v) if isinstance(p, Op)}
+    try:
+        _Lanes(stmt, lanes).loop()
+    except _Stays as reason:
+        return [Note(f"left to the C compiler: {reason}")] if operations & _GAINS else []
+    return []
 
 
 def _converted(at: Loop, lanes: int) -> tuple[Body, dict[object, Expr]] | None:

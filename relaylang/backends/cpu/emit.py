@@ -161,7 +161,7 @@ class Emitter:
         #: What the functions in the making use: pieces, helpers, and sizes.
         self.called: set[str] = set()
         #: The pieces that the functions which the library shows call.
-        self.face: set[str] = set()
+        self.shown: set[str] = set()
         self.helpers: set[str] = set()
         self._read: set[str] = set()
 
@@ -365,7 +365,7 @@ class Emitter:
                     lines += self._timed(item, self.instruction(item, pad), pad)
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
-            self.face.add(piece)
+            self.shown.add(piece)
             head = [f"R_LOCAL void {piece}{arguments} {{", unused, *_sizes(self._read, self.sizes)]
             helpers = ["r_site"] if self.threads else []
             self._add(piece, "\n".join([*head, *lines, "}"]), arguments, self.called, [*helpers, *self.helpers])
@@ -445,7 +445,7 @@ class Emitter:
         return "\n".join([*head, f"#define R_LANES {self.isa.lanes}"]) + "\n" + "\n\n".join(parts)
 
     @property
-    def _face_helpers(self) -> list[str]:
+    def _shown_helpers(self) -> list[str]:
         """What the functions that the library shows use of `csrc/`."""
         return ["r_stamp", "r_peaks"] if self.timed else []
 
@@ -457,7 +457,7 @@ class Emitter:
 
     def whole(self, head: Sequence[str], ends: str, extra: Iterable[str] = ()) -> str:
         """One text of all functions, and others after them, which use `extra` helpers."""
-        helpers = {*extra, *self._face_helpers, *(h for p in self.pieces.values() for h in p.helpers)}
+        helpers = {*extra, *self._shown_helpers, *(h for p in self.pieces.values() for h in p.helpers)}
         helpers |= {"r_threads"} if self.threads else set()
         pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
         return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], helpers)
@@ -483,8 +483,8 @@ class Emitter:
             there |= new
             room -= len(piece.text) + sum(len(self.pieces[n].text) for n in new)
         out = [self._unit(group) for group in groups]
-        body = [*[self.pieces[n].declaration for n in sorted(self.face)], ends]
-        helpers = self._face_helpers
+        body = [*[self.pieces[n].declaration for n in sorted(self.shown)], ends]
+        helpers = self._shown_helpers
         if self.threads:
             out.append(self._text(["#define R_LOCAL"], [], ["r_threads"]))
             body.insert(0, _POOL)

@@ -15,8 +15,9 @@ from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.lower.tensor import BINARY, COMPARE, FLOAT_UNARY, TESTS
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.ir import Call, Function, TensorType, Var
-from relaylang.kernels import ir, render
+from relaylang.kernels import ir
 from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.render import Renderer
 from relaylang.ops import OPS
 from relaylang.ops.record import make_attrs
 from relaylang.runtime.vm.instructions import BASE, DTYPE_NUMBERS
@@ -42,13 +43,14 @@ _LONG_POWER = "({ uint64_t x_ = a, n_ = b, y_ = 1; for (; n_; n_ >>= 1, x_ *= x_
 
 @dataclass(frozen=True)
 class Row:
-    """A scalar instruction: its number, operator, element types of operands and result, and C."""
+    """A scalar instruction: its number, operator, element types of operands and result, its C, and the helpers that this uses."""
 
     number: int
     operator: str
     operands: tuple[str, ...]
     result: str
     text: str
+    helpers: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -77,8 +79,8 @@ def _wanted() -> Iterator[tuple[str, tuple[str, ...], dict[str, str]]]:
                 yield "cast", (dtype,), {"dtype": other}
 
 
-def _expression(body: ir.Body) -> str:
-    """The C of the value that a kernel for scalars stores, of the operands a, b and c."""
+def _expression(body: ir.Body) -> tuple[str, frozenset[str]]:
+    """The C of the value that a kernel for scalars stores, of the operands a, b and c, and the helpers that it uses."""
     values: dict[str, ir.Expr] = {}
 
     def named(part: ir.Expr) -> ir.Expr:
@@ -94,7 +96,8 @@ def _expression(body: ir.Body) -> str:
         value = ir.rewrite(stmt.value, named)
         if isinstance(stmt, ir.Let):
             values[stmt.name] = value
-    return render.render(value)
+    renderer = Renderer()
+    return renderer.expr(value), frozenset(renderer.helpers)
 
 
 @cache
@@ -109,12 +112,12 @@ def rows() -> tuple[Row, ...]:
         if any(d.severity == "error" for d in infer(function, fragment=True)) or not isinstance(call.checked_type, TensorType):
             continue
         (stage,) = lower_function(function, "scalar", GENERIC, {}).stages
-        text = _expression(stage.body)
+        text, helpers = _expression(stage.body)
         if name == "power" and operands[0].startswith("int"):
             text = _POWER.format(text)
         elif name == "power" and operands[0] == "uint64":
             text = _LONG_POWER
-        made.append(Row(len(BASE) + len(made), name, operands, call.checked_type.dtype, text))
+        made.append(Row(len(BASE) + len(made), name, operands, call.checked_type.dtype, text, helpers))
     return tuple(made)
 
 

@@ -96,11 +96,10 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
             b.let(f"y{d}", digit)
         x = b.let("x", ir.address(data, o * length))
         room = whole + lanes
-        if log:
-            e = None
-        elif surely_less(length, ROW + 1):
+        e: ir.Local | ir.Var | None = None
+        if not log and surely_less(length, ROW + 1):
             e = b.local("e", "float32", [room])
-        else:
+        elif not log:
             e = b.let("e", ir.address(kernel.buffer((rows, room), "float32"), o * room, written=True))
         m, n = (b.var(name, ir.splat(low, lanes)) for name in "mn")
         s, t = (b.var(name, ir.splat(ir.Const(0.0, "float32"), lanes)) for name in "st")

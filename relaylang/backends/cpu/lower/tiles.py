@@ -241,7 +241,9 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
         n, k, *ys = (b.let(name, digit) for name, digit in zip(["n", "k", *(f"y{d}" for d in outer)], ir.digits(u, extents)))
         c0 = b.let("c0", k * chunk)
         cn = b.let("cn", ir.minimum(channels - c0, chunk))
-        x_at, w_at, counts = n * x_steps[0] + c0, c0, []
+        x_at: ir.Expr = n * x_steps[0] + c0
+        w_at: ir.Expr = c0
+        counts: list[ir.Expr] = []
         for d, y in zip(outer, ys):
             count, step = conv.kernel[d], conv.dilation[d]
             if not conv.before[d] and not conv.behind[d]:
