@@ -13,7 +13,7 @@ from relaylang.rules.macs import RULES
 from relaylang.runtime.manifest import Step
 
 
-def timed(program: Program) -> list[Instruction]:
+def profiled(program: Program) -> list[Instruction]:
     """The instructions of a run whose time a profile has, in order."""
     skipped = (item for item in walk(program.run) if isinstance(item, Copy) and item.source.slot is item.outputs[0])
     without = {id(item) for item in skipped}
