@@ -62,6 +62,11 @@ class Builder:
             value = ir.Const(value, dtype)
         self.body.append(ir.store(array, value, *index))
 
+    def fill(self, array: Any, value: ir.Expr | float, low: ir.Expr | int, high: ir.Expr | int | None = None) -> None:
+        """Write a value into the elements from `low` up to `high`, without it; see `loop`."""
+        with self.loop("at", low, high) as at:
+            self.store(array, value, at)
+
     def call(self, name: str, *args: ir.Expr) -> None:
         """Call a function of the kernel, or one of `csrc/`."""
         self.body.append(ir.Call(name, args))

@@ -253,13 +253,13 @@ def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
 
 
 def lifted(value: Expr | float, like: Expr) -> Expr:
-    """A number as a constant of the type of another operand."""
+    """A number as a constant of the type of another operand; a size, as its value there."""
     if isinstance(value, Expr):
         return value
     if like.type == INDEX:
         return expr(value)  # type: ignore[arg-type]
     dtype, count = vector_of(like.type)
-    return splat(Const(value, dtype), count)
+    return splat(cast(expr(value), dtype) if isinstance(value, Size) else Const(value, dtype), count)
 
 
 def op(name: str, *args: Expr | float, type: str = "") -> Expr:

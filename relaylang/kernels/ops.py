@@ -186,7 +186,11 @@ _ROWS = (
     _row("trough", lambda x, y: np.where((y < x) | (y != y), y, x), "({1} < {0} || {1} != {1} ? {1} : {0})"),
     # The first operand; the second where that is a nan.
     _row("number", lambda x, y: np.where(x == x, x, y), "({0} == {0} ? {0} : {1})", vf="r_number_vf({0}, {1})"),
-    _row("clamp", lambda x, low, high: np.where(x < low, low, np.where(x > high, high, x)), "r_clamp_index({0}, {1}, {2})"),
+    _row("clamp", lambda x, low, high: np.where(x < low, low, np.where(x > high, high, x)), "r_clamp_index({0}, {1}, {2})",
+         f32="({0} < {1} ? {1} : {0} > {2} ? {2} : {0})", f64="({0} < {1} ? {1} : {0} > {2} ? {2} : {0})"),
+    # Of two floats, the number where one is a nan.
+    _of_floats("fmax", np.fmax, "fmaxf({0}, {1})", "fmax({0}, {1})"),
+    _of_floats("fmin", np.fmin, "fminf({0}, {1})", "fmin({0}, {1})"),
     _row("select", np.where, "({0} ? {1} : {2})", lazy=True),
     _row("lt", np.less, "({0} < {1})"),
     _row("le", np.less_equal, "({0} <= {1})"),
@@ -288,8 +292,8 @@ def cast_form(source: str, dtype: str) -> str:
         return "(({0} < 0) | ({0} > 0))" if source.startswith("float") else "({0} != 0)"
     if source in ("float32", "float64") and dtype not in ("float32", "float64"):
         # C leaves the conversion of a float that does not fit undefined. Others go through the type that x86 converts to.
-        whole = "r_whole_i64({0})" if dtype in ("int64", "uint32", "uint64") else "r_whole_i32({0})"
-        return whole if dtype in ("int32", "int64") else f"(({CTYPES[dtype]}){whole})"
+        whole = "r_whole_i64({0})" if dtype in ("index", "int64", "uint32", "uint64") else "r_whole_i32({0})"
+        return whole if dtype in ("index", "int32", "int64") else f"(({CTYPES[dtype]}){whole})"
     return ""
 
 

@@ -53,55 +53,6 @@ static inline long r_taps(long at, long step, long size, long extent) {
   return high - low > 1 ? high - low : 1;
 }
 
-//@ r_bilinear
-// The four pixels of an image of `h` rows of `w` around (y, x), each by its share; those beyond the image count as 0.
-#define r_bilinear(image, h, w, y, x) ({ __typeof__(y) y_ = (y), x_ = (x), a_ = floor(y_), b_ = floor(x_); \
-  __typeof__((image)[0] * y_) s_ = 0; \
-  for (int k_ = 0; k_ < 4; k_++) { \
-    __typeof__(y_) i_ = a_ + (k_ >> 1), j_ = b_ + (k_ & 1); \
-    __typeof__(y_) p_ = k_ >> 1 ? y_ - a_ : 1 - (y_ - a_), q_ = k_ & 1 ? x_ - b_ : 1 - (x_ - b_); \
-    s_ += (i_ >= 0 && i_ < (h) && j_ >= 0 && j_ < (w) ? (image)[(long)i_ * (w) + (long)j_] : 0) * (p_ * q_); \
-  } \
-  s_; })
-
-//@ r_overlap
-// The intersection of two boxes, given by any two opposite corners, over their union.
-#define r_overlap(a, b) ({ __typeof__((a)[0] * 1.0f) i_ = 1, p_ = 1, q_ = 1; \
-  for (int d_ = 0; d_ < 2; d_++) { \
-    const __typeof__(i_) x_ = (a)[d_], y_ = (a)[d_ + 2], v_ = (b)[d_], w_ = (b)[d_ + 2]; \
-    const __typeof__(i_) l_ = x_ < y_ ? x_ : y_, h_ = x_ < y_ ? y_ : x_, m_ = v_ < w_ ? v_ : w_, n_ = v_ < w_ ? w_ : v_; \
-    const __typeof__(i_) c_ = (h_ < n_ ? h_ : n_) - (l_ > m_ ? l_ : m_); \
-    i_ *= c_ > 0 ? c_ : 0; p_ *= h_ - l_; q_ *= n_ - m_; \
-  } \
-  p_ + q_ - i_ <= 0 ? 0 : i_ / (p_ + q_ - i_); })
-
-//@ r_plain_overlap
-// The same of boxes whose first corner is the lower one; those without an area overlap nothing.
-#define r_plain_overlap(a, b) ({ __typeof__((a)[0] * 1.0f) i_ = 1, p_ = 1, q_ = 1; \
-  for (int d_ = 0; d_ < 2; d_++) { \
-    const __typeof__(i_) l_ = (a)[d_], h_ = (a)[d_ + 2], m_ = (b)[d_], n_ = (b)[d_ + 2]; \
-    const __typeof__(i_) c_ = (h_ < n_ ? h_ : n_) - (l_ > m_ ? l_ : m_); \
-    i_ *= c_ > 0 ? c_ : 0; p_ *= h_ - l_; q_ *= n_ - m_; \
-  } \
-  p_ > 0 && q_ > 0 ? i_ / (p_ + q_ - i_) : 0; })
-
-//@ r_fold
-// A place folded back at both ends, which are `size` apart and begin at `corner`. An infinite place becomes a nan.
-#define r_fold(p, size, corner) ({ __typeof__(p) p_ = (p); \
-  if (!(p_ >= (corner) && p_ <= (size) + (corner))) { \
-    const __typeof__(p) away_ = fabs((corner) - p_), step_ = (size) > 1 ? (size) : 1, extra_ = fmod(away_, step_); \
-    p_ = fmod(rint((away_ - extra_) / step_), 2) != 0 ? (size) - extra_ + (corner) : extra_ + (corner); \
-  } \
-  p_; })
-
-//@ r_cubic
-// The shares of the four pixels around a place that is `t` behind the second of them.
-#define r_cubic(w, t, a) ({ const __typeof__(t) t_ = (t), t2_ = t_ * t_, t3_ = t2_ * t_, a_ = (a); \
-  w[0] = a_ * (t3_ - 2 * t2_ + t_); \
-  w[1] = (a_ + 2) * t3_ - (3 + a_) * t2_ + 1; \
-  w[2] = -(a_ + 2) * t3_ + (3 + 2 * a_) * t2_ - a_ * t_; \
-  w[3] = -a_ * t3_ + a_ * t2_; })
-
 //@ r_fft
 // The transform of n complex numbers by Stockham's steps, a prime factor each; `w` holds the n-th roots of one, `y` is
 // room for n numbers. Returns the one of x and y that has the result.
