@@ -102,31 +102,6 @@ static inline long r_taps(long at, long step, long size, long extent) {
   w[2] = -(a_ + 2) * t3_ + (3 + 2 * a_) * t2_ - a_ * t_; \
   w[3] = -a_ * t3_ + a_ * t2_; })
 
-//@ r_fft
-// The transform of n complex numbers by Stockham's steps, a prime factor each; `w` holds the n-th roots of one, `y` is
-// room for n numbers. Returns the one of x and y that has the result.
-static double* r_fft(double* x, double* y, const double* w, long n) {
-  for (long l = 1, left = n, p = 2; left > 1; ) {
-    while (left % p) p = p * p > left ? left : p + 1;
-    const long m = left / p;
-    for (long k = 0; k < m; k++)
-      for (long r = 0; r < p; r++)
-        for (long q = 0; q < l; q++) {
-          double a = 0, b = 0;
-          for (long t = 0; t < p; t++) {
-            const double* c = w + (r * t * (n / p) + r * k * l) % n * 2, *d = x + (q + l * (k + t * m)) * 2;
-            a += c[0] * d[0] - c[1] * d[1];
-            b += c[0] * d[1] + c[1] * d[0];
-          }
-          y[(q + l * (p * k + r)) * 2] = a;
-          y[(q + l * (p * k + r)) * 2 + 1] = b;
-        }
-    double* const z = x; x = y; y = z;
-    l *= p; left = m;
-  }
-  return x;
-}
-
 //@ r_threefry
 // Block `i` of the cipher Threefry-4x64 with 20 rounds: the counter with i added to each word, under a key of 4 words.
 // TVM's rounds read the sum for the second word.
@@ -147,32 +122,6 @@ static inline void r_threefry(const uint64_t* key, const uint64_t* counter, uint
     const uint64_t t = x[1]; x[1] = x[3]; x[3] = t;
   }
   for (int j = 0; j < 4; j++) out[j] = x[j];
-}
-
-//@ r_path
-// The place of a path's next bit, one to the right, in two words.
-static inline void r_path(uint64_t* p) {
-  p[1] = p[0] == 1 ? UINT64_C(1) << 63 : p[0] ? 0 : p[1] >> 1;
-  p[0] = p[0] == 1 ? 0 : p[0] >> 1;
-}
-
-//@ r_words
-// Make a key ready for `size` words, give it out, and the key to go on with.
-static inline void r_words(const uint64_t* key, uint64_t size, uint64_t* from, uint64_t* next) {
-  static const uint64_t ones[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-  for (int i = 0; i < 10; i++) from[i] = key[i];
-  if (key[7] >= UINT64_MAX - size) {  // too few counts are left for `size` words
-    if (!key[8]) {  // and the path, of which TVM tests the first word only
-      r_threefry(key, ones, 0, from);
-      for (int i = 4; i < 10; i++) from[i] = i == 8 ? UINT64_C(1) << 63 : 0;
-    } else {
-      from[4] |= key[8]; from[5] |= key[9]; from[6] = from[7] = 0;
-      r_path(from + 8);
-    }
-  }
-  for (int i = 0; i < 10; i++) next[i] = from[i];
-  next[6] = 0;
-  next[7] += (size + 3) / 4 * 4;
 }
 
 //@ r_bits_f32
