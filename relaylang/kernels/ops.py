@@ -210,6 +210,8 @@ _ROWS = (
     _row("right_shift", _shift(False), "r_right_shift({0}, {1})"),
     _of_floats("exp", np.exp, "r_exp_f32({0})", "exp({0})", "r_exp_vf({0})"),
     _of_floats("log", np.log, "r_log_f32({0})", "log({0})"),
+    # The C library's, for random numbers that come again to the bit.
+    _of_floats("libm_log", np.log, "logf({0})", "log({0})"),
     _libm("log2", np.log2),
     _libm("log10", np.log10),
     _builtin("sqrt", "sqrt", np.sqrt),

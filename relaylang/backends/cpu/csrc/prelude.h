@@ -53,31 +53,6 @@ static inline long r_taps(long at, long step, long size, long extent) {
   return high - low > 1 ? high - low : 1;
 }
 
-//@ r_fft
-// The transform of n complex numbers by Stockham's steps, a prime factor each; `w` holds the n-th roots of one, `y` is
-// room for n numbers. Returns the one of x and y that has the result.
-static double* r_fft(double* x, double* y, const double* w, long n) {
-  for (long l = 1, left = n, p = 2; left > 1; ) {
-    while (left % p) p = p * p > left ? left : p + 1;
-    const long m = left / p;
-    for (long k = 0; k < m; k++)
-      for (long r = 0; r < p; r++)
-        for (long q = 0; q < l; q++) {
-          double a = 0, b = 0;
-          for (long t = 0; t < p; t++) {
-            const double* c = w + (r * t * (n / p) + r * k * l) % n * 2, *d = x + (q + l * (k + t * m)) * 2;
-            a += c[0] * d[0] - c[1] * d[1];
-            b += c[0] * d[1] + c[1] * d[0];
-          }
-          y[(q + l * (p * k + r)) * 2] = a;
-          y[(q + l * (p * k + r)) * 2 + 1] = b;
-        }
-    double* const z = x; x = y; y = z;
-    l *= p; left = m;
-  }
-  return x;
-}
-
 //@ r_threefry
 // Block `i` of the cipher Threefry-4x64 with 20 rounds: the counter with i added to each word, under a key of 4 words.
 // TVM's rounds read the sum for the second word.
@@ -98,32 +73,6 @@ static inline void r_threefry(const uint64_t* key, const uint64_t* counter, uint
     const uint64_t t = x[1]; x[1] = x[3]; x[3] = t;
   }
   for (int j = 0; j < 4; j++) out[j] = x[j];
-}
-
-//@ r_path
-// The place of a path's next bit, one to the right, in two words.
-static inline void r_path(uint64_t* p) {
-  p[1] = p[0] == 1 ? UINT64_C(1) << 63 : p[0] ? 0 : p[1] >> 1;
-  p[0] = p[0] == 1 ? 0 : p[0] >> 1;
-}
-
-//@ r_words: r_path r_threefry
-// Make a key ready for `size` words, give it out, and the key to go on with.
-static inline void r_words(const uint64_t* key, uint64_t size, uint64_t* from, uint64_t* next) {
-  static const uint64_t ones[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-  for (int i = 0; i < 10; i++) from[i] = key[i];
-  if (key[7] >= UINT64_MAX - size) {  // too few counts are left for `size` words
-    if (!key[8]) {  // and the path, of which TVM tests the first word only
-      r_threefry(key, ones, 0, from);
-      for (int i = 4; i < 10; i++) from[i] = i == 8 ? UINT64_C(1) << 63 : 0;
-    } else {
-      from[4] |= key[8]; from[5] |= key[9]; from[6] = from[7] = 0;
-      r_path(from + 8);
-    }
-  }
-  for (int i = 0; i < 10; i++) next[i] = from[i];
-  next[6] = 0;
-  next[7] += (size + 3) / 4 * 4;
 }
 
 //@ r_bits_f32
@@ -280,23 +229,6 @@ R_INLINE float r_erf_f32(float x) {
 
 //@ r_sigmoid_f32: r_exp_f32
 R_INLINE float r_sigmoid_f32(float x) { return 1.0f / (1.0f + r_exp_f32(-x)); }
-
-//@ r_pack
-// Pack a weight matrix W[rows][inner][taps] (any strides) into panels of `nr` rows: P[rows / nr][inner][taps][nr],
-// the last panel filled up with zeros.
-#define R_PACK(NAME, FROM, TO) \
-static void NAME(const FROM* restrict w, TO* restrict p, long rows, long inner, long taps, \
-                 long srow, long sinner, long stap, long nr) { \
-  for (long r0 = 0; r0 < rows; r0 += nr) { \
-    long m = rows - r0 < nr ? rows - r0 : nr; \
-    for (long i = 0; i < inner; i++) \
-      for (long t = 0; t < taps; t++, p += nr) { \
-        const FROM* q = w + r0 * srow + i * sinner + t * stap; \
-        for (long r = 0; r < m; r++) p[r] = (TO)q[r * srow]; \
-        for (long r = m; r < nr; r++) p[r] = 0; \
-      } \
-  } \
-}
 
 //@ r_div
 // Division towards zero. By zero it is zero, and the least number by -1 wraps: neither may end the process.
