@@ -15,10 +15,9 @@ from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tenso
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at
 from relaylang.ir import Call, TensorType
 from relaylang.kernels import ir
-from relaylang.kernels.dtypes import int_range, is_float, literal
+from relaylang.kernels.dtypes import int_range, is_float
 from relaylang.kernels.index import ZERO, Affine, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
-from relaylang.kernels.ops import OPERATIONS
 
 LANES = 16
 _COMBINE = {"sum": "add", "prod": "mul", "max": "peak", "min": "trough", "peak": "peak", "all": "and", "any": "or"}
@@ -42,16 +41,6 @@ def start_of(kind: str, dtype: str) -> float:
         return float(np.finfo(dtype).min) if kind == "peak" else float("-inf") if kind == "max" else float("inf")
     low, high = int_range(dtype)
     return high if kind == "min" else low
-
-
-def start_text(kind: str, dtype: str) -> str:
-    """`start_of` in C."""
-    return literal(start_of(kind, dtype), dtype)
-
-
-def combined_text(kind: str, dtype: str, one: str, two: str) -> str:
-    """Two values of a type as one, in C."""
-    return OPERATIONS[combine(kind, dtype)].form(dtype, dtype).format(one, two)
 
 
 def reduce_axes(rank: int, attrs: Any) -> list[int]:
