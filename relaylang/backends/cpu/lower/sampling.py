@@ -153,6 +153,9 @@ def _grid_sample(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
         if attrs.padding_mode != "zeros":
             b.assign(p, ir.op("clamp", p, 0, extent - 1))
 
+    def number(p: ir.Expr, extent: int) -> ir.Expr:
+        return ir.select(inside([p], [extent]), ir.cast(p, "int64"), ir.Const(-1, "int64"))
+
     with b.loop("u", out.shape[0] * places, kind=ir.PARALLEL) as u:
         n, o = b.let("n", u // max(places, 1)), b.let("o", u % max(places, 1))
         axes = []
@@ -160,7 +163,7 @@ def _grid_sample(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
             raw = ir.cast(ir.load(grid, (n * count + (count - 1 - d)) * places + o), dtype)
             place = (raw + 1) * (extent - 1) / 2 if attrs.align_corners else ir.Const(-0.5, dtype) + (raw + 1) * extent / 2
             p = b.var(f"p{d}", place)
-            pixels, shares = (b.local(f"{name}{d}", dtype, [around]) for name in "qs")
+            pixels, shares = b.local(f"q{d}", "int64", [around]), b.local(f"s{d}", dtype, [around])
             axes.append((pixels, shares))
             if attrs.method == "bicubic":
                 low = b.let(f"low{d}", ir.cast(ir.op("floor", p), "float64"))
@@ -169,25 +172,26 @@ def _grid_sample(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
                 with b.loop("k", 4) as k:
                     pixel = b.var("p", ir.cast(low + ir.cast(k - 1, "float64"), dtype))
                     keep(pixel, extent)
-                    b.store(pixels, ir.op("trunc", pixel), k)
+                    b.store(pixels, number(ir.op("trunc", pixel), extent), k)
                 continue
             keep(p, extent)
-            b.store(pixels, ir.op("round_even" if attrs.method == "nearest" else "floor", p), 0)
-            if attrs.method == "nearest":
-                b.store(shares, 1, 0)
-            else:
-                b.store(pixels, ir.load(pixels, 0) + 1, 1)
-                b.store(shares, p - ir.load(pixels, 0), 1)
-                b.store(shares, 1 - ir.load(shares, 1), 0)
+            low = b.let(f"low{d}", ir.op("round_even" if attrs.method == "nearest" else "floor", p))
+            parts = [ir.Const(1, dtype)] if attrs.method == "nearest" else [1 - (p - low), p - low]
+            for k, share in enumerate(parts):
+                b.store(pixels, number(low + k if k else low, extent), k)
+                b.store(shares, share, k)
         with b.loop("c", channels) as c:
             x = b.let("x", ir.address(data, (n * channels + c) * math.prod(space)))
             total = b.var("sum", ir.Const(0, dtype))
             with ExitStack() as loops:
-                ks = [loops.enter_context(b.loop(f"k{d}", around)) for d in range(count)]
-                index = [ir.load(pixels, k) for (pixels, _), k in zip(axes, ks)]
-                at = ir.offset(space, [ir.cast(q, ir.INDEX) for q in index])
-                pixel = ir.select(inside(index, space), ir.cast(ir.load(x, at), dtype), ir.Const(0, dtype))
-                b.assign(total, total + pixel * reduce(mul, [ir.load(shares, k) for (_, shares), k in zip(axes, ks)]))
+                index, share = [], []
+                for d, (pixels, shares) in enumerate(axes):
+                    k = loops.enter_context(b.loop(f"k{d}", around))
+                    index.append(b.let(f"r{d}", ir.cast(ir.load(pixels, k), ir.INDEX)))
+                    share.append(ir.load(shares, k))
+                pixel = ir.cast(ir.load(x, ir.offset(space, index)), dtype)
+                pixel = ir.select(reduce(and_, [r >= 0 for r in index]), pixel, ir.Const(0, dtype))
+                b.assign(total, total + pixel * reduce(mul, share))
             b.store(out, total, (n * channels + c) * places + o)
     kernel.stage(body=b.body)
 
