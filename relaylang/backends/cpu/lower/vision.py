@@ -104,8 +104,8 @@ def _multibox_transform_loc(kernel: Kernel, call: Call, args: list[Any]) -> Valu
                 b.store(to, best - first, n * 6)
                 b.store(to, score, n * 6 + 1)
                 ends = [m - h for m, h in zip(middles, halves)] + [m + h for m, h in zip(middles, halves)]
-                for k, end in enumerate(ends):
-                    b.store(box, end, k)
+                for d, corner in enumerate(ends):
+                    b.store(box, corner, d)
                 with b.loop("k", 4) as k:
                     end = b.let("end", ir.load(box, k))
                     b.store(to, ir.op("clamp", end, 0, 1) if attrs.clip else end, n * 6 + k + 2)
