@@ -187,8 +187,8 @@ def _all_class_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) 
                 score, lowest = widened(ir.load(s, i), ir.load(least, 0))
                 with b.when((score > lowest) & ir.load(gone, j).eq(0)):
                     row = (found,) if onnx else (u, found)
-                    for k, value in enumerate((u, c, i) if onnx else (c, i)):
-                        b.store(out[0], value, *row, k)
+                    for column, value in enumerate((u, c, i) if onnx else (c, i)):
+                        b.store(out[0], value, *row, column)
                     if not onnx:
                         b.store(out[1], ir.load(s, i), u, found)
                     b.assign(found, found + 1)
@@ -283,8 +283,8 @@ def _regions(kernel: Kernel, attrs: Any, scores: Buf, moves: Buf, info: Buf) -> 
                     region = ir.cast(low, dtype) + one, ir.cast(high, dtype) + two
                 else:
                     extent = high - low + 1
-                    start = low + 0.5 * (extent - 1)
-                    centre = b.let(f"centre{d}", one * ir.cast(extent, dtype) + ir.cast(start, dtype))
+                    middle = low + 0.5 * (extent - 1)
+                    centre = b.let(f"centre{d}", one * ir.cast(extent, dtype) + ir.cast(middle, dtype))
                     power = ir.cast(ir.op("exp", ir.cast(two, "float64")), dtype)
                     half = b.let(f"half{d}", 0.5 * (power * ir.cast(extent, dtype) - 1))
                     region = centre - half, centre + half
@@ -294,9 +294,9 @@ def _regions(kernel: Kernel, attrs: Any, scores: Buf, moves: Buf, info: Buf) -> 
                 corners.append(held)
                 small.append(held[1] - held[0] + 1 < least)
             wrong, i = b.let("small", small[0] | small[1]), (y * w + x) * each + k
-            for d, (low, high) in enumerate(corners):
-                b.store(rows, ir.select(wrong, low - least / 2, low), u, i, d)
-                b.store(rows, ir.select(wrong, high + least / 2, high), u, i, d + 2)
+            for d, (start, stop) in enumerate(corners):
+                b.store(rows, ir.select(wrong, start - least / 2, start), u, i, d)
+                b.store(rows, ir.select(wrong, stop + least / 2, stop), u, i, d + 2)
             score = ir.cast(ir.load(scores, u, k + each, y, x), dtype)
             b.store(best, ir.select(wrong | (y >= ends[1]) | (x >= ends[0]), ir.Const(-1, dtype), score), u, i)
     kernel.stage(body=b.body)
@@ -346,9 +346,9 @@ def _proposal(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         with b.loop("i", wanted) as i:
             row = u * wanted + i
             b.store(out, u, row, 0)
-            with b.loop("d", 4) as d:
-                at = ir.cast(ir.load(chosen, i % found), ir.INDEX) * 4 + d
-                b.store(out, ir.select(found.ne(0), ir.load(x, at), ir.Const(0, dtype)), row, d + 1)
+            with b.loop("c", 4) as c:
+                at = ir.cast(ir.load(chosen, i % found), ir.INDEX) * 4 + c
+                b.store(out, ir.select(found.ne(0), ir.load(x, at), ir.Const(0, dtype)), row, c + 1)
     kernel.stage(body=b.body)
     return _values([out])
 

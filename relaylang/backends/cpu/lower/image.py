@@ -139,7 +139,8 @@ def _axis_of_sizes(kernel: Kernel, call: Call, number: int, size: int, acc: str)
         return ir.op("clamp", place, 0, old - 1)
 
     with b.loop("i", new) as i:
-        line = _Line(*(ir.cast(v, "float32") for v in (i, old, new)), float(begin), float(end))
+        x, before, after = (ir.cast(v, "float32") for v in (i, old, new))
+        line = _Line(x, before, after, float(begin), float(end))
         at = b.let("at", _PLACES[mode](line))
         if nearest:
             name, more = _ROUND[rounding]

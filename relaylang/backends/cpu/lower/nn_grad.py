@@ -1,8 +1,8 @@
 """Gradients of pools and of convolutions' weights. Data come as (n, c, h, w): `blocks.plain` brings other layouts there."""
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from relaylang.backends.cpu.kernel import Kernel
@@ -30,10 +30,19 @@ def _pool(greatest: bool) -> Any:
         b = Builder()
 
         @contextmanager
-        def taps() -> Iterator[tuple[ir.Expr, list[ir.Expr]]]:
-            """The taps of a window in order: each one's number and place."""
-            with b.loop("a", kh) as a, b.loop("b", kw) as column:
-                yield a * kw + column, [b.let("y", i * sh + a * dh - top), b.let("x", j * sw + column * dw - left)]
+        def taps(before: Sequence[int] = (0, 0), after: Sequence[int] = (0, 0)) -> Iterator[tuple[ir.Expr, ir.Expr]]:
+            """The taps of a window in order, of a mean those of rows that count: the offset of each one, and whether it is
+            on the data or on some padding."""
+            with b.loop("a", kh) as a:
+                y = b.let("y", i * sh + a * dh - top)
+                row = b.let("row", inside([y + before[0]], [h + before[0] + after[0]]))
+                with nullcontext() if greatest else b.when(row), b.loop("b", kw) as column:
+                    x = b.let("x", j * sw + column * dw - left)
+                    test = inside([x + before[1]], [w + before[1] + after[1]])
+                    yield y * w + x, row & test if greatest else test
+
+        def value(at: ir.Expr, test: ir.Expr) -> ir.Expr:
+            return ir.select(test, ir.cast(ir.load(source, at), dtype), ir.Const(lowest(data.dtype, dtype), dtype))
 
         with b.loop("u", batch * channels, kind=ir.PARALLEL) as u:
             source = b.let("from", ir.address(data, u * (h * w)))
@@ -42,27 +51,26 @@ def _pool(greatest: bool) -> Any:
             with b.loop("i", rows) as i, b.loop("j", columns) as j:
                 g = b.let("g", ir.cast(ir.load(grad, (u * rows + i) * columns + j), dtype))
                 if greatest:
-                    # Gradients on the padding are dropped.
-                    least, nowhere = ir.Const(lowest(data.dtype, dtype), dtype), ir.number(-1)
-                    best, most = b.var("best", nowhere), b.var("most", least)
-                    with taps() as (number, (y, x)):
-                        test = b.let("test", inside((y, x), (h, w)))
-                        v = b.let("v", ir.select(test, ir.cast(ir.load(source, y * w + x), dtype), least))
-                        with b.when(number.eq(0) | (v > most) | (v.ne(v) & most.eq(most))):
-                            b.assign(best, ir.select(test, y * w + x, nowhere))
+                    # Gradients on the padding are dropped. The first of the taps counts whatever it is.
+                    first = b.let("first", inside((i * sh - top, j * sw - left), (h, w)))
+                    at, nowhere = (i * sh - top) * w + j * sw - left, ir.number(-1)
+                    best, most = b.var("best", ir.select(first, at, nowhere)), b.var("most", value(at, first))
+                    with taps() as (at, test):
+                        test = b.let("test", test)
+                        v = b.let("v", value(at, test))
+                        with b.when((v <= most).eq(0) & most.eq(most)):
+                            b.assign(best, ir.select(test, at, nowhere))
                             b.assign(most, v)
                     with b.when(best >= 0):
                         b.store(to, ir.load(to, best) + g, best)
                 else:
-                    before, after = ((top, left), (bottom, right)) if attrs.count_include_pad else ((0, 0), (0, 0))
                     n = b.var("n", 0)
-                    with taps() as (_, (y, x)):
-                        counted = inside((y + before[0], x + before[1]), (h + before[0] + after[0], w + before[1] + after[1]))
+                    with taps(*(((top, left), (bottom, right)) if attrs.count_include_pad else ())) as (_, counted):
                         b.assign(n, n + ir.cast(counted, ir.INDEX))
                     kind = dtype if is_float(dtype) or dtype == "uint64" else "int64"
                     part = b.let("part", ir.cast(ir.cast(g, kind) / ir.cast(ir.maximum(n, 1), kind), dtype))
-                    with taps() as (_, (y, x)), b.when(inside((y, x), (h, w))):
-                        b.store(to, ir.load(to, y * w + x) + part, y * w + x)
+                    with taps() as (at, test), b.when(test):
+                        b.store(to, ir.load(to, at) + part, at)
         kernel.stage(body=b.body)
 
     return alone(write, sums=True)

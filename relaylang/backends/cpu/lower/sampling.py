@@ -153,6 +153,9 @@ def _grid_sample(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
         if attrs.padding_mode != "zeros":
             b.assign(p, ir.op("clamp", p, 0, extent - 1))
 
+    def number(p: ir.Expr, extent: int) -> ir.Expr:
+        return ir.select(inside([p], [extent]), ir.cast(p, "int64"), ir.Const(-1, "int64"))
+
     with b.loop("u", out.shape[0] * places, kind=ir.PARALLEL) as u:
         n, o = b.let("n", u // max(places, 1)), b.let("o", u % max(places, 1))
         axes = []
@@ -160,34 +163,35 @@ def _grid_sample(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
             raw = ir.cast(ir.load(grid, (n * count + (count - 1 - d)) * places + o), dtype)
             place = (raw + 1) * (extent - 1) / 2 if attrs.align_corners else ir.Const(-0.5, dtype) + (raw + 1) * extent / 2
             p = b.var(f"p{d}", place)
-            pixels, shares = (b.local(f"{name}{d}", dtype, [around]) for name in "qs")
+            pixels, shares = b.local(f"q{d}", "int64", [around]), b.local(f"s{d}", dtype, [around])
             axes.append((pixels, shares))
             if attrs.method == "bicubic":
                 low = b.let(f"low{d}", ir.cast(ir.op("floor", p), "float64"))
-                for k, share in enumerate(cubic(b.let(f"t{d}", ir.cast(p, "float64") - low), -0.75)):
-                    b.store(shares, share, k)
+                for tap, share in enumerate(cubic(b.let(f"t{d}", ir.cast(p, "float64") - low), -0.75)):
+                    b.store(shares, share, tap)
                 with b.loop("k", 4) as k:
                     pixel = b.var("p", ir.cast(low + ir.cast(k - 1, "float64"), dtype))
                     keep(pixel, extent)
-                    b.store(pixels, ir.op("trunc", pixel), k)
+                    b.store(pixels, number(ir.op("trunc", pixel), extent), k)
                 continue
             keep(p, extent)
-            b.store(pixels, ir.op("round_even" if attrs.method == "nearest" else "floor", p), 0)
-            if attrs.method == "nearest":
-                b.store(shares, 1, 0)
-            else:
-                b.store(pixels, ir.load(pixels, 0) + 1, 1)
-                b.store(shares, p - ir.load(pixels, 0), 1)
-                b.store(shares, 1 - ir.load(shares, 1), 0)
+            low = b.let(f"low{d}", ir.op("round_even" if attrs.method == "nearest" else "floor", p))
+            parts = [ir.Const(1, dtype)] if attrs.method == "nearest" else [1 - (p - low), p - low]
+            for tap, share in enumerate(parts):
+                b.store(pixels, number(low + tap if tap else low, extent), tap)
+                b.store(shares, share, tap)
         with b.loop("c", channels) as c:
             x = b.let("x", ir.address(data, (n * channels + c) * math.prod(space)))
             total = b.var("sum", ir.Const(0, dtype))
             with ExitStack() as loops:
-                ks = [loops.enter_context(b.loop(f"k{d}", around)) for d in range(count)]
-                index = [ir.load(pixels, k) for (pixels, _), k in zip(axes, ks)]
-                at = ir.offset(space, [ir.cast(q, ir.INDEX) for q in index])
-                pixel = ir.select(inside(index, space), ir.cast(ir.load(x, at), dtype), ir.Const(0, dtype))
-                b.assign(total, total + pixel * reduce(mul, [ir.load(shares, k) for (_, shares), k in zip(axes, ks)]))
+                index, factors = [], []
+                for d, (pixels, shares) in enumerate(axes):
+                    k = loops.enter_context(b.loop(f"k{d}", around))
+                    index.append(b.let(f"r{d}", ir.cast(ir.load(pixels, k), ir.INDEX)))
+                    factors.append(ir.load(shares, k))
+                value = ir.cast(ir.load(x, ir.offset(space, index)), dtype)
+                value = ir.select(reduce(and_, [r >= 0 for r in index]), value, ir.Const(0, dtype))
+                b.assign(total, total + value * reduce(mul, factors))
             b.store(out, total, (n * channels + c) * places + o)
     kernel.stage(body=b.body)
 
@@ -217,8 +221,8 @@ def _roi_align(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
             s = b.var("s", ir.Const(start_of(kind, dtype), dtype))
             with b.loop("a", axes[0][2]) as a, b.loop("b", axes[1][2]) as column:
                 place = []
-                for name, (low, size, count), cell, point in zip("yx", axes, (i, j), (a, column)):
-                    at = low + ir.cast(cell, p) * size + (ir.cast(point, p) + 0.5) * size / ir.cast(count, p)
+                for name, (low, size, steps), cell, point in zip("yx", axes, (i, j), (a, column)):
+                    at = low + ir.cast(cell, p) * size + (ir.cast(point, p) + 0.5) * size / ir.cast(steps, p)
                     place.append(b.let(name, at))
                 beyond = reduce(or_, [t for at, extent in zip(place, space) for t in (at < -1, at > extent)])
                 kept = [b.let(f"{name}c", ir.op("clamp", at, 0, e - 1)) for name, at, e in zip("yx", place, space)]
@@ -250,11 +254,11 @@ def _roi_pool(kernel: Kernel, call: Call, bufs: list[Buf], out: Buf) -> None:
             image = b.let("image", ir.address(data, (n * channels + c) * math.prod(space)))
             spans = []
             for name, (low, size), cell, extent in zip("yx", axes, (i, j), space):
-                first = ir.op("floor", ir.cast(cell, p) * size + 1e-5)
-                last = ir.op("ceil", ir.cast(cell + 1, p) * size - 1e-5)
+                begin = ir.op("floor", ir.cast(cell, p) * size + 1e-5)
+                stop = ir.op("ceil", ir.cast(cell + 1, p) * size - 1e-5)
                 spans += [
                     b.let(f"{name}{end}", ir.op("clamp", ir.cast(at, ir.INDEX) + low, 0, extent))
-                    for end, at in (("a", first), ("b", last))
+                    for end, at in (("a", begin), ("b", stop))
                 ]
             ya, yb, xa, xb = spans
             some, least = (ya < yb) & (xa < xb), ir.Const(start_of("max", dtype), dtype)
@@ -354,7 +358,7 @@ def _dilation2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None
         s = b.var("s", ir.Const(start_of("peak", dtype), dtype))
         with b.loop("a", height) as a, b.loop("b", width) as column:
             place = i * strides[0] + a * dilation[0] - top, j * strides[1] + column * dilation[1] - left
-            pixel = ir.load(data, (u * space[0] + place[0]) * space[1] + place[1])
+            pixel: ir.Expr = ir.load(data, (u * space[0] + place[0]) * space[1] + place[1])
             pixel = ir.select(inside(place, space), pixel, ir.Const(0, dtype))
             v = b.let("v", ir.op(combine("sum", dtype), pixel, ir.load(weight, u % channels, a, column)))
             b.assign(s, ir.op(combine("max", dtype), s, v))

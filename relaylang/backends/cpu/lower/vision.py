@@ -92,6 +92,7 @@ def _multibox_transform_loc(kernel: Kernel, call: Call, args: list[Any]) -> Valu
                     b.assign(best, c)
             b.assign(best, ir.select(score < attrs.threshold, ir.number(0), best))
             with b.when(best >= first):
+                box = b.local("box", dtype, [4])
                 corners = [ir.cast(ir.load(anchor, i * 4 + k), dtype) for k in range(4)]
                 middles, halves = [], []
                 for d in range(2):
@@ -103,8 +104,11 @@ def _multibox_transform_loc(kernel: Kernel, call: Call, args: list[Any]) -> Valu
                 b.store(to, best - first, n * 6)
                 b.store(to, score, n * 6 + 1)
                 ends = [m - h for m, h in zip(middles, halves)] + [m + h for m, h in zip(middles, halves)]
-                for k, end in enumerate(ends):
-                    b.store(to, ir.op("clamp", b.let(f"end{k}", end), 0, 1) if attrs.clip else end, n * 6 + k + 2)
+                for d, corner in enumerate(ends):
+                    b.store(box, corner, d)
+                with b.loop("k", 4) as k:
+                    end = b.let("end", ir.load(box, k))
+                    b.store(to, ir.op("clamp", end, 0, 1) if attrs.clip else end, n * 6 + k + 2)
                 b.assign(n, n + 1)
         b.store(counts, n, u)
         b.fill(to, -1, n * 6, anchors * 6)
