@@ -172,8 +172,8 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
         with b.loop("i", 0, count, kind=ir.VECTOR) as i:
             products = [(tap, ir.load(q, i * conv.stride[-1] + shift)) for tap, shift in taps]
             total = b.var("a", products[0][0] * products[0][1])
-            for tap, value in products[1:]:
-                b.assign(total, ir.fma(tap, value, total) if dtype == "float32" else total + tap * value)
+            for factor, value in products[1:]:
+                b.assign(total, ir.fma(factor, value, total) if dtype == "float32" else total + factor * value)
             b.store(r, total, i)
         bounds: Bounds = {0: (n, n + 1), conv.channel: (c, c + 1)}
         strides = [0] * len(shape)

@@ -59,8 +59,8 @@ def _running(kind: str) -> Any:
             s = b.var("s", ir.Const(-0.0 if plain else start_of(kind, out.dtype), out.dtype))
             first = b.let("first", u // max(inner, 1) * (length * inner) + u % max(inner, 1))
             with b.loop("a", length) as a:
-                value = ir.load(data, first + a * inner)
-                value = value.ne(0) if out.dtype == "bool" else ir.cast(value, out.dtype)
+                element = ir.load(data, first + a * inner)
+                value = element.ne(0) if out.dtype == "bool" else ir.cast(element, out.dtype)
                 if attrs.exclusive:
                     b.store(out, s, first + a * inner)
                 b.assign(s, ir.op(combine(kind, out.dtype), s, value))
