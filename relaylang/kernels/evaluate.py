@@ -83,8 +83,6 @@ def converted(value: Any, source: str, ty: str) -> Any:
         limit = 2.0 ** (8 * np.dtype(wide).itemsize - 1)
         fits = (value >= -limit) & (value < limit)
         return np.where(fits, np.where(fits, value, 0).astype(wide), np.iinfo(wide).min).astype(dtype)
-    if one == "float64" and two == "float16":
-        return value.astype(dtype)
     return value.astype(dtype)
 
 
@@ -248,6 +246,8 @@ class Run:
                 return lambda names, index: _read(names[buffer], int(index), ty, buffer)
             case ir.Address(buffer, _, ty):
                 return lambda names, index: _moved(names[buffer], int(index)).seen_as(ty)
+            case ir.Cast(_, ty) if ty.endswith("*"):
+                return lambda names, value: Pointer(np.zeros(0, _dtype(ir.element_of(ty))))
             case ir.Cast(inner, ty):
                 source = inner.type
                 return lambda names, value: _typed(converted(value, source, ty), ty)

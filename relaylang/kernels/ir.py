@@ -759,6 +759,18 @@ def expressions(value: Expr) -> Iterator[Expr]:
         stack.extend(parts(node))
 
 
+def used(stmt: Stmt) -> set[str]:
+    """The names that a statement reads or writes, without those of statements inside."""
+    names = {stmt.buffer} if isinstance(stmt, (Store, Reduce)) else set()
+    for value in exprs(stmt):
+        for part in expressions(value):
+            if isinstance(part, Var):
+                names.add(part.name)
+            elif isinstance(part, (Load, Address)):
+                names.add(part.buffer)
+    return names
+
+
 def parallel(body: Sequence[Stmt]) -> Loop | None:
     """The parallel loop of a stage."""
     return next((s for s in body if isinstance(s, Loop) and s.kind == PARALLEL), None)

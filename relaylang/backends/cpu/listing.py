@@ -15,14 +15,6 @@ from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, 
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
 from relaylang.kernels import ir, text
 from relaylang.kernels.dtypes import SIZES
-from relaylang.kernels.nest import Buf
-
-
-def _buffer(buf: Buf) -> str:
-    shown = f"{buf.name}: {buf.dtype}{list(buf.shape)}"
-    return shown if buf.contiguous else f"{shown} strides {list(buf.strides)}"
-
-
 
 
 class _Page:
@@ -72,10 +64,8 @@ class _Page:
         if isinstance(item, PackIn):
             name = self.emitter.pack(item)
             if self.new(name):
-                self.parts.append(
-                    [f"pack {name}: {', '.join(_buffer(b) for b in item.pack.sources)} -> {_buffer(item.pack.target)}",
-                     *text.lines(item.pack.body, 1)]
-                )  # fmt: skip
+                buffers = [*(("in", b) for b in item.pack.sources), ("out", item.pack.target)]
+                self.parts.append(text.kernel(text.Part(name, buffers, item.pack.body, pack=True)))
             return f"{name}{flow}"
         names = [name for name, _ in self.emitter.kernel(item)]
         self.kernel(item.kernel, names)
@@ -102,18 +92,19 @@ class _Page:
         for name, stage in zip(names, kernel.stages):
             if not self.new(name):
                 continue
-            body = renamed(text.lines(stage.body, 1))
-            used = set(re.findall(r"\b[A-Za-z_]\w*", "\n".join(body)))
-            lines = [f"kernel {name}", *[f"  # {note}" for note in self.emitter.notes[name]]]
+            notes = list(self.emitter.notes[name])
             if kernel.space.choice:
                 choice = ", ".join(f"{knob} = {value}" for knob, value in kernel.space.choice.items())
-                lines.append(f"  # schedule {kernel.key}: {choice}")
-            for kind, bufs in (
-                ("in", kernel.params), ("packed", [p.target for p in kernel.packs]), ("out", kernel.outs),
-                ("work", kernel.work), ("table", [b for b, _ in kernel.constants]),
-            ):  # fmt: skip
-                lines += [f"  {kind} {_buffer(buf)}" for buf in bufs if buf.name in used]
-            self.parts.append(lines + body)
+                notes.append(f"schedule {kernel.key}: {choice}")
+            used = {name for stmt in ir.statements(stage.body) for name in ir.used(stmt)}
+            buffers = [
+                (kind, buf)
+                for kind, bufs in (("in", kernel.params), ("packed", [p.target for p in kernel.packs]), ("out", kernel.outs),
+                                   ("work", kernel.work), ("table", [b for b, _ in kernel.constants]))
+                for buf in bufs
+                if buf.name in used
+            ]  # fmt: skip
+            self.parts.append(renamed(text.kernel(text.Part(name, buffers, stage.body, notes))))
 
 
 def spaces(program: Program) -> str:
