@@ -86,10 +86,10 @@ def compiled(kernels: Sequence[Generated], compiler: Compiler, lanes: int, folde
     return out
 
 
-def evaluated(k: Generated) -> list[np.ndarray]:
+def evaluated(k: Generated, fused: bool = True) -> list[np.ndarray]:
     """What a kernel leaves in its buffers, by the evaluator."""
     arrays = {buf.name: buf.data.copy() for buf in k.buffers}
-    run(k.body, arrays, functions=k.functions, units=(0, k.units))
+    run(k.body, arrays, functions=k.functions, units=(0, k.units), fused=fused)
     return list(arrays.values())
 
 
