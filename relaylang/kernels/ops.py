@@ -1,8 +1,8 @@
 """The operations of the kernel language: a row for each, with its meaning in numpy and its C.
 
 An operation takes values of element types and gives one of the type that its node names. C's operators widen short
-integers; `cut` says that a result may have to be cut back to its type (`ALWAYS`: that C gives it another one). Rows whose C differs by type have it by the
-type of the first operand: `float32`, `float64`, or "" for all others.
+integers; `cut` says that a result may have to be cut back to its type (`ALWAYS`: that C gives it another one). Rows
+whose C differs by type have it by the type of the first operand: `float32`, `float64`, or "" for all others.
 """
 
 from __future__ import annotations
@@ -194,7 +194,8 @@ _ROWS = (
     _row("trough", lambda x, y: np.where((y < x) | (y != y), y, x), "({1} < {0} || {1} != {1} ? {1} : {0})"),
     # The first operand; the second where that is a nan.
     _row("number", lambda x, y: np.where(x == x, x, y), "({0} == {0} ? {0} : {1})", vf="r_number_vf({0}, {1})"),
-    _row("clamp", lambda x, low, high: np.where(x < low, low, np.where(x > high, high, x)), "r_clamp_index({0}, {1}, {2})", cut=ALWAYS),
+    _row("clamp", lambda x, low, high: np.where(x < low, low, np.where(x > high, high, x)), "r_clamp_index({0}, {1}, {2})",
+         cut=ALWAYS),
     _row("select", np.where, "({0} ? {1} : {2})", lazy=True),
     _row("lt", np.less, "({0} < {1})"),
     _row("le", np.less_equal, "({0} <= {1})"),

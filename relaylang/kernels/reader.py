@@ -18,7 +18,7 @@ from relaylang.kernels.ir import INDEX, Body, Expr
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.operands import ON_INDICES, result_of, wanted
 from relaylang.kernels.ops import INFIX, OPERATIONS
-from relaylang.kernels.sizes import MOST, Size, Sizes, _size
+from relaylang.kernels.sizes import MOST, Sizes, _size
 from relaylang.kernels.text import BUFFERS, Part
 
 #: Brackets inside brackets, and statements inside statements.
@@ -26,7 +26,7 @@ _DEEPEST = 200
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\.\.|->|<<|>>|<=|>=|==|!=|[-+*/%<>&|^?:()\[\],=])|(?P<wrong>\S))"
 )
-_TYPE = re.compile(r"(?:(?:%s|index)(?:x\d+)?)" % "|".join(CTYPES))
+_TYPE = re.compile(rf"(?:{'|'.join(CTYPES)}|index)(?:x\d+)?")
 #: How tightly operators bind, as in C.
 _LEVELS = {"|": 1, "^": 2, "&": 3, "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "<<": 6, ">>": 6, "+": 7, "-": 7,
            "*": 8, "/": 8, "%": 8}  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -15,7 +14,8 @@ from relaylang.kernels.dtypes import CTYPES
 def same(one: Any, two: Any) -> bool:
     """Whether two expressions, statements, functions, or sequences of them are equal, without recursion on their size.
 
-    Sums are compared without their order. A name has the type of its definition. Numbers are equal where they are the same number of their type; nans are.
+    Sums are compared without their order. A name has the type of its definition.
+    Numbers are equal where they are the same number of their type; nans are.
     """
     todo: list[tuple[Any, Any]] = [(one, two)]
     while todo:

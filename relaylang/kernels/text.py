@@ -1,8 +1,8 @@
 """The loop language as a page to read: `relay compile --emit loops`. `relaylang.kernels.reader` reads it back.
 
 A place in memory is `buffer[index]`, of the type of the buffer's elements. `buffer[index : 8]` are 8 of them, and
-`buffer[index : int32]` is of another type. `float32(x)` is x as a float32; `float32(2)` is the number of that type. `null(float32*)` is
-a pointer to nothing.
+`buffer[index : int32]` is of another type. `float32(x)` is x as a float32; `float32(2)` is the number of that type.
+`null(float32*)` is a pointer to nothing.
 """
 
 from __future__ import annotations

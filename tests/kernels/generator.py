@@ -77,8 +77,10 @@ def numbers(dtype: str, rng: random.Random, count: int = SIZE) -> np.ndarray:
         some = [rng.choice(ends) if rng.random() < 0.3 else rng.randint(max(limits.min, -9), 9) for _ in range(count)]
         wide = [rng.randint(limits.min, limits.max) if rng.random() < 0.3 else n for n in some]
         return np.asarray(wide, dtype)
-    ends = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e-40, -1e-44, 3e38, -3e38, float("inf"), -float("inf"), float("nan"), 2147483648.0, 1e19, 65504.0, 1e-8]
-    some = [rng.choice(ends) if rng.random() < 0.3 else rng.choice([rng.uniform(-4, 4), rng.randint(-8, 8), rng.uniform(-300, 300)]) for _ in range(count)]
+    ends = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e-40, -1e-44, 3e38, -3e38, float("inf"), -float("inf"), float("nan"),
+            2147483648.0, 1e19, 65504.0, 1e-8]  # fmt: skip
+    some = [rng.choice(ends) if rng.random() < 0.3 else
+            rng.choice([rng.uniform(-4, 4), rng.randint(-8, 8), rng.uniform(-300, 300)]) for _ in range(count)]  # fmt: skip
     with np.errstate(over="ignore"):
         return np.asarray(some, np.float64).astype(np.float32).astype(np.dtype(dtype))
 
@@ -257,7 +259,8 @@ class Generator:
                 return ir.fma(value(depth - 1), value(depth - 1), value(depth - 1))
             if kind == "mix":
                 return ir.mix(value(depth - 1), value(depth - 1), [rng.randrange(2 * lanes) for _ in range(lanes)])
-            names = ("add", "sub", "mul", "max", "min", "neg") + (("and", "or") if dtype == "int32" else ("div", "peak", "number", "round"))
+            names = ("add", "sub", "mul", "max", "min", "neg")
+            names += (("and", "or") if dtype == "int32" else ("div", "peak", "number", "round"))
             name = rng.choice(names)
             return ir.Op(name, tuple(value(depth - 1) for _ in range(1 if name in ("neg", "round") else 2)), ty)
 
@@ -317,7 +320,7 @@ class Generator:
         if depth == 0 or rng.random() < 0.15:
             return self.leaf(scope, dtype)
         if rng.random() < 0.12:
-            return ir.select(self.expr(scope, "bool", depth - 1), self.expr(scope, dtype, depth - 1), self.expr(scope, dtype, depth - 1))
+            return ir.select(self.expr(scope, "bool", depth - 1), *(self.expr(scope, dtype, depth - 1) for _ in range(2)))
         if rng.random() < 0.2 or dtype in HALVES:
             return self.converted(scope, dtype, depth)
         if dtype == "bool":
@@ -350,7 +353,8 @@ class Generator:
             return ir.Op("clamp", (value, ir.Const(-3, dtype), ir.Const(rng.randint(0, 90), dtype)), dtype)
         if dtype == "float32" and rng.random() < 0.15:
             return ir.op("round_half", self.expr(scope, dtype, depth - 1))
-        if (same := {"float32": "int32", "int32": "float32", "uint32": "float32", "int64": "float64"}.get(dtype)) and rng.random() < 0.2:
+        same = {"float32": "int32", "int32": "float32", "uint32": "float32", "int64": "float64"}.get(dtype)
+        if same and rng.random() < 0.2:
             value = self.leaf(scope, same)
             if same in FLOATS:  # the bits of a nan are the machine's affair
                 value = ir.select(ir.op("eq", value, value), value, ir.Const(1.0, same))

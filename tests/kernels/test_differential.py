@@ -12,6 +12,7 @@ from relaylang.kernels import render
 from relaylang.kernels.check import check, check_function
 from tests.kernels.differential import SANITIZED, compiled, differences, evaluated
 from tests.kernels.generator import Generated, generate
+from tests.shared import few
 
 #: Kernels of a C file.
 EACH = 25
@@ -33,7 +34,7 @@ def compare(part: int, name: str, folder: Path, extra: tuple[str, ...] = ()) -> 
     assert differences(made, [evaluated(k, fused) for k in made], compiled(made, compiler, lanes, folder, extra)) == []
 
 
-@pytest.mark.parametrize("part", [0, *[pytest.param(n, marks=pytest.mark.sweep) for n in range(1, 12)]])
+@pytest.mark.parametrize("part", few([*range(12), 134, 161], 0))
 def test_gcc(part: int, tmp_path: Path) -> None:
     compare(part, "gcc", tmp_path)
 

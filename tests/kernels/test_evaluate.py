@@ -145,5 +145,6 @@ def test_lowered_kernels_give_what_the_compiled_ones_give(number: int) -> None:
     except NotImplementedError as e:
         pytest.skip(f"the lowering has a part outside of the language: {e}")
     expected: Sequence[np.ndarray] = compile_module(mod, "c").run(**values)
-    for one, two in zip(found, [np.asarray(e) for part in expected for e in (part if isinstance(part, tuple) else (part,))], strict=True):
+    results = [np.asarray(e) for part in expected for e in (part if isinstance(part, tuple) else (part,))]
+    for one, two in zip(found, results, strict=True):
         np.testing.assert_allclose(one.reshape(two.shape).astype("f8"), two.astype("f8"), rtol=3e-6, atol=1e-6)
