@@ -1,4 +1,4 @@
-"""Many kernels in one C program, which reads their buffers and writes them after the run; and the same by the evaluator."""
+"""Many kernels in one C program, which reads their buffers and writes them again; and the evaluator's results."""
 
 from __future__ import annotations
 
