@@ -27,13 +27,13 @@ def same(one: Any, two: Any) -> bool:
         elif isinstance(a, (ir.Expr, ir.Stmt, ir.Function, ir.Param)):
             if type(a) is not type(b):
                 return False
-            if isinstance(a, ir.Var):
+            if isinstance(a, ir.Var) and isinstance(b, ir.Var):
                 if a.name != b.name:
                     return False
-            elif isinstance(a, ir.Const):
+            elif isinstance(a, ir.Const) and isinstance(b, ir.Const):
                 if a.type != b.type or not _equal(a.value, b.value, a.type):
                     return False
-            elif isinstance(a, ir.Linear):
+            elif isinstance(a, ir.Linear) and isinstance(b, ir.Linear):
                 todo.append((a.const, b.const))
                 todo.append(([part for term in _sorted(a) for part in term], [part for term in _sorted(b) for part in term]))
             else:
