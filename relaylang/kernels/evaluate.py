@@ -532,7 +532,8 @@ def run(body: Sequence[ir.Stmt], buffers: Mapping[str, np.ndarray], values: Mapp
     if units is not None:
         names["lo"], names["hi"] = units
     with np.errstate(all="ignore"):
-        Run({f.name: f for f in functions}, {k: int(v) for k, v in values.items() if isinstance(v, (int, np.integer))}, fused).body(body, names)
+        sizes = {name: int(value) for name, value in values.items() if isinstance(value, (int, np.integer))}
+        Run({f.name: f for f in functions}, sizes, fused).body(body, names)
 
 
 def kernel(made: Any, arrays: Sequence[np.ndarray], values: Mapping[str, int] = {}, fused: bool = True) -> list[np.ndarray]:
