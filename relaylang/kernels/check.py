@@ -35,6 +35,7 @@ from relaylang.kernels.ir import (
     constant_of,
     expressions,
     exprs,
+    used,
     vector_of,
 )
 from relaylang.kernels.ops import OPERATIONS
@@ -54,14 +55,7 @@ class _Place:
 
 def _names(stmt: Stmt, at: _Place) -> str | None:
     """Every name has a definition before it."""
-    used = {stmt.buffer} if isinstance(stmt, (Store, Reduce)) else set()
-    for value in exprs(stmt):
-        for part in expressions(value):
-            if isinstance(part, Var):
-                used.add(part.name)
-            elif isinstance(part, (Load, Address)):
-                used.add(part.buffer)
-    unknown = sorted(used - at.names)
+    unknown = sorted(used(stmt) - at.names)
     return f"undefined: {', '.join(unknown)}" if unknown else None
 
 
@@ -168,13 +162,21 @@ RULES: tuple[Callable[[Stmt, _Place], str | None], ...] = (
 )  # fmt: skip
 
 
-def check(body: Sequence[Stmt], names: Collection[str] = ()) -> list[str]:
-    """The violations of a stage's or a function's statements."""
+Report = Callable[[Stmt, str], None]
+
+
+def check(body: Sequence[Stmt], names: Collection[str] = (), report: Report = lambda stmt, text: None) -> list[str]:
+    """The violations of a stage's or a function's statements. `report` is called with the statement of each."""
     found: list[str] = []
-    _check(body, _Place(names), found)
-    parallels = sum(isinstance(s, Loop) and s.kind == PARALLEL for s in body)
-    if parallels > 1:
-        found.append("a stage has one parallel loop")
+
+    def violation(stmt: Stmt, text: str) -> None:
+        found.append(text)
+        report(stmt, text)
+
+    _check(body, _Place(names), violation)
+    parallels = [s for s in body if isinstance(s, Loop) and s.kind == PARALLEL]
+    for stmt in parallels[1:2]:
+        violation(stmt, "a stage has one parallel loop")
     return found
 
 
@@ -183,7 +185,7 @@ def check_function(function: Function, names: Collection[str] = ()) -> list[str]
     return check(function.body, {*names, *(p.name for p in function.params)})
 
 
-def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
+def _check(body: Sequence[Stmt], at: _Place, violation: Report) -> None:
     new: list[str] = []
 
     def define(name: str) -> None:
@@ -192,7 +194,9 @@ def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
             new.append(name)
 
     for stmt in body:
-        found += [text for rule in RULES if (text := rule(stmt, at)) is not None]
+        for rule in RULES:
+            if (text := rule(stmt, at)) is not None:
+                violation(stmt, text)
         match stmt:
             case Let(name, _, mutable):
                 define(name)
@@ -211,7 +215,7 @@ def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
                 at.unrolled[stmt.var] = low, low + (stmt.trips - 1) * stmt.step
         at.depth += 1
         for inner in bodies(stmt):
-            _check(inner, at, found)
+            _check(inner, at, violation)
         at.depth -= 1
         if isinstance(stmt, Loop):
             at.unrolled.pop(stmt.var, None)

@@ -734,19 +734,21 @@ def expressions(value: Expr) -> Iterator[Expr]:
         stack.extend(parts(node))
 
 
+def used(stmt: Stmt) -> set[str]:
+    """The names that a statement reads or writes, without those of statements inside."""
+    names = {stmt.buffer} if isinstance(stmt, (Store, Reduce)) else set()
+    for value in exprs(stmt):
+        for part in expressions(value):
+            if isinstance(part, Var):
+                names.add(part.name)
+            elif isinstance(part, (Load, Address)):
+                names.add(part.buffer)
+    return names
+
+
 def names(body: Sequence[Stmt]) -> set[str]:
-    """The buffers and variables that statements read or write."""
-    found: set[str] = set()
-    for stmt in statements(body):
-        if isinstance(stmt, (Store, Reduce)):
-            found.add(stmt.buffer)
-        for value in exprs(stmt):
-            for part in expressions(value):
-                if isinstance(part, Var):
-                    found.add(part.name)
-                elif isinstance(part, (Load, Address)):
-                    found.add(part.buffer)
-    return found
+    """The buffers and variables that statements read or write, with those of statements inside."""
+    return {name for stmt in statements(body) for name in used(stmt)}
 
 
 def parallel(body: Sequence[Stmt]) -> Loop | None:

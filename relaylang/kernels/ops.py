@@ -1,8 +1,8 @@
 """The operations of the kernel language: a row for each, with its meaning in numpy and its C.
 
 An operation takes values of element types and gives one of the type that its node names. C's operators widen short
-integers; `cut` says that a result may have to be cut back to its type. Rows whose C differs by type have it by the
-type of the first operand: `float32`, `float64`, or "" for all others.
+integers; `cut` says that a result may have to be cut back to its type (`ALWAYS`: that C gives it another one). Rows
+whose C differs by type have it by the type of the first operand: `float32`, `float64`, or "" for all others.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ class Operation:
     meaning: Meaning
     c: Mapping[str, str]
     vectors: Mapping[str, str]
-    cut: bool = False
+    cut: str = ""
     lazy: bool = False
 
     def form(self, dtype: str, operand: str) -> str:
         """The C for a result of `dtype` and a first operand of the type `operand`."""
         text = self.c.get(dtype if self.name == "saturate" else operand) or self.c[""]
-        return f"({CTYPES[dtype]}){text}" if self.cut and dtype in SHORT else text
+        return f"({CTYPES.get(dtype, 'long')}){text}" if self.cut == ALWAYS or (self.cut and dtype in SHORT) else text
 
     def on_vectors(self, dtype: str) -> str | None:
         """The C for vectors of a type; None where there is none."""
         return self.vectors.get(dtype) or (self.c[""] if self.name in ("add", "sub", "mul", "neg") else None)
 
 
+#: Which results are cut back to their type: those of short integers, or all.
+SHORT_ONES, ALWAYS = "short", "always"
 #: Types that C computes with as `int`, and the suffix of their helpers.
 SHORT: Mapping[str, str] = {"int8": "i8", "uint8": "u8", "int16": "i16", "uint16": "u16"}
 
@@ -63,6 +65,11 @@ def _floor_mod(x: Any, y: Any) -> Any:
     return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
 
 
+def _floor_div(x: Any, y: Any) -> Any:
+    rest = _remainder(x, y)
+    return _truncated(x, y) - ((rest != 0) & ((rest < 0) != (y < 0)))
+
+
 def _shift(left: bool) -> Meaning:
     def meaning(x: Any, n: Any) -> Any:
         bits = 8 * x.dtype.itemsize
@@ -76,12 +83,12 @@ def _shift(left: bool) -> Meaning:
 
 def _power(x: Any, n: Any) -> Any:
     """A power of integers, which wraps; a negative one is 0 but for 1 and -1."""
-    n = n.astype(np.int64)
-    own, left, out = x.astype(np.uint64), np.where(n < 0, n & 1, n).astype(np.uint64), np.ones(np.broadcast(x, n).shape, np.uint64)
+    negative = n < 0
+    own, left, out = x.astype(np.uint64), np.where(negative, n & 1, n).astype(np.uint64), np.ones(np.broadcast(x, n).shape, np.uint64)
     while left.any():
         out = np.where(left & np.uint64(1), out * own, out)
         own, left = own * own, left >> np.uint64(1)
-    return np.where((n < 0) & (x != 1) & (x.astype(np.int64) != -1), np.uint64(0), out)
+    return np.where(negative & (x != 1) & (x + 1 != 0), np.uint64(0), out)
 
 
 def _rounded(x: Any) -> Any:
@@ -135,7 +142,7 @@ def _taps(at: Any, step: Any, size: Any, extent: Any) -> Any:
     return np.maximum(high - low, 1)
 
 
-def _row(name: str, meaning: Meaning, c: str, *, f32: str = "", f64: str = "", vi: str = "", vf: str = "", cut: bool = False,
+def _row(name: str, meaning: Meaning, c: str, *, f32: str = "", f64: str = "", vi: str = "", vf: str = "", cut: str = "",
          lazy: bool = False, more: Mapping[str, str] = {}) -> Operation:  # fmt: skip
     forms = {"": c, "float32": f32, "float64": f64}
     lanes = {"int32": vi, "float32": vf, **more}
@@ -155,26 +162,27 @@ def _builtin(name: str, c: str, meaning: Meaning) -> Operation:
 
 
 _ROWS = (
-    _row("add", np.add, "({0} + {1})", vi="({0} + {1})", vf="({0} + {1})", cut=True),
-    _row("sub", np.subtract, "({0} - {1})", vi="({0} - {1})", vf="({0} - {1})", cut=True),
-    _row("mul", np.multiply, "({0} * {1})", vi="({0} * {1})", vf="({0} * {1})", cut=True),
-    _row("neg", np.negative, "(-{0})", cut=True),
+    _row("add", np.add, "({0} + {1})", vi="({0} + {1})", vf="({0} + {1})", cut=SHORT_ONES),
+    _row("sub", np.subtract, "({0} - {1})", vi="({0} - {1})", vf="({0} - {1})", cut=SHORT_ONES),
+    _row("mul", np.multiply, "({0} * {1})", vi="({0} * {1})", vf="({0} * {1})", cut=SHORT_ONES),
+    _row("neg", np.negative, "(-{0})", cut=SHORT_ONES),
     # Integers divided by zero give zero, and nothing traps.
     _row("div", lambda x, y: x / y if x.dtype.kind == "f" else _truncated(x, y), "r_div({0}, {1})",
-         f32="({0} / {1})", f64="({0} / {1})", vf="({0} / {1})"),
+         f32="({0} / {1})", f64="({0} / {1})", vf="({0} / {1})", cut=SHORT_ONES),
     _row("mod", lambda x, y: np.fmod(x, y) if x.dtype.kind == "f" else _remainder(x, y), "r_mod({0}, {1})",
          f32="fmodf({0}, {1})", f64="fmod({0}, {1})"),
-    _row("floor_div", lambda x, y: np.floor(x / y) if x.dtype.kind == "f" else (x - _floor_mod(x, y)) // np.where(y == 0, 1, y),
-         "r_floor_div({0}, {1})", f32="__builtin_floorf({0} / {1})", f64="__builtin_floor({0} / {1})"),
+    _row("floor_div", lambda x, y: np.floor(x / y) if x.dtype.kind == "f" else _floor_div(x, y),
+         "r_floor_div({0}, {1})", f32="__builtin_floorf({0} / {1})", f64="__builtin_floor({0} / {1})", cut=SHORT_ONES),
     _row("floor_mod", lambda x, y: x - np.floor(x / y) * y if x.dtype.kind == "f" else _floor_mod(x, y), "r_floor_mod({0}, {1})",
-         f32="({0} - __builtin_floorf({0} / {1}) * {1})", f64="({0} - __builtin_floor({0} / {1}) * {1})", cut=True),
+         f32="({0} - __builtin_floorf({0} / {1}) * {1})", f64="({0} - __builtin_floor({0} / {1}) * {1})", cut=SHORT_ONES),
     _row("pow", lambda x, y: np.power(x, y) if x.dtype.kind == "f" else _power(x, y), "r_pow_int({0}, {1})",
-         f32="powf({0}, {1})", f64="pow({0}, {1})"),
+         f32="powf({0}, {1})", f64="pow({0}, {1})", cut=SHORT_ONES),
     # Of integers whose second operand is positive, towards zero.
     _row("quotient", _truncated, "({0} / {1})"),
     _row("remainder", _remainder, "({0} % {1})"),
-    _row("abs", np.abs, "({0} < 0 ? -{0} : {0})", f32="__builtin_fabsf({0})", f64="__builtin_fabs({0})", cut=True),
-    _row("sign", np.sign, "(({0} > 0) - ({0} < 0))", cut=True),
+    _row("abs", np.abs, "({0} < 0 ? -{0} : {0})", f32="__builtin_fabsf({0})", f64="__builtin_fabs({0})", cut=SHORT_ONES),
+    # 0 of a nan.
+    _row("sign", lambda x: (x > 0) * 1 - (x < 0), "(({0} > 0) - ({0} < 0))", cut=ALWAYS),
     # The second operand where it is greater (less) than the first, else the first: a nan beside it is passed over.
     _row("max", lambda x, y: np.where(x < y, y, x), "({0} < {1} ? {1} : {0})",
          vi="r_greater_vi({1}, {0})", vf="r_greater_vf({1}, {0})"),
@@ -187,7 +195,7 @@ _ROWS = (
     # The first operand; the second where that is a nan.
     _row("number", lambda x, y: np.where(x == x, x, y), "({0} == {0} ? {0} : {1})", vf="r_number_vf({0}, {1})"),
     _row("clamp", lambda x, low, high: np.where(x < low, low, np.where(x > high, high, x)), "r_clamp_index({0}, {1}, {2})",
-         f32="({0} < {1} ? {1} : {0} > {2} ? {2} : {0})", f64="({0} < {1} ? {1} : {0} > {2} ? {2} : {0})"),
+         f32="({0} < {1} ? {1} : {0} > {2} ? {2} : {0})", f64="({0} < {1} ? {1} : {0} > {2} ? {2} : {0})", cut=ALWAYS),
     # Of two floats, the number where one is a nan.
     _of_floats("fmax", np.fmax, "fmaxf({0}, {1})", "fmax({0}, {1})"),
     _of_floats("fmin", np.fmin, "fminf({0}, {1})", "fmin({0}, {1})"),
@@ -201,12 +209,12 @@ _ROWS = (
     _row("and", np.bitwise_and, "({0} & {1})", vi="({0} & {1})"),
     _row("or", np.bitwise_or, "({0} | {1})", vi="({0} | {1})"),
     _row("xor", np.bitwise_xor, "({0} ^ {1})"),
-    _row("not", np.bitwise_not, "(~{0})", cut=True),
+    Operation("not", np.bitwise_not, {"": "(~{0})", "bool": "(!{0})"}, {}, SHORT_ONES),
     # By as many places as an int has at most; what leaves is lost.
-    _row("shl", np.left_shift, "({0} << {1})", vi="({0} << {1})"),
+    _row("shl", np.left_shift, "({0} << {1})", vi="({0} << {1})", cut=SHORT_ONES),
     _row("shr", np.right_shift, "({0} >> {1})", vi="({0} >> {1})"),
     # By any number of places.
-    _row("left_shift", _shift(True), "r_left_shift({0}, {1})"),
+    _row("left_shift", _shift(True), "r_left_shift({0}, {1})", cut=SHORT_ONES),
     _row("right_shift", _shift(False), "r_right_shift({0}, {1})"),
     _of_floats("exp", np.exp, "r_exp_f32({0})", "exp({0})", "r_exp_vf({0})"),
     _of_floats("log", np.log, "r_log_f32({0})", "log({0})"),
@@ -249,7 +257,7 @@ _ROWS = (
     # A quotient whose nearest whole number counts: x, the divisor, and both parts of its reciprocal.
     _row("near_quotient", lambda x, divisor, high, low: x / divisor, "r_quotient_f32({0}, {1}, {2}, {3})",
          vf="r_quotient_vf({0}, {1}, {2}, {3})"),
-    # The bits of a value as another type of the same size (`bitcast_form`).
+    # The bits of a value as another type of the same size (`bitcast_form`); the type is not the meaning's to know.
     Operation("bitcast", lambda x: x, {}, {}),
     # An int32 as a shorter integer, the nearest that there is.
     Operation("saturate", lambda x: x, {t: f"r_saturate_{suffix}({{0}})" for t, suffix in SHORT.items()}, {}),

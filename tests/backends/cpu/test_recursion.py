@@ -53,7 +53,8 @@ def module(text: str) -> IRModule:
 
 
 def operators(mod: IRModule) -> list[str]:
-    return [n.op.name for n in post_order(graph_after("relay", Setting(mod, "main", GENERIC))) if isinstance(n, Call) and isinstance(n.op, Op)]
+    graph = graph_after("relay", Setting(mod, "main", GENERIC))
+    return [n.op.name for n in post_order(graph) if isinstance(n, Call) and isinstance(n.op, Op)]
 
 
 def refusal(text: str) -> Any:

@@ -440,7 +440,8 @@ R_INLINE float r_round_f16(float x) {
   const int32_t bits = r_bits_f32(x), size = bits & 0x7fffffff;
   const float small = r_f32_bits(size) + 0.5f;
   const int32_t normal = (size + 0xfff + (size >> 13 & 1)) & ~0x1fff, large = size > 0x7f800000 ? size : 0x7f800000;
-  const int32_t held = normal >= 0x47800000 ? large : normal;
+  // (By the size: the sum of a nan with all bits set is negative.)
+  const int32_t held = size >= 0x477ff000 ? large : normal;
   return r_f32_bits((size < 0x38800000 ? r_bits_f32(small - 0.5f) : held) | (bits & INT32_MIN));
 }
 
