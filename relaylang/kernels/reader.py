@@ -653,7 +653,7 @@ def _part(line: _Line, inside: list[_Line], source: SourceFile, head: str, spans
     at = 0
     while not part.pack and at < len(inside):
         here = inside[at]
-        if here.note is not None:
+        if here.note is not None and not part.buffers:  # one after buffers is a statement
             part.notes.append(here.note)
         elif here.text.split(" ")[0] in BUFFERS and re.match(r"\w+ \w+:", here.text):
             words = _Words(here)

@@ -60,7 +60,7 @@ _FEW = 4
 
 
 class _Stays(Exception):
-    """The loop has something without a vector form: what, as a text."""
+    """The loop has something without a vector form: what, as a text. Without one, vectors would not gain."""
 
 
 def written_out(body: Sequence[Stmt], lanes: int) -> Body:
@@ -91,7 +91,7 @@ def _reason(stmt: Stmt, lanes: int) -> Body:
     try:
         _Lanes(stmt, lanes).loop()
     except _Stays as reason:
-        return [Note(f"left to the C compiler: {reason}")] if operations & _GAINS else []
+        return [Note(f"left to the C compiler: {reason}")] if reason.args and operations & _GAINS else []
     return []
 
 
@@ -138,10 +138,10 @@ class _Lanes:
     def loop(self) -> tuple[Body, dict[object, Expr]]:
         at, lanes = self.at, self.lanes
         if at.step != 1 or (at.trips is not None and at.trips < lanes):
-            raise _Stays("too few iterations")
+            raise _Stays
         body = [self.statement(stmt) for stmt in at.body]
         if not (self.fixed or self.limits or (self.short and self.floats)):
-            raise _Stays("nothing that compilers do not see")
+            raise _Stays
         if at.trips is not None:
             end = at.low + at.trips // lanes * lanes
             step = lanes

@@ -10,9 +10,9 @@ import numpy as np
 
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import fragments, needed
-from relaylang.kernels import render
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.evaluate import run
+from relaylang.kernels.render import Renderer
 from tests.kernels.generator import Generated
 
 #: Errors of memory and undefined behaviour end the program.
@@ -47,18 +47,20 @@ int main(void) {
 def source(kernels: Sequence[Generated], lanes: int) -> str:
     """The C program of some kernels."""
     parts, rows = [], []
+    helpers: set[str] = set()
     for k in kernels:
-        parts += map(render.function, k.functions)
+        codes = [*[Renderer(0).function(f) for f in k.functions], Renderer().body(k.body)]
+        helpers |= {h for code in codes for h in code.helpers}
+        parts += ["\n".join(code.lines) for code in codes[:-1]]
         head = [f"static void k{k.seed}(void* const* b, long lo, long hi) {{"]
         for n, buf in enumerate(k.buffers):
             const = "" if buf.written else "const "
             head.append(f"  {const}{CTYPES[buf.dtype]}* restrict {buf.name} = b[{n}];")
-        parts.append("\n".join([*head, *render.lines(k.body), "}"]))
+        parts.append("\n".join([*head, *codes[-1].lines, "}"]))
         sizes = ", ".join(str(buf.data.nbytes) for buf in k.buffers)
         rows.append(f"  {{k{k.seed}, {k.units}, {len(k.buffers)}, {{{sizes}}}}},")
-    text = "\n".join(parts)
-    helpers = "\n\n".join(fragments()[name] for name in needed(text))
-    return f"#define R_LANES {lanes or 4}\n{helpers}\n{text}\n{_MAIN % chr(10).join(rows)}"
+    text = "\n".join([*[fragments()[name].text for name in needed(helpers)], *parts])
+    return f"#define R_LANES {lanes or 4}\n{text}\n{_MAIN % chr(10).join(rows)}"
 
 
 def compiled(kernels: Sequence[Generated], compiler: Compiler, lanes: int, folder: Path,

@@ -161,7 +161,8 @@ class Library:
             exported.append(f"{SHOWN} void run{number}(void* const* b) {{ {' '.join(body)} }}")
             exported += [f"{SHOWN} void pack{number}_{i}(void* const* b) {{ {n}(b); }}" for i, n in enumerate(packs)]
         pieces = emitter.pieces.values()
-        text = emitter._text(["#define R_LOCAL static"], [*[p.text for p in pieces], *exported], {h for p in pieces for h in p.helpers})
+        helpers = {h for p in pieces for h in p.helpers}
+        text = emitter._text(["#define R_LOCAL static"], [*[p.text for p in pieces], *exported], helpers)
         path = folder / "kernels.so"
         path.write_bytes(Compiler({"cflags": "-O1"}).compile([text], text))
         self.library = ctypes.CDLL(str(path))
