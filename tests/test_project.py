@@ -41,6 +41,7 @@ FLOORS = [
     {"quantise"},
     {"runtime"},
     {"frontends"},
+    {"kernels"},
     {"backends"},
     {"export"},
     {"plugins.files", "testing", "viz"},

@@ -7,6 +7,7 @@ loaded in Python with relaylang.runtime.load(FILE) and run with .run(name=array)
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from relaylang.backends import compile_module
 from relaylang.backends.aot import compile_aot
 from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.cpu import STEPS, emit
+from relaylang.backends.cpu.bisect import bisect, first_fault
+from relaylang.backends.cpu.pipeline import GRAPH, times
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
 from relaylang.backends.vm import compile_vm
@@ -23,13 +26,14 @@ from relaylang.cli.common import COMPILED, PROGRAM, check_ending, check_writable
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
-from relaylang.cli.progress import Stages
+from relaylang.cli.progress import Stages, clock
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
 from relaylang.ir import IRModule, MetaRef, Type, Var, parameter_names, post_order
 from relaylang.repl.session import Session
 from relaylang.runtime.aot import AotProgram, checked_place
 from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.random import random_params
 from relaylang.runtime.vm.executable import VMExecutable
 
 EPILOG = """\
@@ -78,6 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--module-name", metavar="NAME", help="what --runtime bare-metal calls the program (default: default)")
     parser.add_argument("--workspace-limit", metavar="BYTES", type=int,
                         help="the memory that a run of --runtime bare-metal may need: a program over it is an error")  # fmt: skip
+    parser.add_argument("--time", action="store_true", help="print what each stage takes, to stderr (target c)")
+    parser.add_argument(
+        "--bisect", action="store_true",
+        help="run the program after each stage (target c) on random inputs, and name the first after which results are others",
+    )
     parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
     parser.add_argument("--npu-only", action="store_true", help="target ethos-u: every call that stays on the host is an error")
     parser.add_argument("--schedule", metavar="FILE", help="choices for the schedules, as --emit space writes them")
@@ -101,7 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 #: The endings of the texts of `--emit`, beside .txt.
-_TEXTS = {"relay": PROGRAM, "fused": PROGRAM, "space": (".json",), "c": (".c", ".h"), "asm": (".s",)}
+_TEXTS = {**{one.name: PROGRAM for one in GRAPH}, "space": (".json",), "c": (".c", ".h"), "asm": (".s",)}
 
 
 def _check_ending(args: argparse.Namespace, targets: Sequence[Target]) -> None:
@@ -121,8 +130,13 @@ def _check_ending(args: argparse.Namespace, targets: Sequence[Target]) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.output is None and args.emit is None:
+    if args.output is None and args.emit is None and not args.bisect:
         raise UsageError("relay compile: -o FILE or --emit STEP says where the result goes", "relay compile --help")
+    for name in ("time", "bisect"):
+        if getattr(args, name) and (args.runtime != "graph" or parse_target(args.target)[0].name != "c"):
+            raise UsageError(f"relay compile: --{name} goes with --runtime graph and target c", "relay compile --help")
+    if args.bisect and (args.emit is not None or args.output is not None):
+        raise UsageError("relay compile: --bisect writes no result: leave -o and --emit out", "relay compile --help")
     if args.runtime not in _SOURCE:
         check_writable(args.output)
     elif args.output is not None and not checked_place(args.output).is_dir():
@@ -148,7 +162,9 @@ def run(args: argparse.Namespace) -> int:
             check(program, stated_types(program.free_vars, types))
         report(program.notes)
         mod, params = _bound(program.module, args, names)
-        with stages.stage("compile"):
+        if args.bisect:
+            return _bisected(mod, targets[0], params, args, stages)
+        with stages.stage("compile"), times() as seconds:
             if args.emit is not None:
                 text = emit(mod, args.emit, params, args.entry.removeprefix("@"), targets[0].options)
                 write_text(args.output, text)
@@ -166,8 +182,31 @@ def run(args: argparse.Namespace) -> int:
                 artifact = compile_module(mod, targets, params=params, entry=entry)
         with stages.stage("write"):
             artifact.save(args.output)
+    if args.time:
+        print(_times({**stages.times, **seconds}), file=sys.stderr)
     _say(artifact, args, list(params))
     return 0
+
+
+def _times(seconds: Mapping[str, float]) -> str:
+    """A table of stages. That of `compile` is the sum of those after it."""
+    return "\n".join(f"{name:<12} {clock(time):>9}" for name, time in seconds.items())
+
+
+def _bisected(mod: IRModule, target: Target, params: dict[str, Any], args: argparse.Namespace, stages: Stages) -> int:
+    """Print the difference after each stage. The status is 1 where there is one."""
+    entry = args.entry.removeprefix("@")
+    open_ones = [p for p in entry_function(mod, args.entry).params if p.name_hint not in params]
+    inputs = random_params(args.random_params or 0, open_ones)
+    differences = []
+    with stages.stage("bisect"):
+        for difference in bisect(mod, target, params, entry, inputs):
+            differences.append(difference)
+    for difference in differences:
+        print(f"{difference.stage:<12} {difference.floats:.1e} of the greatest float, {difference.integers:g} in integers")
+    fault = first_fault(differences)
+    print(f"results differ after the stage {fault.stage}" if fault else "results agree after every stage")
+    return int(fault is not None)
 
 
 def _targets(args: argparse.Namespace) -> list[Target]:

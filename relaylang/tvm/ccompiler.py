@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Expr, Tuple, Var, post_order
 from relaylang.ir.tensors import tensor_type
+from relaylang.kernels.dtypes import CTYPES
 from relaylang.ops.record import Op
 from relaylang.runtime.artifact import TensorSpec
 from relaylang.runtime.external import Code, Region

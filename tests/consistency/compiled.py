@@ -9,13 +9,13 @@ import numpy as np
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import lower_module
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.lower import gap
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.interpreter.kernels.tolerance import tolerance
 from relaylang.ir import Function, IRModule, Tuple, Var
+from relaylang.kernels.dtypes import CTYPES
 from tests.consistency.calls import Made, key
 from tests.consistency.outcome import Refused, function
 

@@ -26,7 +26,7 @@ HOMES = (
 REASONS: dict[str, str] = {
     "relaylang/backends/cpu/schedule.py": "a result that is a view of an input needs a kernel that copies it",
     "relaylang/backends/vm/scalars.py": "its rows say which operators on numbers are instructions of the machine",
-    "relaylang/backends/cpu/loops/ir.py": "the loop language has a `min` and a `max` of its own, for ends of loops",
+    "relaylang/kernels/ir.py": "the loop language has a `min` and a `max` of its own, for ends of loops",
     "relaylang/cli/run.py": "inputs can be filled with zeros or ones",
     "relaylang/passes/functions/flexible_shape_dispatch.py": "it writes how an input's extent is read, filled up and cut off",
     "relaylang/passes/functions/manifest_lifetimes.py": "it writes the operator that ends a value",

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from relaylang.backends import compile_module
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.isa import BY_NAME
 from relaylang.diagnostics import RelayError
+from relaylang.kernels.dtypes import CTYPES
 from relaylang.runtime import cpu, manifest
 from relaylang.runtime.artifact import load, read_sealed, write_sealed, write_tar
 from relaylang.runtime.cpu import CpuArtifact

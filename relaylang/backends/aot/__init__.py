@@ -28,7 +28,6 @@ from relaylang.backends.aot.shapes import Known, Shape, leaves, shape_of, struct
 from relaylang.backends.aot.ways import Ways
 from relaylang.backends.cpu import threads_of
 from relaylang.backends.cpu.cc import Compiler
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.linking import Outsiders, outsiders, parts
 from relaylang.backends.cpu.schedule_space import schedule_of
@@ -37,6 +36,7 @@ from relaylang.backends.registry import parse_target, with_options
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, Function, IRModule, parameter_names
+from relaylang.kernels.dtypes import SIZES
 from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.external import Generator, written
 from relaylang.runtime.features import table_of

@@ -13,7 +13,7 @@ import numpy as np
 from relaylang.backends.aot.functions import CFunction
 from relaylang.backends.aot.kernels import ALIGN
 from relaylang.backends.aot.shapes import Leaf, Shape, leaves, paths
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES
+from relaylang.kernels.dtypes import CTYPES, SIZES
 from relaylang.runtime.aot import ERRORS
 
 #: Words that cannot name a field in C or C++.

@@ -75,4 +75,4 @@ class AotEmitter(Emitter):
         parts.append(face.run(entry))
         if main:
             parts.append(face.main())
-        return self.whole(self._head(title), "\n\n".join(parts)) + "\n"
+        return self.whole(self._head(title), "\n\n".join(parts), {h for f in self.functions for h in f.helpers}) + "\n"

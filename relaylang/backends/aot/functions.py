@@ -10,9 +10,9 @@ from relaylang.backends.aot.instances import Cell, Group, Instance, Step
 from relaylang.backends.aot.kernels import Kernels
 from relaylang.backends.aot.layout import Home, Layout, nbytes
 from relaylang.backends.aot.shapes import leaves
-from relaylang.backends.cpu.dtypes import CTYPES, literal
 from relaylang.backends.cpu.schedule import Slot
 from relaylang.backends.vm.scalars import Row, refusal
+from relaylang.kernels.dtypes import CTYPES, literal
 
 #: Blocks inside each other; compilers have a limit of their own. Beyond it there are jumps.
 _DEPTH = 48
@@ -20,11 +20,12 @@ _DEPTH = 48
 
 @dataclass(frozen=True)
 class CFunction:
-    """A function: its name, its text, and the bytes of its frame."""
+    """A function: its name, its text, the bytes of its frame, and the helpers of kernels' C that it uses."""
 
     name: str
     text: str
     frame: int
+    helpers: frozenset[str]
 
 
 class Functions:
@@ -75,6 +76,7 @@ class _Writer:
         self.layout = Layout(self.members, functions.room)
         self.names: dict[Cell, str] = {}
         self.lines: list[str] = []
+        self.helpers: set[str] = set()
         self.blocks: list[_Block] = []
         self.targets: set[str] = set()
         #: Numbers that several steps write, and parameters of a loop, are declared at the top.
@@ -127,7 +129,7 @@ class _Writer:
             self.top.append(f"char* next_{self.names[cell]} = {self._pointer(first)};")
         head = [f"// {self.entry.name}", f"static int32_t {name}({', '.join(params)}) {{", "  (void)weights; (void)work;"]
         body = [*self.top, *self.lines]
-        return CFunction(name, "\n".join([*head, *_indented(body), "}"]), self.layout.bytes)
+        return CFunction(name, "\n".join([*head, *_indented(body), "}"]), self.layout.bytes, frozenset(self.helpers))
 
     def _type(self, cell: Cell) -> str:
         return CTYPES[cell.leaf.dtype] if cell.leaf.is_scalar else "const void*"
@@ -231,6 +233,7 @@ class _Writer:
     def _scalar(self, step: Step) -> list[str]:
         row = step.what
         assert isinstance(row, Row)
+        self.helpers |= row.helpers
         names = [f"const {CTYPES[dtype]} {'abc'[n]} = {self._name(c)};" for n, (dtype, c) in enumerate(zip(row.operands, step.reads))]
         test, fault = refusal(row)
         stop = f" if ({test}) return {self.functions.prefix}_ERROR_{fault.upper()};" if test else ""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relaylang.backends.aot.instances import Cell, Instance, Step
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.memory import place
 from relaylang.backends.cpu.schedule import Slot
+from relaylang.kernels.dtypes import SIZES
 
 
 def nbytes(cell: Cell) -> int:

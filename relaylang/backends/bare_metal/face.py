@@ -10,7 +10,7 @@ from relaylang.backends.aot.functions import CFunction
 from relaylang.backends.aot.kernels import ALIGN
 from relaylang.backends.bare_metal.npu import fast_memory, handle
 from relaylang.backends.bare_metal.rom import SECTION, names, place
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES
+from relaylang.kernels.dtypes import CTYPES, SIZES
 
 
 def nbytes(field: Field) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.cc import Compiler
-from relaylang.backends.cpu.costs import step_of, timed
+from relaylang.backends.cpu.costs import profiled, step_of
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.graph import graph_json
 from relaylang.backends.cpu.isa import BY_NAME, Isa
@@ -26,7 +26,7 @@ from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.linking import objects, outsiders, parts, records, unlinked
 from relaylang.backends.cpu.listing import listing, spaces
 from relaylang.backends.cpu.memory import spread
-from relaylang.backends.cpu.pipeline import fused_of, graph_of, lower_module
+from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
 from relaylang.backends.cpu.schedule import Program, Run, walk
 from relaylang.backends.cpu.schedule_space import schedule_of
 from relaylang.backends.target import Target
@@ -68,7 +68,7 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
         machine=machine,
         features=isa.features,
         aligned=_aligned(program),
-        steps=tuple(step_of(item) for item in timed(program)) if profile else (),
+        steps=tuple(step_of(item) for item in profiled(program)) if profile else (),
         externals=records(outsiders([program])),
     )
 
@@ -84,7 +84,7 @@ def _aligned(program: Program) -> tuple[int, ...]:
 
 
 def _emitter(program: Program, manifest: Manifest, isa: Isa) -> Emitter:
-    numbers = {id(item): n for n, item in enumerate(timed(program))} if manifest.steps else {}
+    numbers = {id(item): n for n, item in enumerate(profiled(program))} if manifest.steps else {}
     return Emitter(isa, manifest.threads != 1, manifest.text(), numbers)
 
 
@@ -100,8 +100,7 @@ def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str
 
 #: What `emit` writes: each step from the program to the machine.
 STEPS: Mapping[str, str] = {
-    "relay": "the program as one data-flow graph, ready for fusion",
-    "fused": "the same with its operators grouped into kernels",
+    **{one.name: one.doc for one in GRAPH},
     "loops": "the kernels in the loop language",
     "space": "the knobs of their schedules and the values, for -schedule (JSON)",
     "c": "the C text",
@@ -116,8 +115,8 @@ def emit(mod: IRModule | Expr, step: str, params: Mapping[str, np.ndarray] | Seq
         mod = IRModule.from_expr(mod)
     compiler = Compiler(options or {}) if isa is None or step == "asm" else None
     found = BY_NAME[isa] if isa else compiler.isa  # type: ignore[union-attr]
-    if step in ("relay", "fused"):
-        graph = graph_of(mod, entry, found) if step == "relay" else fused_of(mod, entry, found, set(params))
+    if any(one.name == step for one in GRAPH):
+        graph = graph_after(step, Setting(mod, entry, found, frozenset(params)))
         return graph.astext(show_meta_data=False).rstrip("\n") + "\n"
     program = lower_module(mod, entry, params, found, schedule_of(options or {}))
     if step == "space":
@@ -145,9 +144,12 @@ def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], param
         spread(program)
     manifest = _manifest(program, entry, compiler.isa, target.options, compiler.machine)
     emitter = _emitter(program, manifest, compiler.isa)
-    text = emitter.file(program, _title(entry))
+    with timed("c"):
+        text = emitter.file(program, _title(entry))
+        units = emitter.units(program)
     found = outsiders([program])
-    library = compiler.compile(emitter.units(program), text, target.get("keep-c"), objects(found, compiler))
+    with timed("library"):
+        library = compiler.compile(units, text, target.get("keep-c"), objects(found, compiler))
     graph = graph_json(program, places=keeps)
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:

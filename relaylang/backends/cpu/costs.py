@@ -3,17 +3,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.origin import calls_of
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, Function, TensorType, post_order
+from relaylang.kernels.dtypes import SIZES
 from relaylang.ops.record import Op
 from relaylang.rules.macs import RULES
 from relaylang.runtime.manifest import Step
 
 
-def timed(program: Program) -> list[Instruction]:
+def profiled(program: Program) -> list[Instruction]:
     """The instructions of a run whose time a profile has, in order."""
     skipped = (item for item in walk(program.run) if isinstance(item, Copy) and item.source.slot is item.outputs[0])
     without = {id(item) for item in skipped}

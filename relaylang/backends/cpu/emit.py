@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES, literal
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes, words
-from relaylang.backends.cpu.loops import render
+from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
-from relaylang.backends.cpu.sizes import sizes_in
+from relaylang.kernels.dtypes import CTYPES, SIZES, literal
+from relaylang.kernels.nest import Buf
+from relaylang.kernels.render import Renderer
+from relaylang.kernels.sizes import sizes_in
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
@@ -31,67 +31,55 @@ UNIT = 48_000
 _NOTES = 12
 
 
+@dataclass(frozen=True)
+class Fragment:
+    """A part of `csrc/`: its C, and the fragments that it needs."""
+
+    text: str
+    needs: tuple[str, ...]
+
+
 @cache
-def fragments() -> dict[str, str]:
-    """The helpers of `csrc/`, by the name in front of each (`//@ name`)."""
-    out: dict[str, str] = {}
+def fragments() -> dict[str, Fragment]:
+    """The helpers of `csrc/`, by name. A line in front of each has its name, other names in it, and what it needs:
+    `//@ name other ...: needed ...`."""
+    out: dict[str, Fragment] = {}
+    for head, body in _parts():
+        names, _, needs = head.partition(":")
+        out[names.split()[0]] = Fragment(body.strip("\n"), tuple(needs.split()))
+    return out
+
+
+def _parts() -> Iterator[tuple[str, str]]:
+    """The heads of the fragments and what follows them, in the order of the files."""
     folder = files(f"{__package__}.csrc")
     for name in ("prelude.h", "simd.h", "threads.h", "profile.h"):
-        text = folder.joinpath(name).read_text(encoding="utf-8")
-        for part in re.split(r"^//@ ", text, flags=re.M)[1:]:
-            key, _, body = part.partition("\n")
-            out[key.strip()] = body.strip("\n")
-    return out
+        for part in f"\n{folder.joinpath(name).read_text(encoding='utf-8')}".split("\n//@ ")[1:]:
+            head, _, body = part.partition("\n")
+            yield head, body
+
+
+@cache
+def _fragment_of() -> dict[str, str]:
+    """Names in fragments -> the fragment."""
+    return {name: names[0] for head, _ in _parts() for names in [head.partition(":")[0].split()] for name in names}
 
 
 #: What a file calls of the pool of threads (`csrc/threads.h`).
 _POOL = """void r_begin(int count);
 void r_end(void);
 void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);"""
-#: Names by which a fragment is used, where they are not its own.
-_ALSO = {"r_exp_f32": ("r_exp_parts",),
-         "r_simd": ("r_vf", "r_vi", "r_vfu", "r_viu", "r_fma_vf", "r_fma_vi", "r_splat_vf", "r_splat_vi", "r_mix_vf",
-                     "r_mix_vi", "r_vd", "r_vdu", "r_fma_vd", "r_splat_vd", "r_mix_vd",
-                     "r_vl", "r_vlu", "r_fma_vl", "r_splat_vl", "r_mix_vl", "r_vb", "r_vub", "r_vh", "r_vuh"),
-         "r_dots": ("r_splat_pair_vs", "r_splat_quad_vuq", "r_splat_quad_vq", "r_dot_pair_vi", "r_dot_halves_vi",
-                    "r_dot_quad_vi", "r_dot_signed_vi", "r_vs", "r_vq", "r_vuq", "r_vqu", "r_vuqu", "r_lane"),
-         "r_singles": ("r_splat_single_vi", "r_fma_single_vi"),
-         "r_bfloats": ("r_vbf", "r_splat_pair_vbf", "r_dot_bfloat_vf"),
-         "r_peak_bytes": ("r_peak_vq", "r_peak_vuq"),
-         "r_saturate": ("r_saturate_i8", "r_saturate_u8", "r_saturate_i16", "r_saturate_u16"),
-         "r_lanes": ("r_greater_vi", "r_lesser_vi", "r_greater_vf", "r_lesser_vf", "r_number_vf", "r_quotient_vf", "r_round_vf",
-                     "r_fixed_vi",
-                     *(f"r_{how}_{short}" for how in ("narrow", "saturated", "saturated_pair")
-                       for short in ("i8", "u8", "i16", "u16"))),
-         "r_squares": ("r_two_rows_vq", "r_two_rows_vuq", "r_square_vi", "r_square_mixed_vi", "r_square_unsigned_vi"),
-         "r_halves": ("r_read_halves", "r_write_halves"),
-         "r_amx": ("r_tile_shapes", "r_tile_end", "r_tile_load", "r_tile_store", "R_TILE_STEP"),
-         "r_widen": ("r_widen_i8", "r_widen_u8", "r_widen_i16", "r_widen_u16"),
-         "r_widen_longs": tuple(f"r_widen_long_{short}" for short in ("i8", "u8", "i16", "u16")),
-         "r_peaks": ("r_peak_reads",),
-         "r_stamp": ("relay_times",)}
 
 
-def _named(text: str) -> set[str]:
-    """The fragments that a text names."""
-    used = words(text)
-    return {name for name in fragments() if name in used or not used.isdisjoint(_ALSO.get(name, ()))}
-
-
-@cache
-def _named_by(fragment: str) -> set[str]:
-    return _named(fragments()[fragment])
-
-
-def needed(text: str, extra: Iterable[str] = ()) -> list[str]:
-    """The fragments that a text uses, directly or through others, in the order of the files."""
-    wanted = {"prelude", *extra}
-    todo = [_named(text), *map(_named_by, extra)]
+def needed(helpers: Iterable[str]) -> list[str]:
+    """The fragments with some names, and those that these need, in the order of the files."""
+    known, every = _fragment_of(), fragments()
+    todo = {"prelude", *(known[name] for name in helpers if name in known)}
+    wanted: set[str] = set()
     while todo:
-        more = todo.pop() - wanted
-        wanted |= more
-        todo += map(_named_by, more)
-    return [name for name in fragments() if name in wanted]
+        wanted |= todo
+        todo = {need for name in todo for need in every[name].needs} - wanted
+    return [name for name in every if name in wanted]
 
 
 def _printable(text: str) -> str:
@@ -103,21 +91,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
+@dataclass(frozen=True)
 class Piece:
     """A function of the C: its text without what makes it known elsewhere, and where it may be called from.
 
     A `local` function is repeated in every file that calls it. Any other function stands in one file and is declared in
-    the others.
+    the others. It calls other pieces (`uses`) and `helpers` of `csrc/`.
     """
 
-    __slots__ = ("name", "text", "declaration", "local", "uses")
-
-    def __init__(self, name: str, text: str, declaration: str, local: bool, known: Mapping[str, Piece]) -> None:
-        self.name = name
-        self.text = text
-        self.declaration = declaration
-        self.local = local
-        self.uses = sorted(n for n in words(text) if n in known and n != name)
+    name: str
+    text: str
+    declaration: str
+    local: bool
+    uses: frozenset[str]
+    helpers: frozenset[str]
 
 
 def _string(text: str) -> str:
@@ -134,27 +121,14 @@ def _values(buf: Buf, data: np.ndarray) -> str:
     return ", ".join(literal(v, buf.dtype) for v in values)
 
 
-def _sizes(texts: Iterable[str], where: str) -> list[str]:
-    """The sizes (`relaylang.backends.cpu.sizes`) that texts use, taken from a table."""
-    return [f"  const long {name} = (long)((const int64_t*){where})[{name.removeprefix('size')}];" for name in sizes_in(*texts)]
+def _sizes(names: Iterable[str], where: str) -> list[str]:
+    """Sizes (`relaylang.kernels.sizes`) by their names, taken from a table."""
+    numbers = sorted(int(name.removeprefix("size")) for name in names)
+    return [f"  const long size{n} = (long)((const int64_t*){where})[{n}];" for n in numbers]
 
 
-def _offset_text(place: Slot | View) -> str:
-    """The address of a slot or of a view's first element in the run function."""
-    if isinstance(place, View):
-        text = _offset_text(place.slot)
-        if not place.start:
-            return text
-        text = text if place.slot.kind == "made" else f"(char*){text}"
-        return f"{text} + {place.start * SIZES[place.slot.dtype]}"
-    slot = place
-    if slot.kind == "input":
-        return f"in[{slot.number}]"
-    if slot.kind == "param":
-        return f"params[{slot.number}]"
-    if slot.kind == "output":
-        return f"out[{slot.number}]"
-    return f"fixed + {slot.offset}" if slot.fixed else f"arena + {slot.offset}"
+#: The tables of addresses that a run function is given.
+_PLACES = {"input": "in", "param": "params", "output": "out"}
 
 
 class Emitter:
@@ -184,28 +158,50 @@ class Emitter:
         self.numbers: dict[int, list[tuple[str, Stage]]] = {}
         #: The names that a kernel's own functions have here.
         self.shared: dict[int, dict[str, str]] = {}
+        #: What the functions in the making use: pieces, helpers, and sizes.
+        self.called: set[str] = set()
+        #: The pieces that the functions which the library shows call.
+        self.shown: set[str] = set()
+        self.helpers: set[str] = set()
+        self._read: set[str] = set()
 
-    def _add(self, name: str, text: str, arguments: str, local: bool = False) -> None:
-        self.pieces[name] = Piece(name, text, f"void {name}{arguments};", local, self.pieces)
+    def _add(self, name: str, text: str, arguments: str, uses: Iterable[str] = (), helpers: Iterable[str] = (),
+             local: bool = False) -> None:  # fmt: skip
+        self.pieces[name] = Piece(name, text, f"void {name}{arguments};", local, frozenset(uses), frozenset(helpers))
+
+    def _at(self, place: Slot | View) -> str:
+        """The address of a slot or of a view's first element in the run function."""
+        if isinstance(place, View):
+            text = self._at(place.slot)
+            if not place.start:
+                return text
+            text = text if place.slot.kind == "made" else f"(char*){text}"
+            return f"{text} + {self._number(place.start * SIZES[place.slot.dtype])}"
+        if place.kind == "made":
+            return f"{'fixed' if place.fixed else 'arena'} + {self._number(place.offset)}"
+        return f"{_PLACES[place.kind]}[{place.number}]"
+
+
+    def _number(self, value: int) -> str:
+        """A number, which may be a size, in the function in the making."""
+        self._read.update(sizes_in(value))
+        return str(value)
 
     def _shared(self, kernel: Kernel) -> dict[str, str]:
         """The kernel's own functions, each given a name by its text, so that equal ones are one."""
-        names = {}
+        names: dict[str, str] = {}
         for made in kernel.functions:
-            text = made if isinstance(made, str) else render.function(made)
-            match = re.search(rf"\b({kernel.name}_\w+)\(", text)
-            assert match is not None
-            canonical = text.replace(match[1], "BLOCK")
+            canonical = "\n".join(Renderer(0, {made.name: "BLOCK"}).function(made).lines)
             name = self.blocks.get(canonical)
             if name is None:
                 name = self.blocks[canonical] = f"block_{_digest(canonical)}"
-                self._add(name, text.replace(match[1], name), "", local=True)
-            names[match[1]] = name
+                code = Renderer(0, {**names, made.name: name}).function(made)
+                self._add(name, "\n".join(code.lines), "", code.calls, code.helpers, local=True)
+            names[made.name] = name
         return names
 
-    def _declarations(self, kernel: Kernel, body: str) -> list[str]:
-        """The buffers that a text uses, as pointers taken from `b`."""
-        used = words(body)
+    def _declarations(self, kernel: Kernel, code: Renderer) -> list[str]:
+        """The buffers that a stage uses, as pointers taken from `b`, and its sizes."""
         out = []
         number = 0
         groups: Sequence[tuple[Sequence, bool]] = (
@@ -215,21 +211,23 @@ class Emitter:
         )
         for bufs, constant in groups:
             for buf in bufs:
-                if buf.name in used:
+                if buf.name in code.names:
                     const = "const " if constant else ""
                     # What may be overwritten is the result's memory, perhaps.
                     alone = "" if number in kernel.in_place or (kernel.in_place and not constant) else " restrict"
                     out.append(f"  {const}{CTYPES[buf.dtype]}*{alone} {buf.name} = b[{number}];")
                 number += 1
         at = 0
+        sizes = set(code.sizes)
         for buf in kernel.work:
-            if buf.name in used:
+            if buf.name in code.names:
+                sizes.update(sizes_in(at))
                 out.append(f"  {CTYPES[buf.dtype]}* restrict {buf.name} = (void*)((char*)b[{number}] + {at});")
             at += nbytes(buf)
         for buf, data in kernel.constants:
-            if buf.name in used:
+            if buf.name in code.names:
                 out.append(f"  static const {CTYPES[buf.dtype]} {buf.name}[{max(1, buf.size)}] = {{{_values(buf, data)}}};")
-        return [*_sizes([*out, body], f"b[{number + bool(kernel.work)}]"), *out]
+        return [*_sizes(sizes, f"b[{number + bool(kernel.work)}]"), *out]
 
     def kernel(self, item: Run) -> list[tuple[str, Stage]]:
         """The C functions of the stages of an instruction's kernel."""
@@ -252,38 +250,31 @@ class Emitter:
         names = self.shared[id(kernel)] = self._shared(kernel)
         out = []
         for stage in kernel.stages:
-            text = stage.text
-            for own, shared in names.items():
-                text = re.sub(rf"\b{own}\b", shared, text)
-            declared = self._declarations(kernel, text)
-            uses = words(text)
-            if "lo" not in uses:
+            code = Renderer(functions=names).body(stage.body)
+            declared = self._declarations(kernel, code)
+            if "lo" not in code.names:
                 declared.append("  (void)lo; (void)hi;")
-            body = "(void* const* b, long lo, long hi) {\n" + "\n".join([*declared, text]) + "\n}"
+            body = "(void* const* b, long lo, long hi) {\n" + "\n".join([*declared, *code.lines]) + "\n}"
             name = self.stages.get(body)
             if name is None:
                 name = self.stages[body] = f"kernel_{_digest(body)}"
-                self._add(name, f"R_KERNEL void {name}{body}", "(void* const* b, long lo, long hi)")
+                self._add(name, f"R_KERNEL void {name}{body}", "(void* const* b, long lo, long hi)", code.calls, code.helpers)
             out.append((name, stage))
         return out
 
     def pack(self, item: PackIn) -> str:
         """The C function that packs a parameter."""
         pack = item.pack
-        body = ["(void* const* b) {"]
-        seen = set()
-        for number, buf in enumerate(pack.sources):
-            if buf.name not in seen:
-                body.append(f"  const {CTYPES[buf.dtype]}* restrict {buf.name} = b[{number}];")
-                seen.add(buf.name)
-        body.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
-        body += [*_sizes([pack.text], f"b[{len(pack.sources) + 1}]"), pack.text]
-        body.append("}")
-        text = "\n".join(body)
+        code = Renderer().body(pack.body)
+        lines = ["(void* const* b) {"]
+        places = {buf.name: (number, buf) for number, buf in reversed([*enumerate(pack.sources)])}
+        lines += [f"  const {CTYPES[buf.dtype]}* restrict {name} = b[{n}];" for name, (n, buf) in reversed(places.items())]
+        lines.append(f"  {CTYPES[pack.target.dtype]}* restrict {pack.target.name} = b[{len(pack.sources)}];")
+        text = "\n".join([*lines, *_sizes(code.sizes, f"b[{len(pack.sources) + 1}]"), *code.lines, "}"])
         name = self.packs.get(text)
         if name is None:
             name = self.packs[text] = f"pack_{_digest(text)}"
-            self._add(name, f"R_KERNEL void {name}{text}", "(void* const* b)")
+            self._add(name, f"R_KERNEL void {name}{text}", "(void* const* b)", code.calls, code.helpers)
             self._note(name, ["weights into the kernel's layout"])
         return name
 
@@ -293,12 +284,13 @@ class Emitter:
             source = item.source
             if source.slot is item.outputs[0]:
                 return []
-            size = source.size * SIZES[source.slot.dtype]
-            return [f"{pad}memcpy({_offset_text(item.outputs[0])}, {_offset_text(source)}, {size});"]
+            size = self._number(source.size * SIZES[source.slot.dtype])
+            return [f"{pad}memcpy({self._at(item.outputs[0])}, {self._at(source)}, {size});"]
         if isinstance(item, PackIn):
             places: list[Slot | View] = [*item.inputs, *item.outputs]
-            array = self._array(places)
-            return [f"{pad}{{ void* const b[] = {{{array}}}; {self.pack(item)}(b); }}"]
+            name = self.pack(item)
+            self.called.add(name)
+            return [f"{pad}{{ void* const b[] = {{{self._array(places)}}}; {name}(b); }}"]
         if isinstance(item, Outside):
             return self._outside(item, pad)
         assert isinstance(item, Run)
@@ -307,15 +299,17 @@ class Emitter:
         array = self._array([*inputs, *item.packs, *item.results, *work])
         calls = []
         for name, stage in self.kernel(item):
+            self.called.add(name)
+            units = self._number(stage.units)
             if self.threads and stage.units not in (0, 1):
-                calls.append(f"{{ static r_site site; r_parallel(&site, {name}, b, {stage.units}, {stage.grain}, threads); }}")
+                calls.append(f"{{ static r_site site; r_parallel(&site, {name}, b, {units}, {stage.grain}, threads); }}")
             else:
-                calls.append(f"{name}(b, 0, {stage.units});")
+                calls.append(f"{name}(b, 0, {units});")
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
 
     def _array(self, places: Sequence[Slot | View | None]) -> str:
         """Addresses for a kernel, None for what it does not read, that of the program's sizes behind them."""
-        texts = [*("0" if p is None else _offset_text(p) for p in places), *([self.sizes] if self.sizes else [])]
+        texts = [*("0" if p is None else self._at(p) for p in places), *([self.sizes] if self.sizes else [])]
         return ", ".join(f"(void*)({text})" for text in texts) or "(void*)0"
 
     def _outside(self, item: Outside, pad: str) -> list[str]:
@@ -328,10 +322,10 @@ class Emitter:
             if item.work is not None:
                 types.append("void*")
                 places.append(item.work)
-            values = ", ".join(f"({t})({_offset_text(v)})" for t, v in zip(types, places))
+            values = ", ".join(f"({t})({self._at(v)})" for t, v in zip(types, places))
             call = f"extern int32_t {symbol}({', '.join(types) or 'void'}); const int32_t r = {symbol}({values});"
         else:
-            array = ", ".join(f"(void*)({_offset_text(v)})" for v in [*item.inputs, *item.results]) or "(void*)0"
+            array = ", ".join(f"(void*)({self._at(v)})" for v in [*item.inputs, *item.results]) or "(void*)0"
             table = "extern int32_t (*relay_calls[])(void* const*);"
             call = f"{table} void* const b[] = {{{array}}}; const int32_t r = relay_calls[{number}](b);"
         failed = f"int32_t* s = (int32_t*)(arena + {self.status}); s[0] = {number + 1}; s[1] = r; return;"
@@ -352,6 +346,7 @@ class Emitter:
         pieces = []
         for start in range(0, len(items), CHUNK):
             lines: list[str] = []
+            self.called, self.helpers, self._read = set(), set(), set()
             stack: list[Instruction | str] = list(reversed(items[start : start + CHUNK]))
             pad = "  "
             while stack:
@@ -363,15 +358,17 @@ class Emitter:
                         pad = pad[:-2]
                         lines.append(pad + "}")
                 elif isinstance(item, Branch):
-                    lines.append(f"{pad}if (*(const uint8_t*)({_offset_text(item.cond)})) {{")
+                    lines.append(f"{pad}if (*(const uint8_t*)({self._at(item.cond)})) {{")
                     pad += "  "
                     stack += ["end", *reversed(item.no), "else", *reversed(item.yes)]
                 else:
                     lines += self._timed(item, self.instruction(item, pad), pad)
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
-            head = [f"R_LOCAL void {piece}{arguments} {{", unused, *_sizes(lines, self.sizes)]
-            self._add(piece, "\n".join([*head, *lines, "}"]), arguments)
+            self.shown.add(piece)
+            head = [f"R_LOCAL void {piece}{arguments} {{", unused, *_sizes(self._read, self.sizes)]
+            helpers = ["r_site"] if self.threads else []
+            self._add(piece, "\n".join([*head, *lines, "}"]), arguments, self.called, [*helpers, *self.helpers])
         ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.status >= 0 else ""
         calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}" for p in pieces]
         if self.status >= 0:
@@ -383,6 +380,7 @@ class Emitter:
         number = self.timed.get(id(item))
         if number is None:
             return lines
+        self.helpers.add("r_stamp")
         begin, end = (f"{pad}relay_times[{2 * number + n}] = r_stamp();" for n in range(2))
         return [begin, *lines, end]
 
@@ -441,12 +439,15 @@ class Emitter:
         ])  # fmt: skip
         return self.ends
 
-    def _text(self, head: Sequence[str], body: Sequence[str], extra: Sequence[str] = ()) -> str:
-        text = "\n\n".join(body)
+    def _text(self, head: Sequence[str], body: Sequence[str], helpers: Iterable[str]) -> str:
         every = fragments()
-        return "\n".join([*head, f"#define R_LANES {self.isa.lanes}"]) + "\n" + "\n\n".join(
-            [*[every[n] for n in needed(text, extra)], text]
-        )  # fmt: skip
+        parts = [*[every[n].text for n in needed(helpers)], *body]
+        return "\n".join([*head, f"#define R_LANES {self.isa.lanes}"]) + "\n" + "\n\n".join(parts)
+
+    @property
+    def _shown_helpers(self) -> list[str]:
+        """What the functions that the library shows use of `csrc/`."""
+        return ["r_stamp", "r_peaks"] if self.timed else []
 
     def file(self, program: Program, title: str) -> str:
         """The whole C text."""
@@ -454,11 +455,12 @@ class Emitter:
         sizes = f"arena: {program.arena_bytes} bytes; prepared: {program.fixed_bytes} bytes"
         return self.whole([f"// {title}", f"// instruction set: {self.isa.name}; {sizes}"], ends)
 
-    def whole(self, head: Sequence[str], ends: str) -> str:
-        """One text of all functions, with others behind them."""
-        extra = ["r_threads"] if self.threads else []
+    def whole(self, head: Sequence[str], ends: str, extra: Iterable[str] = ()) -> str:
+        """One text of all functions, and others after them, which use `extra` helpers."""
+        helpers = {*extra, *self._shown_helpers, *(h for p in self.pieces.values() for h in p.helpers)}
+        helpers |= {"r_threads"} if self.threads else set()
         pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
-        return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], extra)
+        return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], helpers)
 
     def units(self, program: Program) -> list[str]:
         """The same as files that can be compiled side by side, the last with the functions that the library shows.
@@ -481,22 +483,21 @@ class Emitter:
             there |= new
             room -= len(piece.text) + sum(len(self.pieces[n].text) for n in new)
         out = [self._unit(group) for group in groups]
-        called = [self.pieces[n] for n in sorted(words(ends)) if n in self.pieces]
-        body = [*[p.declaration for p in called], ends]
-        extra = []
+        body = [*[self.pieces[n].declaration for n in sorted(self.shown)], ends]
+        helpers = self._shown_helpers
         if self.threads:
             out.append(self._text(["#define R_LOCAL"], [], ["r_threads"]))
             body.insert(0, _POOL)
-            extra = ["r_site"]
-        out.append(self._text(["#define R_LOCAL"], body, extra))
+            helpers = ["r_site", *helpers]
+        out.append(self._text(["#define R_LOCAL"], body, helpers))
         return out
 
     def _unit(self, group: Sequence[Piece]) -> str:
         own = {p.name for p in group}
         used = {n: self.pieces[n] for p in group for n in p.uses if n not in own}
         body = [p.text if p.local else p.declaration for p in used.values()]
-        extra = []
+        helpers = {h for p in [*group, *used.values()] for h in p.helpers}
         if self.threads:
             body.insert(0, _POOL)
-            extra = ["r_site"]
-        return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]], extra)
+            helpers.add("r_site")
+        return self._text(["#define R_LOCAL"], [*body, *[p.text for p in group]], helpers)

@@ -11,20 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from relaylang.backends.cpu.arith import PLAIN, Arith
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES
+from relaylang.backends.cpu.arith import Arith
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.loops import ir, render
-from relaylang.backends.cpu.loops.vectors import WIDEN
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import SIZES
 
 #: Bytes of a line of the cache.
 LINE = 64
-
-
-def vector_types(dtype: str) -> tuple[str, str, str]:
-    """The element type, the vector type, and the suffix of its macros."""
-    total = dtype if dtype in PLAIN else "float32"
-    return CTYPES[total], *render.VECTORS[total]
 
 
 def _squares(arith: Arith, vectors: int, rows: int, data: ir.Var, apart: int, taps: int, tap: int,
@@ -58,13 +51,12 @@ def _squares(arith: Arith, vectors: int, rows: int, data: ir.Var, apart: int, ta
     if begin is not None:
         for n in range(2):
             four = ir.load(begin, v * 4, lanes=4, aligned=True)
-            two = ir.Template(f"r_mix_vi({{0}}, {{0}}, {2 * n}, {2 * n + 1}, {2 * n}, {2 * n + 1})", (four,), vec)
+            two = ir.mix(four, four, [2 * n, 2 * n + 1] * 2)
             held = ir.store(c, two, i * 2 + n, v)
             start.append(ir.loop("i", 0, whole + left, [ir.loop("v", 0, vectors, [held], ir.UNROLLED)], ir.UNROLLED))
 
     def sums(number: ir.Expr, odd: int, v: ir.Expr) -> ir.Expr:
-        lanes = "2, 3, 6, 7" if odd else "0, 1, 4, 5"
-        return ir.Template(f"r_mix_vi({{0}}, {{1}}, {lanes})", (ir.load(c, number * 2, v), ir.load(c, number * 2 + 1, v)), vec)
+        return ir.mix(ir.load(c, number * 2, v), ir.load(c, number * 2 + 1, v), [2, 3, 6, 7] if odd else [0, 1, 4, 5])
 
     return c, start, step, sums
 
@@ -77,7 +69,7 @@ def _stored(sums: Callable[[ir.Expr, int, ir.Expr], ir.Expr], rows: int, vectors
         to = ir.Let("to", ir.address(t, (number * 2 + odd) * step, written=True))
         value = sums(number, odd, v)
         if added:
-            value = ir.Binary("+", ir.load(to.var, v * 4, lanes=4), value, value.type)
+            value = ir.load(to.var, v * 4, lanes=4) + value
         return ir.Block([to, ir.loop("v", 0, vectors, [ir.store(to.var, value, v * 4)], ir.UNROLLED)])
 
     def all_rows(added: bool) -> ir.Body:
@@ -122,7 +114,7 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
     at_row = k * (vectors * width) + v * width
     row: ir.Expr = ir.load(weights, at_row, lanes=width, aligned=True)
     if arith.loaded != arith.weight:
-        row = ir.Template(f"{WIDEN[arith.loaded][arith.weight]}({{0}})", (ir.address(weights, at_row),), b.type)
+        row = ir.Cast(ir.load(weights, at_row, lanes=width), b.type)
     body: ir.Body = [
         square[2] if square else ir.loop("k", 0, taps, [
             b,
@@ -140,7 +132,7 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
         body = [ir.Let(data[n].name, ir.address(data[n - 1] if n else x, 0), mutable=True),
                 ir.loop(f"l{n}", 0, f"n{n}", [*body, forward])]  # fmt: skip
     held, to = ir.load(c, r, v), ir.Let("to", ir.address(t, r * step, written=True))
-    added = ir.Binary("+", ir.load(to.var, v * lanes, lanes=lanes), held, vec)
+    added = ir.load(to.var, v * lanes, lanes=lanes) + held
     later = ir.Param("ahead", w.type)
     steps = [ir.Param("step", ir.INDEX), ir.Param("first", ir.INDEX)]
     params = [x, w, *([later] if ahead else []), t, *steps, *([begin] if start else []), *sizes]
@@ -148,7 +140,7 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
     if arith.held:
         params.insert(len(params) - len(sizes), ir.Param("shift", ir.INDEX))
         place = ir.address(to.var, v * lanes, written=True)
-        wide = ir.Statement("r_add_wide({0}, {1}, {2}, {3});", (place, held, ir.Var("first"), ir.Var("shift")))
+        wide = ir.Call("r_add_wide", (place, held, ir.Var("first"), ir.Var("shift")))
         end = ir.Block(every(wide, to))
     body = [
         ir.Let("q", ir.address(w, 0), mutable=True),

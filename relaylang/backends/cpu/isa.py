@@ -19,6 +19,11 @@ class Isa:
     registers: int
     features: frozenset[str] = frozenset()
 
+    @property
+    def explicit_lanes(self) -> int:
+        """The lanes of vector loops that are written out (`relaylang.kernels.vectors`); 0 where compilers do better."""
+        return self.lanes if self.name in ("avx2", "avx512") else 0
+
     def of(self, dtype: str) -> Isa:
         """The instruction set for elements of a type. A vector has half as many of 64 bits, and four times as many bytes."""
         if dtype in ("float64", "int64"):

@@ -7,20 +7,13 @@ stored.
 """
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES
-from relaylang.backends.cpu.index import Affine, variable
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.loops import halves, ir, render, rewrites, schedules
-from relaylang.backends.cpu.loops.vectors import written_out
-from relaylang.backends.cpu.scalar import Bounds, Buf, End, Index, Nest, Scalar, split_nest
 from relaylang.backends.cpu.schedule_space import Space
-from relaylang.backends.cpu.sizes import Size, largest
 from relaylang.backends.cpu.turns import turned
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
@@ -30,15 +23,13 @@ from relaylang.ir import (
     TupleType,
     Type,
 )
+from relaylang.kernels import halves, ir, render, rewrites, schedules
+from relaylang.kernels.dtypes import CTYPES, SIZES
+from relaylang.kernels.index import Affine, variable
+from relaylang.kernels.nest import Bounds, Buf, End, Index, Nest, Scalar, split_nest
+from relaylang.kernels.sizes import Size, largest
+from relaylang.kernels.vectors import written_out
 from relaylang.ops.record import Op
-
-_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
-
-
-def words(text: str) -> set[str]:
-    """The names in a text of C."""
-    return set(_WORD.findall(text))
-
 
 #: What runs a program that this backend does not compile.
 ELSEWHERE = "`relay compile --runtime vm` compiles it for the VM; the interpreter runs it, too: relay run --executor interpreter"
@@ -130,62 +121,19 @@ def is_load(value: Scalar) -> bool:
 
 
 class Stage:
-    """A function `(buffers, lo, hi)` over units of work; stages run one after the other.
+    """A function `(buffers, lo, hi)` over units of work: those of the parallel loop in `body`. Stages run one after the other."""
 
-    The units are those of the parallel loop in `body`. A body of C texts counts its `units` itself.
-    """
-
-    def __init__(self, units: int = 1, grain: int = 1, body: Sequence[ir.Stmt] = ()) -> None:
+    def __init__(self, body: Sequence[ir.Stmt], grain: int = 1) -> None:
         self.body: list[ir.Stmt] = list(body)
         self.grain = grain
-        self._units = units
-        #: The body in C, of a kernel that is finished.
-        self.text = ""
 
     @property
-    def units(self) -> int | str:
-        """The number of units, or where it is a size, its C."""
+    def units(self) -> int:
+        """The number of units, which may be a size."""
         loop = ir.parallel(self.body)
         if loop is None:
-            return str(self._units) if isinstance(self._units, Size) else self._units
-        return render.render(loop.high) if loop.trips is None else loop.trips
-
-    def add(self, *stmts: ir.Stmt) -> None:
-        """Add statements of the loop language."""
-        self.body += stmts
-
-    def put(self, text: str, indent: int = 1) -> None:
-        """Add C text, indented."""
-        pad = "  " * (indent - 1)
-        self.body.append(ir.Statement("\n".join(pad + line if line else line for line in text.split("\n"))))
-
-    @property
-    def lines(self) -> _Lines:
-        """The body as lines of C. Lines that are added, or assigned, become texts of the body."""
-        return _Lines(self)
-
-    @lines.setter
-    def lines(self, lines: list[str]) -> None:
-        if not isinstance(lines, _Lines):
-            self.body = _text(lines)
-
-
-class _Lines(list[str]):
-    """The lines of a stage; adding to them adds to its body."""
-
-    def __init__(self, stage: Stage) -> None:
-        super().__init__(render.lines(stage.body))
-        self._stage = stage
-
-    def __iadd__(self, lines: Iterable[str]) -> _Lines:  # type: ignore[misc,override]
-        self._stage.body += _text(lines)
-        return self
-
-
-def _text(lines: Iterable[str]) -> list[ir.Stmt]:
-    """Lines of C, indented as a function's, as a statement."""
-    text = "\n".join(line.removeprefix("  ") for line in lines)
-    return [ir.Statement(text)] if text else []
+            return 1
+        return loop.high.size if isinstance(loop.high, ir.Extent) else loop.trips or 0
 
 
 class Pack:
@@ -216,8 +164,8 @@ class Kernel:
         self.work: list[Buf] = []
         self.packs: list[Pack] = []
         self.stages: list[Stage] = []
-        #: Functions that the stages call, as nodes of the loop language or as C. Their names begin with the kernel's.
-        self.functions: list[ir.Function | str] = []
+        #: Functions that the stages call.
+        self.functions: list[ir.Function] = []
         self.constants: list[tuple[Buf, np.ndarray]] = []
         #: The numbers of the parameters that the only result may overwrite: an element is read just before it is written.
         self.in_place: set[int] = set()
@@ -233,10 +181,7 @@ class Kernel:
     def finish(self) -> None:
         """End the kernel: it keeps what its stages read, of parameters that are packed and of others."""
         self.space.finish()
-        used: set[str] = set()
-        for stage in self.stages:
-            stage.text = "\n".join(stage.lines)
-            used |= words(stage.text)
+        used = {name for stage in self.stages for name in ir.names(stage.body)}
         self.packs = [pack for pack in self.packs if pack.target.name in used]
         self.reads = {n for n, param in enumerate(self.params) if param.name in used}
 
@@ -246,10 +191,9 @@ class Kernel:
         self.work.append(buf)
         return buf
 
-    def stage(self, units: int = 1, grain: int = 1, body: Sequence[ir.Stmt] = ()) -> Stage:
-        stage = Stage(units, grain, body)
-        self.stages.append(stage)
-        return stage
+    def stage(self, body: Sequence[ir.Stmt], grain: int = 1) -> None:
+        """Add a stage."""
+        self.stages.append(Stage(body, grain))
 
     def loops(self, nest: Nest) -> None:
         """A stage that is one loop nest."""
@@ -261,13 +205,16 @@ class Kernel:
 
         found = turned(nest, self.isa, f"{self.name}_turn{len(self.functions)}")
         if found is not None and pick("turn", ("squares", "loops"), "squares") == "squares":
-            function, lines, units = found
-            self.functions.append(function)
-            self.stage(units).put("\n".join(lines))
+            self.functions.append(found[0])
+            self.stage(body=found[1])
             return
         body = nest.build()
         if body:
-            self.stage(body=written_out(halves.blocked(schedules.nest(body, pick, not nest.reductions)), self.isa))
+            self.stage(body=written_out(halves.blocked(schedules.nest(body, pick, not nest.reductions)), self.isa.explicit_lanes))
+
+    def statements(self, nest: Nest, fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> ir.Body:
+        """The loops of a nest as a part of a stage; see `Nest.build`."""
+        return written_out(halves.blocked(nest.build(fixed, flat)), self.isa.explicit_lanes)
 
     def constant(self, data: np.ndarray, dtype: str) -> Buf:
         """A small table in the C file."""
@@ -361,12 +308,7 @@ class Sink:
         index = [variable(d) for d in range(len(shape))]
         form = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
         self.store(nest, index, nest.load(Buf(source, shape, self.anchor.dtype), form))
-        return written_out(halves.blocked(nest.build(flat=flat)), self.kernel.isa)
-
-    def store_block(self, source: str, strides: Sequence[int], bounds: Bounds,
-                    flat: tuple[int, int, End, End] | None = None, indent: str = "    ") -> list[str]:  # fmt: skip
-        """The C of `block`, for lowerings that write C."""
-        return render.lines(self.block(source, strides, bounds, flat), len(indent) // 2)
+        return self.kernel.statements(nest, flat=flat)
 
 
 #: The most results of a row that are held on the stack at a time. A thread's stack may be small.

@@ -5,24 +5,15 @@ Kernels, micro-kernels and packings have the names that they have in the C.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.loops import ir, text
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
-
-
-def _buffer(buf: Buf) -> str:
-    shown = f"{buf.name}: {buf.dtype}{list(buf.shape)}"
-    return shown if buf.contiguous else f"{shown} strides {list(buf.strides)}"
-
-
+from relaylang.kernels import ir, text
+from relaylang.kernels.dtypes import SIZES
 
 
 class _Page:
@@ -72,10 +63,8 @@ class _Page:
         if isinstance(item, PackIn):
             name = self.emitter.pack(item)
             if self.new(name):
-                self.parts.append(
-                    [f"pack {name}: {', '.join(_buffer(b) for b in item.pack.sources)} -> {_buffer(item.pack.target)}",
-                     *text.lines(item.pack.body, 1)]
-                )  # fmt: skip
+                buffers = [*(("in", b) for b in item.pack.sources), ("out", item.pack.target)]
+                self.parts.append(text.kernel(text.Part(name, buffers, item.pack.body, pack=True)))
             return f"{name}{flow}"
         names = [name for name, _ in self.emitter.kernel(item)]
         self.kernel(item.kernel, names)
@@ -88,32 +77,35 @@ class _Page:
 
     def kernel(self, kernel: Kernel, names: Sequence[str]) -> None:
         shared = self.emitter.shared[id(kernel)]
-
-        def renamed(lines: list[str]) -> list[str]:
-            return [re.sub(r"\bKERNEL_\w+", lambda m: shared.get(m[0], m[0]), line) for line in lines] if shared else lines
-
-        for made in kernel.functions:
-            name = shared[made.name] if isinstance(made, ir.Function) else next(
-                s for own, s in shared.items() if f"{own}(" in made
-            )  # fmt: skip
-            if self.new(name):
-                lines = text.function(made) if isinstance(made, ir.Function) else text.lines([ir.Statement(made)])
-                self.parts.append(renamed(lines))
+        for function in kernel.functions:
+            if self.new(shared[function.name]):
+                own = ir.Function(shared[function.name], function.params, _renamed(function.body, shared), function.doc)
+                self.parts.append(text.function(own))
         for name, stage in zip(names, kernel.stages):
             if not self.new(name):
                 continue
-            body = renamed(text.lines(stage.body, 1))
-            used = set(re.findall(r"\b[A-Za-z_]\w*", "\n".join(body)))
-            lines = [f"kernel {name}", *[f"  # {note}" for note in self.emitter.notes[name]]]
+            notes = list(self.emitter.notes[name])
             if kernel.space.choice:
                 choice = ", ".join(f"{knob} = {value}" for knob, value in kernel.space.choice.items())
-                lines.append(f"  # schedule {kernel.key}: {choice}")
-            for kind, bufs in (
-                ("in", kernel.params), ("packed", [p.target for p in kernel.packs]), ("out", kernel.outs),
-                ("work", kernel.work), ("table", [b for b, _ in kernel.constants]),
-            ):  # fmt: skip
-                lines += [f"  {kind} {_buffer(buf)}" for buf in bufs if buf.name in used]
-            self.parts.append(lines + body)
+                notes.append(f"schedule {kernel.key}: {choice}")
+            used = ir.names(stage.body)
+            buffers = [
+                (kind, buf)
+                for kind, bufs in (("in", kernel.params), ("packed", [p.target for p in kernel.packs]), ("out", kernel.outs),
+                                   ("work", kernel.work), ("table", [b for b, _ in kernel.constants]))
+                for buf in bufs
+                if buf.name in used
+            ]  # fmt: skip
+            self.parts.append(text.kernel(text.Part(name, buffers, _renamed(stage.body, shared), notes)))
+
+
+def _renamed(body: ir.Body, names: Mapping[str, str]) -> ir.Body:
+    """Statements whose calls have the names that functions have in the C."""
+    return [
+        ir.Call(names.get(stmt.name, stmt.name), stmt.args) if isinstance(stmt, ir.Call)
+        else ir.rebuilt(stmt, lambda value: value, lambda inner: _renamed(inner, names))
+        for stmt in body
+    ]  # fmt: skip
 
 
 def spaces(program: Program) -> str:

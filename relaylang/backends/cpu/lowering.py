@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES
-from relaylang.backends.cpu.index import Affine, is_contiguous, strides_of, variable
 from relaylang.backends.cpu.isa import GENERIC, Isa
 from relaylang.backends.cpu.kernel import (
     ELSEWHERE,
@@ -27,7 +25,6 @@ from relaylang.backends.cpu.kernel import (
     unsupported,
 )
 from relaylang.backends.cpu.lower import ANCHORS, ASSEMBLIES, RECIPES, SELECTIONS, gap
-from relaylang.backends.cpu.scalar import Buf, Nest, split_nest
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
@@ -45,6 +42,11 @@ from relaylang.ir import (
     post_order,
 )
 from relaylang.ir.structural import structural_hash
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.index import Affine, is_contiguous, strides_of, variable
+from relaylang.kernels.nest import Buf, Nest, split_nest
 from relaylang.ops.record import Op
 
 #: More parts of one result than this are written by few functions.
@@ -318,7 +320,7 @@ def emit_regions(kernel: Kernel, root: Tensor, out: Buf, done: Collection[int] =
 def _copies(kernel: Kernel, root: Tensor, out: Buf, pieces: Sequence[tuple[Sequence[int], Sequence[int], Any]]) -> None:
     """Very many parts that only have to be copied: many a stage, each by its longest contiguous runs."""
     for first in range(0, len(pieces), _MANY):
-        stage = kernel.stage()
+        b = Builder()
         for shape, shift, part in pieces[first : first + _MANY]:
             inner = len(shape)
             run = 1
@@ -332,5 +334,6 @@ def _copies(kernel: Kernel, root: Tensor, out: Buf, pieces: Sequence[tuple[Seque
             # Before the runs, the part's dimensions are those of the whole: its lines are equally far apart.
             step = math.prod(root.shape[inner:])
             kernel.moved += outer * run * SIZES[out.dtype]
-            stage.put(f"for (long o = 0; o < {outer}; o++) memcpy({out.name} + {start} + o * {step},"
-                      f" {part.buf.name} + o * {run}, sizeof({CTYPES[out.dtype]}) * {run});")  # fmt: skip
+            with b.loop("o", outer) as o, b.loop("r", run) as r:
+                b.store(out, ir.load(part.buf, o * run + r), o * step + (r + start))
+        kernel.stage(body=b.body)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from relaylang.backends.cpu.schedule import Instruction, Outside, Program, Run, Slot, walk
-from relaylang.backends.cpu.sizes import Size, largest
+from relaylang.kernels.sizes import Size, largest
 from relaylang.runtime.manifest import STATUS
 
 #: More slots than these are placed in order of time, which is linear.

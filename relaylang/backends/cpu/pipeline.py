@@ -1,8 +1,17 @@
-"""From a module to the instructions of its entry function, step by step."""
+"""From a module to the instructions of its entry function, stage by stage.
+
+`GRAPH` is the list of the stages of the graph. Then kernels are lowered to loops, and their memory is planned. Writing C
+and compiling it follow (`relaylang.backends.cpu`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 from relaylang.backends.cpu.flatten import Calls, flatten
@@ -35,31 +44,103 @@ MAX_DEPTH = 96
 DEPTHS = (1, 4, 16, 96)
 
 
-def graph_of(mod: IRModule, entry: str, isa: Isa, calls: Calls | None = None) -> Expr:
-    """An entry function as one data-flow graph, of operators that have lowerings for an instruction set."""
-    check(mod)
-    graph = without_blocks(lower_extensions(through_float32(flatten(mod, entry, calls), isa)), mod)
-    graph = stage("SimplifyInference", simplify_expr, graph)
-    graph = stage("ChannelsLast", lambda e: legalise(channels_last(e, mod), rewrites=REST), stage("Legalize", legalise, graph))
-    return joined(graph)
+@dataclass(frozen=True)
+class Setting:
+    """What the stages of the graph know beside the graph: the module, its entry function, and the machine.
 
-
-def fused_of(mod: IRModule, entry: str, isa: Isa, bound: Collection[str] = (), depth: int = MAX_DEPTH,
-             calls: Calls | None = None) -> Function:  # fmt: skip
-    """The same, with its operators grouped into kernels of up to `depth` nodes in a chain.
-
-    `bound` names the parameters with known values.
+    `bound` names the parameters with known values. `calls` says what becomes of calls. Kernels have up to `depth` nodes in
+    a chain.
     """
 
-    def fused(graph: Expr) -> Expr:
-        assert isinstance(graph, Function)
-        made = fuse_expr(narrow_apart(held_apart(with_halos(graph), bound)), max_depth=depth, pattern_of=pattern_of)
-        assert isinstance(made, Function)
-        return assembled_apart(made)
+    mod: IRModule
+    entry: str
+    isa: Isa
+    bound: frozenset[str] = frozenset()
+    depth: int = MAX_DEPTH
+    calls: Calls | None = None
 
-    function = stage("FuseOps", fused, graph_of(mod, entry, isa, calls))
-    assert isinstance(function, Function)
-    return function
+
+@dataclass(frozen=True)
+class GraphStage:
+    """A step of the graph: its name, what the graph is after it, and the function. Instruments know it as `shown`."""
+
+    name: str
+    doc: str
+    run: Callable[..., Expr]
+    shown: str = ""
+
+
+#: From the entry function to kernels, in order. The first makes the graph.
+GRAPH: tuple[GraphStage, ...] = (
+    GraphStage("flat", "one data-flow graph: functions, branches and loops are written out",
+               lambda graph, s: flatten(s.mod, s.entry, s.calls)),
+    GraphStage("float32", "short floats are stored, and computed in float32",
+               lambda graph, s: through_float32(graph, s.isa)),
+    GraphStage("extensions", "operators of packages are what they stand for",
+               lambda graph, s: lower_extensions(graph)),
+    GraphStage("plain", "blocked layouts are plain ones",
+               lambda graph, s: without_blocks(graph, s.mod)),
+    GraphStage("simple", "what only training needs is gone",
+               lambda graph, s: simplify_expr(graph), "SimplifyInference"),
+    GraphStage("legal", "operators without loops of their own are made of others",
+               lambda graph, s: legalise(graph), "Legalize"),
+    GraphStage("channels", "channels are last where kernels gain",
+               lambda graph, s: legalise(channels_last(graph, s.mod), rewrites=REST), "ChannelsLast"),
+    GraphStage("relay", "the program as one data-flow graph, ready for fusion",
+               lambda graph, s: joined(graph)),
+    GraphStage("apart", "copies, borders and short integers are calls of their own",
+               lambda graph, s: narrow_apart(held_apart(with_halos(graph), s.bound))),
+    GraphStage("fused", "operators grouped into kernels",
+               lambda graph, s: assembled_apart(_fused(graph, s)), "FuseOps"),
+)  # fmt: skip
+
+
+def _fused(graph: Expr, setting: Setting) -> Function:
+    fused = fuse_expr(graph, max_depth=setting.depth, pattern_of=pattern_of)
+    assert isinstance(fused, Function)
+    return fused
+
+
+#: The names and seconds of stages, where somebody wants them.
+_TIMES: ContextVar[dict[str, float] | None] = ContextVar("times", default=None)
+
+
+@contextmanager
+def times() -> Iterator[dict[str, float]]:
+    """The seconds that each stage takes inside the block, by name."""
+    found: dict[str, float] = {}
+    token = _TIMES.set(found)
+    try:
+        yield found
+    finally:
+        _TIMES.reset(token)
+
+
+@contextmanager
+def timed(name: str) -> Iterator[None]:
+    """A stage, whose time counts where somebody asks (`times`)."""
+    begin = perf_counter()
+    yield
+    found = _TIMES.get()
+    if found is not None:
+        found[name] = found.get(name, 0.0) + perf_counter() - begin
+
+
+def graphs(setting: Setting) -> Iterator[tuple[str, Expr]]:
+    """The graph after each stage of `GRAPH`, with the stage's name."""
+    check(setting.mod)
+    graph: Expr = setting.mod[setting.entry]
+    for one in GRAPH:
+        with timed(one.name):
+            graph = stage(one.shown, partial(one.run, s=setting), graph) if one.shown else one.run(graph, setting)
+        yield one.name, graph
+
+
+def graph_after(name: str, setting: Setting) -> Function:
+    """The graph after a stage. Stages after it do not run."""
+    graph = next(graph for stage_name, graph in graphs(setting) if stage_name == name)
+    assert isinstance(graph, Function)
+    return graph
 
 
 def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa,
@@ -70,7 +151,8 @@ def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[
     """
     schedule = schedule or Schedule()
     whole = schedule.space(PROGRAM)
-    fused = fused_of(mod, entry, isa, set(bound), whole.pick("fuse-depth", DEPTHS, MAX_DEPTH), calls)
+    depth = whole.pick("fuse-depth", DEPTHS, MAX_DEPTH)
+    fused = graph_after("fused", Setting(mod, entry, isa, frozenset(bound), depth, calls))
     whole.finish()
 
     kernels: dict[tuple[Any, ...], Kernel] = {}
@@ -85,7 +167,9 @@ def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[
             kernels[key] = lower_function(function, "KERNEL", isa, numbers, given, wanted, done, schedule)
         return kernels[key]
 
-    program = make_program(fused, set(bound), lower, describe)
+    with timed("loops"):
+        program = make_program(fused, set(bound), lower, describe)
     program.space = whole
-    plan(program)
+    with timed("memory"):
+        plan(program)
     return program

@@ -13,13 +13,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.external import ExternalOp, external_of
-from relaylang.backends.cpu.index import is_contiguous, reshaped, strides_of
 from relaylang.backends.cpu.kernel import Kernel, Pack, nbytes, static_shape, tensor_types, unsupported
 from relaylang.backends.cpu.lowering import Part
 from relaylang.backends.cpu.schedule_space import Space
-from relaylang.backends.cpu.sizes import largest
 from relaylang.backends.cpu.views import Key, Plan, numbers_of, offset
 from relaylang.diagnostics.source import Span
 from relaylang.ir import (
@@ -41,6 +38,9 @@ from relaylang.ir import (
 )
 from relaylang.ir.scopes import Scope, common
 from relaylang.ir.typed import retype, typed, typed_var
+from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.index import is_contiguous, reshaped, strides_of
+from relaylang.kernels.sizes import largest
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.fusion.fuse_ops import is_closed

@@ -12,7 +12,7 @@ from functools import cache
 
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.schedule_space import Space
-from relaylang.backends.cpu.sizes import Size, usual
+from relaylang.kernels.sizes import Size, usual
 
 #: Vector multiply-adds, and loads, that a core begins in a cycle.
 _FMAS, _LOADS = 2, 2

@@ -5,15 +5,19 @@ as many numbers as a vector has. Their rows are read along the one axis, and wri
 """
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
+from contextlib import nullcontext
 from math import prod
 
-from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.gemm import vector_types
-from relaylang.backends.cpu.index import Affine
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.scalar import Nest, Scalar
-from relaylang.backends.cpu.sizes import surely_less
+from relaylang.kernels import halves, ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.index import Affine
+from relaylang.kernels.nest import Bounds, Buf, Nest, Scalar, indexed
+from relaylang.kernels.sizes import surely_less
+from relaylang.kernels.vectors import written_out
 
 #: Element types that vectors are made of.
 _TURNED = ("float32", "int32")
@@ -23,31 +27,29 @@ _FEW = 2048
 _SQUARES = 16
 
 
-def turn_kernel(name: str, isa: Isa, dtype: str) -> str:
-    """C of `name(t, n, r, m)`: a square of `lanes` by `lanes` numbers turned, `r[c * m + i] = t[i * n + c]`.
+def turn_kernel(name: str, isa: Isa, dtype: str) -> ir.Function:
+    """`name(t, n, r, m)`: a square of `lanes` by `lanes` numbers turned, `r[c * m + i] = t[i * n + c]`.
 
     Rows trade halves, quarters and so on until each has become a column.
     """
-    ctype, vec, suffix = vector_types(dtype)
     lanes = isa.lanes
-    out = [f"static __attribute__((noinline)) void {name}(const {ctype}* restrict t, long n, {ctype}* restrict r, long m) {{"]
-    for i in range(lanes):
-        out.append(f"  {vec} a{i} = *(const {vec}u*)(t + {i} * n);")
-    out.append(f"  {vec} b;")
+    t, n, r, m = (ir.Param(name, ty) for name, ty in (("t", f"const {dtype}*"), ("n", ir.INDEX), ("r", f"{dtype}*"), ("m", ir.INDEX)))
+    b = Builder()
+    rows = [b.var(f"a{i}", ir.load(t, ir.Var("n") * i, lanes=lanes)) for i in range(lanes)]
     step = 1
     while step < lanes:
         low = [lane if not lane & step else lanes + lane - step for lane in range(lanes)]
         high = [lane + step if not lane & step else lanes + lane for lane in range(lanes)]
         for i in range(lanes):
             if not i & step:
-                first, second = f"a{i}", f"a{i + step}"
-                out.append(f"  b = r_mix_{suffix}({first}, {second}, {', '.join(map(str, low))});")
-                out.append(f"  {second} = r_mix_{suffix}({first}, {second}, {', '.join(map(str, high))}); {first} = b;")
+                first, second = rows[i], rows[i + step]
+                traded = b.let(f"b{step}_{i}", ir.mix(first, second, low))
+                b.assign(second, ir.mix(first, second, high))
+                b.assign(first, traded)
         step *= 2
-    for i in range(lanes):
-        out.append(f"  *({vec}u*)(r + {i} * m) = a{i};")
-    out.append("}")
-    return "\n".join(out)
+    for i, row in enumerate(rows):
+        b.store(r, row, ir.Var("m") * i)
+    return ir.Function(name, [t, n, r, m], b.body)
 
 
 def _read_across(loads: Sequence[Scalar], axes: Sequence[int], extents: Sequence[int], lanes: int) -> tuple[Scalar, int] | None:
@@ -62,14 +64,14 @@ def _read_across(loads: Sequence[Scalar], axes: Sequence[int], extents: Sequence
     return None
 
 
-def turned(nest: Nest, isa: Isa, name: str) -> tuple[str, list[str], int] | None:
-    """For a nest that turns a matrix: the function that its C calls by `name`, the C, its units. None for others."""
-    if nest.empty or nest.bounds or nest.statements or nest.reductions or len(nest.stores) != 1:
+def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | None:
+    """For a nest that turns a matrix: the function that its stage calls by `name`, and the stage. None for others."""
+    if nest.empty or nest.bounds or nest.updates or nest.reductions or len(nest.stores) != 1:
         return None
     buf, offset, value = nest.stores[0]
     order = nest.reachable()
     loads = [n for n in order if n.kind == "load"]
-    plain = all(n.kind in ("load", "const", "op") for n in order) and all(n.text != buf.name for n in loads)
+    plain = all(n.kind in ("load", "const", "op", "cast") for n in order) and all(n.text != buf.name for n in loads)
     if not plain or not isinstance(offset, Affine) or not surely_less(_FEW, prod(nest.extents)):
         return None
     axes, extents = nest.merged_axes()
@@ -80,7 +82,6 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[str, list[str], int] | None
         return None
     load, across = found
     lanes, last = isa.lanes, axes[-1]
-    ctype = CTYPES[load.dtype]
     # The loops that remain get numbers of their own.
     number = {d: n for n, d in enumerate(axes)}
     rest = [d for d in axes if d not in (across, last)]
@@ -89,46 +90,46 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[str, list[str], int] | None
     kept = [(node, node.text, node.data) for node in loads]
     for node in loads:
         node.data = Affine({number[d]: c for d, c in node.data.terms.items() if d in number}, node.data.const)
-    origin = load.text
+    origin = Buf(load.text, (), load.dtype)
     load.text, load.data = "square", Affine({number[across]: lanes, number[last]: 1})
     names = [f"y{n}" for n in range(len(axes))]
     names[number[across]], names[number[last]] = "p0", "q0"
     height, width = extents[across], extents[last]
-    blocks, parts = -(-height // lanes), -(-width // (lanes * _SQUARES))
-    digits, left = [], "u"
-    for digit, extent in [("k", parts), ("b", blocks), *[(f"y{number[d]}", extents[d]) for d in reversed(rest)]]:
-        digits.append(f"{digit} = {left} % {extent}" if extent != 1 else f"{digit} = 0")
-        left = f"({left} / {extent})" if extent != 1 else left
-    units = blocks * parts * prod(extents[d] for d in rest)
+    chunk = lanes * _SQUARES
+    counts = [*(extents[d] for d in rest), -(-height // lanes), -(-width // chunk)]
+    b = Builder()
 
-    def stored(rows: tuple[str, str], columns: tuple[str, str]) -> list[str]:
-        bounds = {number[d]: (f"y{number[d]}", f"y{number[d]} + 1") for d in rest}
-        inner = Nest([extents[d] for d in axes], {**bounds, number[across]: rows, number[last]: columns})
+    def stored(p: ir.Expr, p_end: ir.Expr, q: ir.Expr, q_end: ir.Expr) -> None:
+        """Turn a square on the stack, and store what the nest makes of its part."""
+        square = b.local("t", load.dtype, [lanes * lanes])
+        call(ir.address(square, 0, written=True), ir.number(lanes))
+        b.let("square", ir.address(square, (p0 * lanes + q0) * -1))
+        bounds: Bounds = {number[d]: (y, y + 1) for d, y in zip(rest, ys)}
+        inner = Nest([extents[d] for d in axes], {**bounds, number[across]: (p, p_end), number[last]: (q, q_end)})
         inner.stores.append((buf, target, value))
-        return inner.emit(indent="      ")
+        b.add(*written_out(halves.blocked(inner.build()), isa.explicit_lanes))
 
-    call = f"{name}({origin} + {source.text(names)}, {source.terms[number[last]]}, "
-    lines = [
-        "for (long u = lo; u < hi; u++) {",
-        f"  const long {', '.join(digits)};",
-        f"  const long p1 = b * {lanes}, p0 = p1 < {height - lanes} ? p1 : {height - lanes};",
-        f"  const long end = (k + 1) * {lanes * _SQUARES} < {width} ? (k + 1) * {lanes * _SQUARES} : {width};",
-        f"  for (long q1 = k * {lanes * _SQUARES}; q1 < end; q1 += {lanes}) {{",
-        # The last squares reach back over those before, and store their own results only.
-        f"    const long q0 = q1 < {width - lanes} ? q1 : {width - lanes};",
-    ]
-    square = [f"      {ctype} t[{lanes * lanes}] __attribute__((aligned(64)));", f"      {call}t, {lanes});",
-              f"      const {ctype}* square = t - (p0 * {lanes} + q0);"]  # fmt: skip
-    whole = f"p0 == p1{' && q0 == q1' if width % lanes else ''}" if height % lanes or width % lanes else "1"
-    lines.append(f"    if ({whole}) {{")
-    if value is load and buf.dtype == load.dtype:
-        lines.append(f"      {call}{buf.name} + {target.text(names)}, {target.terms[number[across]]});")
-    else:
-        lines += [*square, *stored(("p1", f"p1 + {lanes}"), ("q1", f"q1 + {lanes}"))]
-    if whole != "1":
-        lines += ["    } else {", *square, *stored(("p1", f"p0 + {lanes}"), ("q1", f"q0 + {lanes}"))]
-    lines += ["    }", "  }", "}"]
+    def call(to: ir.Expr, step: ir.Expr) -> None:
+        b.call(name, ir.address(origin, indexed(source, names)), ir.expr(source.terms[number[last]]), to, step)
+
+    with b.loop("u", prod(counts), kind=ir.PARALLEL) as u:
+        *ys, block, part = (b.let(name, digit) for name, digit in
+                            zip([*(f"y{number[d]}" for d in rest), "b", "k"], ir.digits(u, counts)))  # fmt: skip
+        p1 = b.let("p1", block * lanes)
+        p0 = b.let("p0", ir.minimum(p1, height - lanes))
+        with b.loop("q1", part * chunk, ir.minimum((part + 1) * chunk, width), step=lanes) as q1:
+            # The last squares reach back over those before, and store their own results only.
+            q0 = b.let("q0", ir.minimum(q1, width - lanes))
+            tests = [one.eq(other) for one, other, extent in ((p0, p1, height), (q0, q1, width)) if extent % lanes]
+            with b.when(functools.reduce(operator.and_, tests)) if tests else nullcontext():
+                if value is load and buf.dtype == load.dtype:
+                    to = ir.address(buf, indexed(target, names), written=True)
+                    call(to, ir.expr(target.terms[number[across]]))
+                else:
+                    stored(p1, p1 + lanes, q1, q1 + lanes)
+            if tests:
+                with b.otherwise():
+                    stored(p1, p0 + lanes, q1, q0 + lanes)
     for node, text, form in kept:
         node.text, node.data = text, form
-    return turn_kernel(name, isa, load.dtype), lines, units
-
+    return turn_kernel(name, isa, load.dtype), b.body

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.external import external_of
-from relaylang.backends.cpu.index import is_contiguous, reshaped, strides_of
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lowering import Part, Selected, parts_of, selected
-from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call, Constant, Expr, Function, If, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.scopes import Scope
+from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.index import is_contiguous, reshaped, strides_of
+from relaylang.kernels.sizes import surely_less
 
 #: A tensor of a program: the id of the node that makes it, and its number among the node's tensors.
 Key = tuple[int, int]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.lower import lowered
 from relaylang.backends.vm.slices import works_on_slices
 from relaylang.ir import (
@@ -26,6 +25,7 @@ from relaylang.ir import (
     Var,
 )
 from relaylang.ir.typed import typed, typed_tuple, typed_var
+from relaylang.kernels.dtypes import SIZES
 from relaylang.ops.record import Op
 from relaylang.runtime.vm.program import UNKNOWN, Spec
 

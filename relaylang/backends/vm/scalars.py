@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.lower.tensor import BINARY, COMPARE, FLOAT_UNARY, TESTS
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.ir import Call, Function, TensorType, Var
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.render import Renderer
 from relaylang.ops import OPS
 from relaylang.ops.record import make_attrs
 from relaylang.runtime.vm.instructions import BASE, DTYPE_NUMBERS
@@ -41,13 +43,14 @@ _LONG_POWER = "({ uint64_t x_ = a, n_ = b, y_ = 1; for (; n_; n_ >>= 1, x_ *= x_
 
 @dataclass(frozen=True)
 class Row:
-    """A scalar instruction: its number, operator, element types of operands and result, and C."""
+    """A scalar instruction: its number, operator, element types of operands and result, its C, and the helpers that this uses."""
 
     number: int
     operator: str
     operands: tuple[str, ...]
     result: str
     text: str
+    helpers: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -76,6 +79,27 @@ def _wanted() -> Iterator[tuple[str, tuple[str, ...], dict[str, str]]]:
                 yield "cast", (dtype,), {"dtype": other}
 
 
+def _expression(body: ir.Body) -> tuple[str, frozenset[str]]:
+    """The C of the value that a kernel for scalars stores, of the operands a, b and c, and the helpers that it uses."""
+    values: dict[str, ir.Expr] = {}
+
+    def named(part: ir.Expr) -> ir.Expr:
+        match part:
+            case ir.Var(name):
+                return values[name]
+            case ir.Load(buffer, _, dtype):
+                return ir.Var("abc"[int(buffer.removeprefix("arg"))], dtype)
+        return part
+
+    for stmt in body:
+        assert isinstance(stmt, (ir.Let, ir.Store))
+        value = ir.rewrite(stmt.value, named)
+        if isinstance(stmt, ir.Let):
+            values[stmt.name] = value
+    renderer = Renderer()
+    return renderer.expr(value), frozenset(renderer.helpers)
+
+
 @cache
 def rows() -> tuple[Row, ...]:
     """All scalar instructions, in the order of their numbers."""
@@ -88,15 +112,12 @@ def rows() -> tuple[Row, ...]:
         if any(d.severity == "error" for d in infer(function, fragment=True)) or not isinstance(call.checked_type, TensorType):
             continue
         (stage,) = lower_function(function, "scalar", GENERIC, {}).stages
-        (line,) = stage.lines
-        text = line.strip().removeprefix("out0[0] = ").removesuffix(";")
-        for n in range(len(operands)):
-            text = text.replace(f"arg{n}[0]", "abc"[n])
+        text, helpers = _expression(stage.body)
         if name == "power" and operands[0].startswith("int"):
             text = _POWER.format(text)
         elif name == "power" and operands[0] == "uint64":
             text = _LONG_POWER
-        made.append(Row(len(BASE) + len(made), name, operands, call.checked_type.dtype, text))
+        made.append(Row(len(BASE) + len(made), name, operands, call.checked_type.dtype, text, helpers))
     return tuple(made)
 
 

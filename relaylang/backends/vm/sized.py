@@ -10,9 +10,9 @@ from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.schedule import Program
-from relaylang.backends.cpu.sizes import Sizes, bounds
 from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, substitute
 from relaylang.ir.typed import typed_var
+from relaylang.kernels.sizes import Sizes, bounds
 from relaylang.typing import check
 
 #: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.ir import ANY, Call, Expr, Function, IRModule, TensorType, Tuple, TupleType, Type, substitute
 from relaylang.ir.tensors import static_shape
 from relaylang.ir.typed import typed_var
+from relaylang.kernels.dtypes import SIZES
 from relaylang.ops.record import Op
 from relaylang.rules.slices import RULES
 from relaylang.typing import check

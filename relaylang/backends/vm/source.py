@@ -115,7 +115,7 @@ class ProgramEmitter(Emitter):
             exchange,
             loop.replace("R_ROWS\n", cases() + "\n"),
         ]
-        return self._text(head, body)
+        return self._text(head, body, {helper for row in rows() for helper in row.helpers})
 
     def everything(self, title: str) -> str:
         """All of it as one text to read, and to keep where the compiler fails."""

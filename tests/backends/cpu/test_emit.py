@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from relaylang.backends.cpu import STEPS, emit, emit_c
+from relaylang.backends import parse_target
+from relaylang.backends.cpu import STEPS, emit, emit_c, pipeline
+from relaylang.backends.cpu.bisect import bisect, first_fault
 from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.pipeline import GRAPH
 from relaylang.diagnostics import RelayError
-from relaylang.ir import IRModule
+from relaylang.ir import Call, Function, IRModule
+from relaylang.ops import OPS
+from relaylang.runtime.random import random_params
 from relaylang.syntax import astext, parse, parse_expr
 from relaylang.testing.directives import read_test
 from relaylang.testing.matching import FileCheck
-from relaylang.typing import infer
+from relaylang.typing import check, infer
 from tests.cli.command import relay
 
 FILES = Path(__file__).parent / "emit"
@@ -41,12 +47,12 @@ def test_golden_files(capsys: Caps, name: str) -> None:
         assert ran.status == 0 and FileCheck().miss(test.source.text, [test.source.name], ran.out) is None, ran
 
 
-def test_every_step_has_a_golden_file() -> None:
-    assert {file.stem.split("-")[0] for file in FILES.glob("*.relay")} == set(STEPS)
+def test_every_step_after_fusion_has_a_golden_file() -> None:
+    assert set(STEPS) - {file.stem.split("-")[0] for file in FILES.glob("*.relay")} == {s.name for s in GRAPH[:-1]} - {"relay"}
 
 
 def test_steps_are_relay_text_until_there_are_loops() -> None:
-    for step in ("relay", "fused"):
+    for step in [s.name for s in GRAPH]:
         text = emit(module(), step)
         read = parse_expr(text)
         assert infer(read) == [] and astext(read, show_meta_data=False).startswith(text.strip())
@@ -95,3 +101,32 @@ def test_assembly_that_cannot_be_made() -> None:
     with pytest.raises(RelayError) as caught:
         emit(module(), "asm", options={"cflags": "-fno-such-flag"})
     assert caught.value.diagnostics[0].code == "R0631"
+
+
+def test_results_agree_after_every_stage() -> None:
+    mod = module()
+    values = random_params(0, mod["main"].params)
+    found = list(bisect(mod, parse_target("c")[0], {}, "main", values))
+    assert [d.stage for d in found] == [*(s.name for s in GRAPH), "loops", "library"] and first_fault(found) is None
+
+
+def test_a_stage_that_changes_results_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = [replace(s, run=lambda graph, s: _doubled(graph)) if s.name == "plain" else s for s in GRAPH]
+    monkeypatch.setattr(pipeline, "GRAPH", tuple(wrong))
+    mod = module()
+    fault = first_fault(list(bisect(mod, parse_target("c")[0], {}, "main", random_params(0, mod["main"].params))))
+    assert fault is not None and fault.stage == "plain"
+
+
+def _doubled(graph: Function) -> Function:
+    made = Function(graph.params, Call(OPS["add"], [graph.body, graph.body]))
+    check(IRModule.from_expr(made))
+    return made
+
+
+def test_the_command_times_and_bisects(capsys: Caps, tmp_path: Path) -> None:
+    file = tmp_path / "net.relay"
+    file.write_text("def @main(%x: Tensor[(4, 5), float32]) { exp(%x) }\n")
+    assert "library" in relay(capsys, "compile", str(file), "-o", str(tmp_path / "net.so"), "--time").err
+    assert relay(capsys, "compile", str(file), "--bisect").out.endswith("results agree after every stage\n")
+    assert relay(capsys, "compile", str(file), "--bisect", "--runtime", "vm").status == 2

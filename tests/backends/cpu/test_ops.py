@@ -10,11 +10,11 @@ import pytest
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import lower_module
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.lower import gap
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, Var, post_order
+from relaylang.kernels.dtypes import CTYPES
 from relaylang.ops import get, make_attrs
 from tests.backends.cpu.cases import CASES, Case
 from tests.shared import few

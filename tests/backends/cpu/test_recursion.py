@@ -11,7 +11,7 @@ from relaylang.backends import compile_module
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.flatten import MAX_CALLS
 from relaylang.backends.cpu.isa import GENERIC
-from relaylang.backends.cpu.pipeline import graph_of
+from relaylang.backends.cpu.pipeline import Setting, graph_after
 from relaylang.backends.cpu.schedule import Run
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
@@ -53,7 +53,8 @@ def module(text: str) -> IRModule:
 
 
 def operators(mod: IRModule) -> list[str]:
-    return [n.op.name for n in post_order(graph_of(mod, "main", GENERIC)) if isinstance(n, Call) and isinstance(n.op, Op)]
+    graph = graph_after("relay", Setting(mod, "main", GENERIC))
+    return [n.op.name for n in post_order(graph) if isinstance(n, Call) and isinstance(n.op, Op)]
 
 
 def refusal(text: str) -> Any:

@@ -13,9 +13,9 @@ from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.pipeline import MAX_DEPTH
-from relaylang.backends.cpu.scalar import Nest
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var
+from relaylang.kernels.nest import Nest
 from relaylang.ops import get, make_attrs
 
 WIDTH = 64

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from relaylang.backends.cpu.sizes import Size, Sizes, bounds, largest, surely_less, usual
 from relaylang.diagnostics import RelayError
+from relaylang.kernels.sizes import Size, Sizes, bounds, largest, surely_less, usual
 
 
 def value_of(text: Any, numbers: list[int]) -> int:

@@ -12,7 +12,6 @@ import pytest
 
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
-from relaylang.backends.cpu.index import is_contiguous, reshaped
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.kernel import Kernel, nbytes
 from relaylang.backends.cpu.lower import ANCHORS, RECIPES
@@ -20,11 +19,12 @@ from relaylang.backends.cpu.lower.channels import REST
 from relaylang.backends.cpu.lower.legalise import legalise
 from relaylang.backends.cpu.lower.storage import through_float32
 from relaylang.backends.cpu.lowering import lower_function
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.backends.cpu.schedule import PackIn, Run, Slot
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Call, Function, IRModule, Tuple, Var, post_order
+from relaylang.kernels.index import is_contiguous, reshaped
+from relaylang.kernels.nest import Buf
 from relaylang.ops import get, make_attrs
 from relaylang.typing import check
 from tests.backends.cpu.test_ops import USED, expression, same
@@ -160,7 +160,9 @@ class Library:
             body = [f"{n}(b, 0, {s.units});" for n, s in stages]
             exported.append(f"{SHOWN} void run{number}(void* const* b) {{ {' '.join(body)} }}")
             exported += [f"{SHOWN} void pack{number}_{i}(void* const* b) {{ {n}(b); }}" for i, n in enumerate(packs)]
-        text = emitter._text(["#define R_LOCAL static"], [*[p.text for p in emitter.pieces.values()], *exported])
+        pieces = emitter.pieces.values()
+        helpers = {h for p in pieces for h in p.helpers}
+        text = emitter._text(["#define R_LOCAL static"], [*[p.text for p in pieces], *exported], helpers)
         path = folder / "kernels.so"
         path.write_bytes(Compiler({"cflags": "-O1"}).compile([text], text))
         self.library = ctypes.CDLL(str(path))

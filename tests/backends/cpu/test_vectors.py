@@ -9,10 +9,10 @@ from relaylang import create_executor
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import emit_c
 from relaylang.backends.cpu.isa import AVX2, AVX512, GENERIC
-from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.loops.vectors import SATURATE, written_out
 from relaylang.backends.cpu.lower.qnn import quotient
 from relaylang.diagnostics import RelayError
+from relaylang.kernels import ir
+from relaylang.kernels.vectors import written_out
 from tests.backends.cpu.test_integers import module, values
 from tests.shared import few
 
@@ -109,23 +109,22 @@ def _loop(value: ir.Expr, high: ir.Expr | int, low: ir.Expr | int = 0) -> ir.Bod
 
 
 def _half(dtype: str = "uint8") -> ir.Expr:
-    real = ir.Template("({0} * {1})", (ir.Load("x", ir.Var("i"), "float32"), ir.Const(0.5, "float32")), "float32")
-    whole = ir.Template("r_whole_i32({0})", (real,), "int32")
-    return ir.Template(SATURATE[dtype], (whole,), dtype)
+    whole = ir.Cast(ir.Load("x", ir.Var("i"), "float32") * 0.5, "int32")
+    return ir.op("saturate", whole, type=dtype)
 
 
 def test_a_remainder_stays_a_loop() -> None:
-    main, rest = written_out(_loop(_half(), 40), AVX512)
+    main, rest = written_out(_loop(_half(), 40), AVX512.explicit_lanes)
     assert isinstance(main, ir.Loop) and (main.trips, main.step, main.kind) == (1, 32, ir.UNROLLED)
     assert isinstance(rest, ir.Loop) and (ir.constant_of(rest.low), rest.trips, rest.kind) == (32, 8, ir.VECTOR)
-    (whole,) = written_out(_loop(_half(), 240), AVX2)
+    (whole,) = written_out(_loop(_half(), 240), AVX2.explicit_lanes)
     assert isinstance(whole, ir.Loop) and (whole.trips, whole.step, whole.kind) == (15, 16, ir.SERIAL)
-    (odd,) = written_out(_loop(_half("int16"), 56), AVX2)
+    (odd,) = written_out(_loop(_half("int16"), 56), AVX2.explicit_lanes)
     assert isinstance(odd, ir.Loop) and (odd.trips, odd.step) == (7, 8)
 
 
 def test_ends_may_be_known_late() -> None:
-    (block,) = written_out(_loop(_half(), ir.Var("m1"), ir.Var("m0")), AVX2)
+    (block,) = written_out(_loop(_half(), ir.Var("m1"), ir.Var("m0")), AVX2.explicit_lanes)
     assert isinstance(block, ir.Block)
     end, main, rest = block.body
     assert isinstance(end, ir.Let) and isinstance(main, ir.Loop) and isinstance(rest, ir.Loop)
@@ -134,18 +133,18 @@ def test_ends_may_be_known_late() -> None:
 
 @pytest.mark.parametrize("body", [
     _loop(_half(), 5),  # less than a vector
-    _loop(ir.Template("exp({0})", (_half(),), "uint8"), 64),  # no form
+    _loop(ir.op("left_shift", _half(), 1), 64),  # no form
     _loop(ir.Load("x", ir.Var("i") * 2, "uint8"), 64),  # not one by one
     _loop(ir.Load("x", ir.Var("i"), "uint8"), 64),  # nothing to gain
 ])  # fmt: skip
 def test_other_loops_stay(body: ir.Body) -> None:
-    (found,) = written_out(body, AVX2)
+    *_, found = written_out(body, AVX2.explicit_lanes)
     assert isinstance(found, ir.Loop) and (found.kind, found.step) == (ir.VECTOR, 1)
 
 
 def test_other_machines_keep_the_loop() -> None:
     body = _loop(_half(), 64)
-    assert written_out(body, GENERIC) == body
+    assert written_out(body, GENERIC.explicit_lanes) == body
 
 
 #: height, width, channels, window, stride, padding before and behind, dilation: vectors of bytes with and without a remainder

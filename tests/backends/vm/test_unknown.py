@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.lower import lowered
 from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import ANY, Call, Expr, Function, GlobalVar, IRModule, TensorType, Var
 from relaylang.ir.binding import bind_params
+from relaylang.kernels.dtypes import CTYPES
 from relaylang.ops.build import op_call
 from relaylang.rules.slices import RULES
 from relaylang.runtime.vm.executable import VMExecutable, loads

@@ -53,80 +53,6 @@ static inline long r_taps(long at, long step, long size, long extent) {
   return high - low > 1 ? high - low : 1;
 }
 
-//@ r_bilinear
-// The four pixels of an image of `h` rows of `w` around (y, x), each by its share; those beyond the image count as 0.
-#define r_bilinear(image, h, w, y, x) ({ __typeof__(y) y_ = (y), x_ = (x), a_ = floor(y_), b_ = floor(x_); \
-  __typeof__((image)[0] * y_) s_ = 0; \
-  for (int k_ = 0; k_ < 4; k_++) { \
-    __typeof__(y_) i_ = a_ + (k_ >> 1), j_ = b_ + (k_ & 1); \
-    __typeof__(y_) p_ = k_ >> 1 ? y_ - a_ : 1 - (y_ - a_), q_ = k_ & 1 ? x_ - b_ : 1 - (x_ - b_); \
-    s_ += (i_ >= 0 && i_ < (h) && j_ >= 0 && j_ < (w) ? (image)[(long)i_ * (w) + (long)j_] : 0) * (p_ * q_); \
-  } \
-  s_; })
-
-//@ r_overlap
-// The intersection of two boxes, given by any two opposite corners, over their union.
-#define r_overlap(a, b) ({ __typeof__((a)[0] * 1.0f) i_ = 1, p_ = 1, q_ = 1; \
-  for (int d_ = 0; d_ < 2; d_++) { \
-    const __typeof__(i_) x_ = (a)[d_], y_ = (a)[d_ + 2], v_ = (b)[d_], w_ = (b)[d_ + 2]; \
-    const __typeof__(i_) l_ = x_ < y_ ? x_ : y_, h_ = x_ < y_ ? y_ : x_, m_ = v_ < w_ ? v_ : w_, n_ = v_ < w_ ? w_ : v_; \
-    const __typeof__(i_) c_ = (h_ < n_ ? h_ : n_) - (l_ > m_ ? l_ : m_); \
-    i_ *= c_ > 0 ? c_ : 0; p_ *= h_ - l_; q_ *= n_ - m_; \
-  } \
-  p_ + q_ - i_ <= 0 ? 0 : i_ / (p_ + q_ - i_); })
-
-//@ r_plain_overlap
-// The same of boxes whose first corner is the lower one; those without an area overlap nothing.
-#define r_plain_overlap(a, b) ({ __typeof__((a)[0] * 1.0f) i_ = 1, p_ = 1, q_ = 1; \
-  for (int d_ = 0; d_ < 2; d_++) { \
-    const __typeof__(i_) l_ = (a)[d_], h_ = (a)[d_ + 2], m_ = (b)[d_], n_ = (b)[d_ + 2]; \
-    const __typeof__(i_) c_ = (h_ < n_ ? h_ : n_) - (l_ > m_ ? l_ : m_); \
-    i_ *= c_ > 0 ? c_ : 0; p_ *= h_ - l_; q_ *= n_ - m_; \
-  } \
-  p_ > 0 && q_ > 0 ? i_ / (p_ + q_ - i_) : 0; })
-
-//@ r_fold
-// A place folded back at both ends, which are `size` apart and begin at `corner`. An infinite place becomes a nan.
-#define r_fold(p, size, corner) ({ __typeof__(p) p_ = (p); \
-  if (!(p_ >= (corner) && p_ <= (size) + (corner))) { \
-    const __typeof__(p) away_ = fabs((corner) - p_), step_ = (size) > 1 ? (size) : 1, extra_ = fmod(away_, step_); \
-    p_ = fmod(rint((away_ - extra_) / step_), 2) != 0 ? (size) - extra_ + (corner) : extra_ + (corner); \
-  } \
-  p_; })
-
-//@ r_cubic
-// The shares of the four pixels around a place that is `t` behind the second of them.
-#define r_cubic(w, t, a) ({ const __typeof__(t) t_ = (t), t2_ = t_ * t_, t3_ = t2_ * t_, a_ = (a); \
-  w[0] = a_ * (t3_ - 2 * t2_ + t_); \
-  w[1] = (a_ + 2) * t3_ - (3 + a_) * t2_ + 1; \
-  w[2] = -(a_ + 2) * t3_ + (3 + 2 * a_) * t2_ - a_ * t_; \
-  w[3] = -a_ * t3_ + a_ * t2_; })
-
-//@ r_fft
-// The transform of n complex numbers by Stockham's steps, a prime factor each; `w` holds the n-th roots of one, `y` is
-// room for n numbers. Returns the one of x and y that has the result.
-static double* r_fft(double* x, double* y, const double* w, long n) {
-  for (long l = 1, left = n, p = 2; left > 1; ) {
-    while (left % p) p = p * p > left ? left : p + 1;
-    const long m = left / p;
-    for (long k = 0; k < m; k++)
-      for (long r = 0; r < p; r++)
-        for (long q = 0; q < l; q++) {
-          double a = 0, b = 0;
-          for (long t = 0; t < p; t++) {
-            const double* c = w + (r * t * (n / p) + r * k * l) % n * 2, *d = x + (q + l * (k + t * m)) * 2;
-            a += c[0] * d[0] - c[1] * d[1];
-            b += c[0] * d[1] + c[1] * d[0];
-          }
-          y[(q + l * (p * k + r)) * 2] = a;
-          y[(q + l * (p * k + r)) * 2 + 1] = b;
-        }
-    double* const z = x; x = y; y = z;
-    l *= p; left = m;
-  }
-  return x;
-}
-
 //@ r_threefry
 // Block `i` of the cipher Threefry-4x64 with 20 rounds: the counter with i added to each word, under a key of 4 words.
 // TVM's rounds read the sum for the second word.
@@ -149,49 +75,23 @@ static inline void r_threefry(const uint64_t* key, const uint64_t* counter, uint
   for (int j = 0; j < 4; j++) out[j] = x[j];
 }
 
-//@ r_path
-// The place of a path's next bit, one to the right, in two words.
-static inline void r_path(uint64_t* p) {
-  p[1] = p[0] == 1 ? UINT64_C(1) << 63 : p[0] ? 0 : p[1] >> 1;
-  p[0] = p[0] == 1 ? 0 : p[0] >> 1;
-}
-
-//@ r_words
-// Make a key ready for `size` words, give it out, and the key to go on with.
-static inline void r_words(const uint64_t* key, uint64_t size, uint64_t* from, uint64_t* next) {
-  static const uint64_t ones[4] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-  for (int i = 0; i < 10; i++) from[i] = key[i];
-  if (key[7] >= UINT64_MAX - size) {  // too few counts are left for `size` words
-    if (!key[8]) {  // and the path, of which TVM tests the first word only
-      r_threefry(key, ones, 0, from);
-      for (int i = 4; i < 10; i++) from[i] = i == 8 ? UINT64_C(1) << 63 : 0;
-    } else {
-      from[4] |= key[8]; from[5] |= key[9]; from[6] = from[7] = 0;
-      r_path(from + 8);
-    }
-  }
-  for (int i = 0; i < 10; i++) next[i] = from[i];
-  next[6] = 0;
-  next[7] += (size + 3) / 4 * 4;
-}
-
 //@ r_bits_f32
 R_INLINE int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f = x; return u.i; }
 
 //@ r_f32_bits
 R_INLINE float r_f32_bits(int32_t x) { union { float f; int32_t i; } u; u.i = x; return u.f; }
 
-//@ r_bf16_f32
+//@ r_bf16_f32: r_f32_bits
 R_INLINE float r_bf16_f32(uint16_t x) { return r_f32_bits((int32_t)((uint32_t)x << 16)); }
 
-//@ r_f32_bf16
+//@ r_f32_bf16: r_bits_f32
 // To the nearest, halves to even; nans stay nans.
 R_INLINE uint16_t r_f32_bf16(float x) {
   const uint32_t bits = (uint32_t)r_bits_f32(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
   return (uint16_t)(x != x ? (bits >> 16 & 0x8000) | 0x7fc0 : rounded);
 }
 
-//@ r_f16_f32
+//@ r_f16_f32: r_bits_f32 r_f32_bits
 // Half precision by the bits, so that loops become vector code everywhere.
 R_INLINE float r_f16_f32(uint16_t x) {
   const int32_t sign = (int32_t)((uint32_t)(x & 0x8000) << 16), h = x & 0x7fff;
@@ -199,7 +99,7 @@ R_INLINE float r_f16_f32(uint16_t x) {
   return r_f32_bits((h < 0x400 ? small : large) | sign);
 }
 
-//@ r_f32_f16
+//@ r_f32_f16: r_bits_f32 r_f32_bits
 // To the nearest, halves to even; nans stay nans. The sum's bits are those of a number below the least normal one.
 R_INLINE uint16_t r_f32_f16(float x) {
   const int32_t bits = r_bits_f32(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
@@ -208,7 +108,7 @@ R_INLINE uint16_t r_f32_f16(float x) {
   return (uint16_t)((size < 0x38800000 ? small : size >= 0x47800000 ? large : normal) | sign);
 }
 
-//@ r_f64_f16
+//@ r_f64_f16: r_bits_f32 r_f32_bits r_f32_f16
 // Through a float whose last bit says that something was cut, so that the half is rounded once.
 static inline float r_odd_f32(double x) {
   float f = (float)x;
@@ -225,7 +125,7 @@ static inline float r_odd_f32(double x) {
 #define r_fma_f32(x, y, z) ((x) * (y) + (z))
 #endif
 
-//@ r_exp_f32
+//@ r_exp_f32 r_exp_parts: r_f32_bits r_fma_f32
 // exp without branches, so that loops over it become vector code: 2^n * p(r), n and r from Cody and Waite's reduction.
 R_INLINE float r_exp_parts(float x, int32_t* e) {
   float n = __builtin_rintf(x * 0x1.715476p+0f);
@@ -249,7 +149,7 @@ R_INLINE float r_exp_f32(float x) {
   return p * r_f32_bits((h + 127) << 23) * r_f32_bits((e - h + 127) << 23);
 }
 
-//@ r_exp_near
+//@ r_exp_near: r_exp_f32 r_f32_bits
 // exp of numbers between -87 and 88.
 R_INLINE float r_exp_near(float x) {
   int32_t e;
@@ -257,7 +157,7 @@ R_INLINE float r_exp_near(float x) {
   return p * r_f32_bits((e + 127) << 23);
 }
 
-//@ r_log_f32
+//@ r_log_f32: r_bits_f32 r_f32_bits r_fma_f32
 // log for positive finite numbers by the mantissa's polynomial; zero, infinity and negative numbers by selection.
 R_INLINE float r_log_f32(float x) {
   int32_t small = x < 0x1p-126f;
@@ -278,7 +178,7 @@ R_INLINE float r_log_f32(float x) {
   return x == __builtin_inff() || x != x ? x : out;
 }
 
-//@ r_tanh_f32
+//@ r_tanh_f32: r_exp_near r_fma_f32
 R_INLINE float r_tanh_f32(float x) {
   float a = __builtin_fabsf(x), z = x * x;
   float p = -5.70498872745e-3f;
@@ -291,7 +191,7 @@ R_INLINE float r_tanh_f32(float x) {
   return __builtin_copysignf(a < 0.625f ? near : far, x);
 }
 
-//@ r_atanh_f32
+//@ r_atanh_f32: r_fma_f32 r_log_f32
 // atanh by a polynomial up to a half, so that small results keep their digits; by a logarithm beyond.
 R_INLINE float r_atanh_f32(float x) {
   float a = __builtin_fabsf(x), z = x * x;
@@ -305,7 +205,7 @@ R_INLINE float r_atanh_f32(float x) {
   return a < 0.5f ? near : __builtin_copysignf(far, x);
 }
 
-//@ r_erf_f32
+//@ r_erf_f32: r_exp_near r_fma_f32
 // erf by polynomials, within two units in the last place: of x near zero; of log(1 - erf) beyond, up to where erf is 1.
 R_INLINE float r_erf_f32(float x) {
   float a = __builtin_fabsf(x), z = x * x, t = a > 4.0f ? 4.0f : a;
@@ -327,25 +227,8 @@ R_INLINE float r_erf_f32(float x) {
   return a < 0.92f ? near : __builtin_copysignf(far, x);
 }
 
-//@ r_sigmoid_f32
+//@ r_sigmoid_f32: r_exp_f32
 R_INLINE float r_sigmoid_f32(float x) { return 1.0f / (1.0f + r_exp_f32(-x)); }
-
-//@ r_pack
-// Pack a weight matrix W[rows][inner][taps] (any strides) into panels of `nr` rows: P[rows / nr][inner][taps][nr],
-// the last panel filled up with zeros.
-#define R_PACK(NAME, FROM, TO) \
-static void NAME(const FROM* restrict w, TO* restrict p, long rows, long inner, long taps, \
-                 long srow, long sinner, long stap, long nr) { \
-  for (long r0 = 0; r0 < rows; r0 += nr) { \
-    long m = rows - r0 < nr ? rows - r0 : nr; \
-    for (long i = 0; i < inner; i++) \
-      for (long t = 0; t < taps; t++, p += nr) { \
-        const FROM* q = w + r0 * srow + i * sinner + t * stap; \
-        for (long r = 0; r < m; r++) p[r] = (TO)q[r * srow]; \
-        for (long r = m; r < nr; r++) p[r] = 0; \
-      } \
-  } \
-}
 
 //@ r_div
 // Division towards zero. By zero it is zero, and the least number by -1 wraps: neither may end the process.
@@ -356,11 +239,11 @@ static void NAME(const FROM* restrict w, TO* restrict p, long rows, long inner, 
 #define r_mod(a, b) ({ __typeof__(a) n_ = (a); __typeof__(b) d_ = (b); \
   d_ == 0 || (d_ < 1 && d_ + 1 == 0) ? 0 : n_ % d_; })
 
-//@ r_floor_div
+//@ r_floor_div: r_div r_mod
 #define r_floor_div(a, b) ({ __typeof__(a) x_ = (a); __typeof__(b) y_ = (b); __typeof__(a) r_ = r_mod(x_, y_); \
   r_div(x_, y_) - (r_ != 0 && ((r_ < 0) != (y_ < 0))); })
 
-//@ r_floor_mod
+//@ r_floor_mod: r_mod
 #define r_floor_mod(a, b) ({ __typeof__(a) x_ = (a); __typeof__(b) y_ = (b); __typeof__(a) r_ = r_mod(x_, y_); \
   r_ != 0 && ((r_ < 0) != (y_ < 0)) ? r_ + y_ : r_; })
 
@@ -401,7 +284,7 @@ R_INLINE int32_t r_fixed(int32_t x, int64_t significand, int64_t half, int64_t r
   return (int32_t)((x * significand + half) >> right);
 }
 
-//@ r_saturate
+//@ r_saturate r_saturate_i8 r_saturate_u8 r_saturate_i16 r_saturate_u16
 // A number as a shorter one, the nearest that there is.
 R_INLINE int8_t r_saturate_i8(int32_t x) { x = x < -128 ? -128 : x; return (int8_t)(x > 127 ? 127 : x); }
 R_INLINE uint8_t r_saturate_u8(int32_t x) { x = x < 0 ? 0 : x; return (uint8_t)(x > 255 ? 255 : x); }
@@ -423,7 +306,7 @@ static inline int64_t r_fixed_shift(double m) {
   return s == INT64_C(2147483648) ? shift + 1 : shift;
 }
 
-//@ r_fixed_right
+//@ r_fixed_right: r_fixed_shift
 // How far a product with the significand is shifted to the right. A shift to the left makes that less; beyond it, it is
 // part of the significand (r_fixed_low), of which the low 32 bits count.
 static inline int64_t r_fixed_right(double m) {
@@ -431,7 +314,7 @@ static inline int64_t r_fixed_right(double m) {
   return shift > 30 ? 0 : shift > -32 ? 31 - shift : 63;
 }
 
-//@ r_fixed_low
+//@ r_fixed_low: r_fixed_shift r_fixed_significand
 static inline int32_t r_fixed_low(double m) {
   const int64_t more = r_fixed_shift(m) - 31;
   return (int32_t)(uint32_t)((uint64_t)r_fixed_significand(m) << (more < 0 ? 0 : more < 32 ? more : 32));

@@ -1,4 +1,4 @@
-//@ r_stamp
+//@ r_stamp relay_times
 // The time in nanoseconds; `relay_times` keeps when each instruction of the last run began and ended.
 #include <time.h>
 #if defined(_WIN32)
@@ -13,7 +13,7 @@ static inline int64_t r_stamp(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-//@ r_peaks
+//@ r_peaks r_peak_reads: r_simd
 // What this processor can do at most: multiply-adds of floats, of small integers, and reads from memory. Each function
 // does `hi - lo` units of work. A unit makes `times` steps of twelve chains, or reads `size` bytes of its own so often.
 typedef struct { char* memory; long size, times; } r_peak_work;

@@ -1,4 +1,4 @@
-//@ r_simd
+//@ r_simd r_vf r_vi r_vfu r_viu r_fma_vf r_fma_vi r_splat_vf r_splat_vi r_mix_vf r_mix_vi r_vd r_vdu r_fma_vd r_splat_vd r_mix_vd r_vl r_vlu r_fma_vl r_splat_vl r_mix_vl r_vb r_vub r_vh r_vuh
 // Vectors of R_LANES 32-bit numbers, and x * y + z on them.
 #ifndef R_LANES
 #define R_LANES 4
@@ -57,7 +57,7 @@ typedef uint16_t r_vuh __attribute__((vector_size(2 * R_LANES), aligned(2)));
 #endif
 #define r_mix_vl r_mix_vd
 
-//@ r_dots
+//@ r_dots r_splat_pair_vs r_splat_quad_vuq r_splat_quad_vq r_dot_pair_vi r_dot_halves_vi r_dot_quad_vi r_dot_signed_vi r_vs r_vq r_vuq r_vqu r_vuqu r_lane: r_simd
 // Sums of products of neighbours in each 32-bit lane: pairs of int16, or four bytes, the second ones signed.
 typedef int32_t r_lane __attribute__((aligned(1), may_alias));
 typedef int16_t r_vs __attribute__((vector_size(4 * R_LANES), may_alias));
@@ -138,7 +138,7 @@ static inline r_vi r_dot_signed_vi(r_vq a, r_vq b, r_vi z) {
 }
 #endif
 
-//@ r_singles
+//@ r_singles r_splat_single_vi r_fma_single_vi: r_simd
 // Products of numbers of 16 bits, one a lane. SSE2 has a product of two pairs, and none of 32 bits.
 #if defined(__SSE2__) && R_LANES == 4 && __has_builtin(__builtin_ia32_pmaddwd128)
 typedef short r_shorts8 __attribute__((vector_size(16), may_alias));
@@ -149,7 +149,7 @@ typedef short r_shorts8 __attribute__((vector_size(16), may_alias));
 #define r_fma_single_vi(x, y, z) r_fma_vi(x, y, z)
 #endif
 
-//@ r_squares
+//@ r_squares r_two_rows_vq r_two_rows_vuq r_square_vi r_square_mixed_vi r_square_unsigned_vi: r_dots r_simd
 // Two rows by two columns of bytes, eight products each, added to four sums.
 #if defined(__ARM_FEATURE_MATMUL_INT8) && R_LANES == 4
 #include <arm_neon.h>
@@ -160,7 +160,7 @@ typedef short r_shorts8 __attribute__((vector_size(16), may_alias));
 #define r_square_unsigned_vi(x, y, z) (r_vi)vmmlaq_u32((uint32x4_t)(z), (uint8x16_t)(x), (uint8x16_t)(y))
 #endif
 
-//@ r_add_wide
+//@ r_add_wide: r_simd
 // Add sums in int32, times a power of two, to numbers of 64 bits; or put them there.
 static inline void r_add_wide(int64_t* to, r_vi v, long first, long shift) {
   int32_t lanes[R_LANES] __attribute__((aligned(4 * R_LANES)));
@@ -169,7 +169,7 @@ static inline void r_add_wide(int64_t* to, r_vi v, long first, long shift) {
   for (int n = 0; n < R_LANES; n++) to[n] += (int64_t)lanes[n] << shift;
 }
 
-//@ r_bfloats
+//@ r_bfloats r_vbf r_splat_pair_vbf r_dot_bfloat_vf: r_bf16_f32 r_dots r_simd
 // Sums in float32 of products of pairs of bfloat16.
 typedef uint16_t r_vbf __attribute__((vector_size(4 * R_LANES), may_alias));
 typedef uint16_t r_vbfu __attribute__((vector_size(4 * R_LANES), may_alias, aligned(2)));
@@ -188,7 +188,7 @@ static inline r_vf r_dot_bfloat_vf(r_vbf a, r_vbf b, r_vf z) {
 }
 #endif
 
-//@ r_amx
+//@ r_amx r_tile_shapes r_tile_end r_tile_load r_tile_store R_TILE_STEP
 // Tiles of 8-bit numbers, where the system lets a process use them: rows of up to 64 bytes, up to 16 at once.
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -219,7 +219,7 @@ static inline void r_tile_shapes(int rows, int bytes) {
   r_tile_load(4, a, apart); r_tile_load(6, w, 128); r_tile_load(5, b, apart); r_tile_load(7, (w) + 64, 128); \
   r_tile_dot(0, 4, 6); r_tile_dot(1, 4, 7); r_tile_dot(2, 5, 6); r_tile_dot(3, 5, 7); } while (0)
 
-//@ r_widen
+//@ r_widen r_widen_i8 r_widen_u8 r_widen_i16 r_widen_u16: r_simd
 // As many 8-bit or 16-bit numbers as a vector has lanes, from any address. gcc converts such vectors one by one.
 #if !defined(__clang__) && defined(__AVX512F__) && R_LANES == 16
 typedef char r_bytes __attribute__((vector_size(16), aligned(1), may_alias));
@@ -259,7 +259,7 @@ typedef int64_t r_eights __attribute__((vector_size(16)));
 #define r_widen_u16(p) __builtin_convertvector(*(const r_vuh*)(p), r_vi)
 #endif
 
-//@ r_widen_longs
+//@ r_widen_longs r_widen_long_i8 r_widen_long_u8 r_widen_long_i16 r_widen_long_u16: r_simd
 // As many as a vector has numbers of 64 bits.
 #define R_WIDEN_LONGS(p, ty) ({ typedef ty r_few __attribute__((vector_size(sizeof(ty) * R_LANES / 2), aligned(sizeof(ty)), may_alias)); \
   __builtin_convertvector(*(const r_few*)(p), r_vl); })
@@ -268,7 +268,7 @@ typedef int64_t r_eights __attribute__((vector_size(16)));
 #define r_widen_long_i16(p) R_WIDEN_LONGS(p, int16_t)
 #define r_widen_long_u16(p) R_WIDEN_LONGS(p, uint16_t)
 
-//@ r_lanes
+//@ r_lanes r_greater_vi r_lesser_vi r_greater_vf r_lesser_vf r_number_vf r_quotient_vf r_round_vf r_fixed_vi r_narrow_i8 r_narrow_u8 r_narrow_i16 r_narrow_u16 r_saturated_i8 r_saturated_u8 r_saturated_i16 r_saturated_u16 r_saturated_pair_i8 r_saturated_pair_u8 r_saturated_pair_i16 r_saturated_pair_u16: r_halves r_quotient_f32 r_saturate r_simd
 // Vector loops that are written out. The greater and the lesser of x and y, which is y where one of them is a nan.
 #if defined(__AVX512F__) && R_LANES == 16 && !defined(__clang__)
 #define r_greater_vi(x, y) (r_vi)__builtin_ia32_pmaxsd512_mask((r_vi)(x), (r_vi)(y), (r_vi){0}, (unsigned short)-1)
@@ -402,7 +402,7 @@ typedef int32_t r_quarteru __attribute__((vector_size(16), aligned(1), may_alias
 #define r_saturated_pair_u8(p, x, y) ({ r_saturated_u8(p, x); r_saturated_u8((p) + R_LANES, y); })
 #endif
 
-//@ r_peak_vf
+//@ r_peak_vf: r_simd
 // The greater of x and y, or a nan among them.
 #if defined(__AVX512F__) && R_LANES == 16 && __has_builtin(__builtin_ia32_blendmps_512_mask)
 #define r_peak_vf(x, y) (r_vf)__builtin_ia32_blendmps_512_mask( \
@@ -415,7 +415,7 @@ typedef int32_t r_quarteru __attribute__((vector_size(16), aligned(1), may_alias
 #define r_peak_vf(x, y) ({ const r_vi m_ = ((x) > (y)) | ((x) != (x)); (r_vf)((m_ & (r_vi)(x)) | (~m_ & (r_vi)(y))); })
 #endif
 
-//@ r_peak_bytes
+//@ r_peak_bytes r_peak_vq r_peak_vuq r_splat_vq r_splat_vuq: r_dots
 // The greater of bytes.
 #define r_splat_vq(x) ((int8_t)(x) - (r_vq){0})
 #define r_splat_vuq(x) ((uint8_t)(x) - (r_vuq){0})
@@ -434,17 +434,18 @@ typedef char r_chars __attribute__((vector_size(4 * R_LANES), may_alias));
 #define r_peak_vuq(x, y) ({ const r_vuq x_ = (x), y_ = (y), m_ = (r_vuq)(x_ > y_); (r_vuq)((x_ & m_) | (y_ & ~m_)); })
 #endif
 
-//@ r_round_f16
+//@ r_round_f16: r_bits_f32 r_f32_bits
 // A float that float16 has, the nearest one.
 R_INLINE float r_round_f16(float x) {
   const int32_t bits = r_bits_f32(x), size = bits & 0x7fffffff;
   const float small = r_f32_bits(size) + 0.5f;
   const int32_t normal = (size + 0xfff + (size >> 13 & 1)) & ~0x1fff, large = size > 0x7f800000 ? size : 0x7f800000;
-  const int32_t held = normal >= 0x47800000 ? large : normal;
+  // (By the size: the sum of a nan with all bits set is negative.)
+  const int32_t held = size >= 0x477ff000 ? large : normal;
   return r_f32_bits((size < 0x38800000 ? r_bits_f32(small - 0.5f) : held) | (bits & INT32_MIN));
 }
 
-//@ r_halves
+//@ r_halves r_read_halves r_write_halves: r_f16_f32 r_f32_f16 r_simd
 // Rows of float16 as floats, and back. The last vector reaches back over numbers that are done. The pointers are not
 // restrict: GCC 12 leaves out calls where such pointers of two functions come from one address.
 #define R_HALVES(n, width, one, vector) \
@@ -489,11 +490,7 @@ static void r_write_halves(uint16_t* to, const float* from, long n) {
 #endif
 }
 
-//@ r_pair_vi
-// Numbers of 16 bits side by side: x in the lower half, y in the upper one.
-#define r_pair_vi(x, y) (((x) & 0xffff) | ((y) << 16))
-
-//@ r_madd_vi
+//@ r_madd_vi: r_simd
 // z plus the products of lower and of upper halves, as numbers of 16 bits.
 typedef short r_vhh __attribute__((vector_size(4 * R_LANES)));
 #if defined(__AVX512VNNI__) && R_LANES == 16 && __has_builtin(__builtin_ia32_vpdpwssd_v16si)
@@ -508,7 +505,7 @@ typedef short r_vhh __attribute__((vector_size(4 * R_LANES)));
 #define r_madd_vi(x, y, z) ((z) + (((x) << 16) >> 16) * (((y) << 16) >> 16) + ((x) >> 16) * ((y) >> 16))
 #endif
 
-//@ r_sum_vf
+//@ r_sum_vf: r_simd
 static inline float r_sum_vf(r_vf v) {
   float lanes[R_LANES];
   memcpy(lanes, &v, sizeof v);
@@ -516,7 +513,7 @@ static inline float r_sum_vf(r_vf v) {
   return lanes[0];
 }
 
-//@ r_exp_vf
+//@ r_exp_vf: r_exp_f32 r_simd
 // exp of numbers up to zero, by the polynomial of r_exp_f32. Below -86.5 it is zero.
 static inline r_vf r_exp_vf(r_vf x) {
   // The sum's lowest bits are the exponent.

@@ -4,7 +4,7 @@
 typedef struct { atomic_long cost, runs; } r_site;
 typedef void (*r_kernel)(void* const* b, long lo, long hi);
 
-//@ r_threads
+//@ r_threads: r_site
 // A pool of threads that share the units of one kernel at a time; the calling thread takes part. It waits for those
 // that have begun, never for one that the system has not woken yet. Behind each kernel the threads look out for the next one
 // for a moment, and sleep then. So they are at hand between the kernels of a run, and between runs that follow at once.

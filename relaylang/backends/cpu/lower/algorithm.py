@@ -9,49 +9,65 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float
-from relaylang.backends.cpu.index import variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value
-from relaylang.backends.cpu.lower.common import axis_of, convert, result_types
+from relaylang.backends.cpu.lower.common import axis_of, result_types
 from relaylang.backends.cpu.lower.scatter import around, pass_on, target_of
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call, TupleType
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.dtypes import is_float
+from relaylang.kernels.index import variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 
 
-def _before(a: str, b: str, dtype: str, ascending: bool, nans_last: bool = False) -> str:
-    """C: whether value `a` stands before `b`, which it does not where they are equal."""
+def _before(a: ir.Expr, b: ir.Expr, ascending: bool = True, nans_last: bool = False) -> ir.Expr:
+    """Whether value `a` stands before `b`, which it does not where they are equal."""
     low, high = (a, b) if ascending else (b, a)
-    number, nan = (a, b) if nans_last else (low, high)
-    return f"({low} < {high} || ({nan} != {nan} && {number} == {number}))" if is_float(dtype) else f"({low} < {high})"
+    if not is_float(a.type):
+        return low < high
+    number = a if nans_last else low
+    return ir.select(high <= low, ir.Const(False, "bool"), number.eq(number))
 
 
 def places(kernel: Kernel, data: Buf, axis: int, ascending: bool, nans_last: bool = False) -> Buf:
     """The places of the elements along an axis, in order: int32, of shape (lines, extent)."""
     outer, length, inner = around(data.shape, axis)
     lines = outer * inner
-    found = kernel.buffer((lines, length), "int32")
-    other = kernel.buffer((lines, length), "int32")
-    test = _before("x[p[r] * step]", "x[p[l] * step]", data.dtype, ascending, nans_last)
-    stage = kernel.stage(lines)
-    stage.put(
-        f"""for (long u = lo; u < hi; u++) {{
-  const long step = {inner};
-  const {CTYPES[data.dtype]}* x = {data.name} + u / {max(inner, 1)} * {length * inner} + u % {max(inner, 1)};
-  int32_t* p = {found.name} + u * {length};
-  int32_t* q = {other.name} + u * {length};
-  for (long i = 0; i < {length}; i++) p[i] = i;
-  for (long w = 1; w < {length}; w *= 2) {{
-    for (long a = 0; a < {length}; a += 2 * w) {{
-      const long m = a + w < {length} ? a + w : {length}, e = m + w < {length} ? m + w : {length};
-      long l = a, r = m;
-      for (long k = a; k < e; k++) q[k] = l < m && (r >= e || !{test}) ? p[l++] : p[r++];
-    }}
-    int32_t* const t = p; p = q; q = t;
-  }}
-  if (p != {found.name} + u * {length}) memcpy(q, p, sizeof(int32_t) * {length});
-}}"""
-    )
-    return found
+    order, room = (kernel.buffer((lines, length), "int32") for _ in range(2))
+    b = Builder()
+    with b.loop("u", lines, kind=ir.PARALLEL) as u:
+        x = b.let("x", ir.address(data, u // max(inner, 1) * (length * inner) + u % max(inner, 1)))
+        p, q = (b.var(name, ir.address(buf, u * length, written=True)) for name, buf in (("p", order), ("q", room)))
+        with b.loop("i", length) as i:
+            b.store(p, i, i)
+        # Two neighbours of `w` places in order become one, from `p` to `q`, which then change their names.
+        w, turns = b.var("w", 1), b.var("turns", 0)
+        with b.repeat(w < length):
+            with b.loop("j", ir.expr(length - 1) // (w * 2) + 1) as j:
+                l = b.var("l", w * 2 * j)
+                m = b.let("m", ir.minimum(l + w, length))
+                r, e = b.var("r", m), b.let("e", ir.minimum(m + w, length))
+                left, right = ((ir.load(x, ir.cast(ir.load(p, at), ir.INDEX) * inner)) for at in (l, r))
+                with b.repeat((l < m) & (r < e)):
+                    with b.when(_before(right, left, ascending, nans_last)):
+                        b.store(q, ir.load(p, r), l + r - m)
+                        b.assign(r, r + 1)
+                    with b.otherwise():
+                        b.store(q, ir.load(p, l), l + r - m)
+                        b.assign(l, l + 1)
+                with b.loop("i", l, m) as i:
+                    b.store(q, ir.load(p, i), i + e - m)
+                with b.loop("i", r, e) as i:
+                    b.store(q, ir.load(p, i), i)
+            other = b.let("t", p)
+            b.assign(p, q)
+            b.assign(q, other)
+            b.assign(w, w * 2)
+            b.assign(turns, turns + 1)
+        with b.when((turns % 2).ne(0)), b.loop("i", length) as i:
+            b.store(q, ir.load(p, i), i)
+    kernel.stage(body=b.body)
+    return order
 
 
 def _gathered(data: Buf, order: Buf, axis: int, shape: tuple[int, ...], dtype: str, values: bool) -> Recipe:
@@ -63,8 +79,8 @@ def _gathered(data: Buf, order: Buf, axis: int, shape: tuple[int, ...], dtype: s
         where: Index = nest.add(nest.scale(line, data.shape[axis]), index[axis])
         place = nest.load(order, where)
         if not values:
-            return convert(nest, place, dtype)
-        own = convert(nest, place, "int64")
+            return place.cast(dtype)
+        own = place.cast("int64")
         return BufTensor(data).at(nest, [*index[:axis], own, *index[axis + 1 :]])
 
     return Recipe(shape, dtype, at)
@@ -104,25 +120,47 @@ def _unique(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     order = places(kernel, data, 0, True)
     values, first, which, number, *counts = out = [kernel.buffer(shape, dtype) for shape, dtype in result_types(call)]
     named = kernel.buffer((n,), "int32")
-    same = f"{data.name}[p[k]] == {data.name}[p[k - 1]]"
-    if is_float(data.dtype):
-        same += f" || ({data.name}[p[k]] != {data.name}[p[k]] && {data.name}[p[k - 1]] != {data.name}[p[k - 1]])"
-    stage = kernel.stage()
-    stage.put(f"const int32_t* p = {order.name};\nlong n = -1;\nfor (long k = 0; k < {n}; k++) {{\n"
-              f"  if (!k || !({same})) {named.name}[++n] = p[k];\n  {which.name}[p[k]] = n;\n}}")  # fmt: skip
-    if not call.attrs.sorted:
-        # Numbers in the order in which the values come: each element's is that of its value's first place.
-        stage.put(f"n = -1;\nfor (long i = 0; i < {n}; i++) {{\n  const long at = {named.name}[{which.name}[i]];\n"
-                  f"  if (at == i) {first.name}[++n] = i;\n"
-                  f"  {which.name}[i] = at == i ? n : {which.name}[at];\n}}")  # fmt: skip
+    b = Builder()
+    last = b.var("last", -1)
+
+    def own(buf: Buf, at: ir.Expr) -> ir.Expr:
+        return ir.cast(ir.load(buf, at), ir.INDEX)
+
+    def step(buf: Buf, value: ir.Expr) -> None:
+        b.assign(last, last + 1)
+        b.store(buf, value, last)
+
+    with b.loop("k", n) as k:
+        place = b.let("place", own(order, k))
+        x, before = ir.load(data, place), ir.load(data, own(order, k - 1))
+        new = x.ne(before)
+        if is_float(data.dtype):
+            new &= x.eq(x) | before.eq(before)
+        with b.when(ir.select(k > 0, new, ir.Const(True, "bool"))):
+            step(named, place)
+        b.store(which, last, place)
+    if call.attrs.sorted:
+        with b.loop("k", last + 1) as k:
+            b.store(first, ir.load(named, k), k)
     else:
-        stage.put(f"memcpy({first.name}, {named.name}, sizeof(int32_t) * (n + 1));")
-    stage.put(f"{number.name}[0] = n + 1;\nfor (long i = 0; i < {n}; i++) {{\n"
-              f"  {values.name}[i] = i <= n ? {data.name}[{first.name}[i]] : 0;\n"
-              f"  if (i > n) {first.name}[i] = {n};\n}}")  # fmt: skip
+        # Numbers in the order in which the values come: each element's is that of its value's first place.
+        b.assign(last, -1)
+        with b.loop("i", n) as i:
+            at = b.let("at", own(named, own(which, i)))
+            with b.when(at.eq(i)):
+                step(first, i)
+            b.store(which, ir.select(at.eq(i), ir.cast(last, which.dtype), ir.load(which, at)), i)
+    b.store(number, last + 1, 0)
+    with b.loop("i", n) as i:
+        b.store(values, ir.select(i <= last, ir.load(data, own(first, i)), ir.Const(0, data.dtype)), i)
+        with b.when(i > last):
+            b.store(first, ir.expr(n), i)
     for buf in counts:
-        stage.put(f"memset({buf.name}, 0, sizeof(int32_t) * {max(1, n)});\n"
-                  f"for (long i = 0; i < {n}; i++) {buf.name}[{which.name}[i]]++;")  # fmt: skip
+        with b.loop("i", n) as i:
+            b.store(buf, 0, i)
+        with b.loop("i", n) as i:
+            b.add(ir.Reduce("add", buf.name, own(which, i), ir.Const(1, buf.dtype)))
+    kernel.stage(body=b.body)
     return [BufTensor(b) for b in out]
 
 
@@ -133,18 +171,20 @@ def _searchsorted(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> No
     width = max(1, values.shape[-1] if values.shape else 1)
     out = target_of(kernel, sink)
     kind = np.promote_types(line.dtype, values.dtype).name
-    held = f"({CTYPES[kind]})s[m]"
-    test = f"!{_before('v', held, kind, True)}" if call.attrs.right else _before(held, "v", kind, True)
-    stage = kernel.stage(math.prod(values.shape))
-    stage.put(
-        f"""for (long u = lo; u < hi; u++) {{
-  const {CTYPES[line.dtype]}* s = {line.name} + u / {width} * {own};
-  const {CTYPES[kind]} v = {values.name}[u];
-  long l = 0, r = {length};
-  while (l < r) {{ const long m = (l + r) / 2; if ({test}) l = m + 1; else r = m; }}
-  {out.name}[u] = {"l != 0" if out.dtype == "bool" else "l"};
-}}"""
-    )
+    b = Builder()
+    with b.loop("u", math.prod(values.shape), kind=ir.PARALLEL) as u:
+        s = b.let("s", ir.address(line, u // width * own))
+        v = b.let("v", ir.cast(ir.load(values, u), kind))
+        l, r = b.var("l", 0), b.var("r", length)
+        with b.repeat(l < r):
+            m = b.let("m", (l + r) // 2)
+            held = ir.cast(ir.load(s, m), kind)
+            with b.when(_before(v, held).eq(False) if call.attrs.right else _before(held, v)):
+                b.assign(l, m + 1)
+            with b.otherwise():
+                b.assign(r, m)
+        b.store(out, l, u)
+    kernel.stage(body=b.body)
     pass_on(kernel, sink, out)
 
 

@@ -8,6 +8,10 @@ Extensions Programming Reference", chapter 3.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
 
 #: The most rows and bytes of a tile, and the fewest bytes that are worth one.
 ROWS, BYTES, _LEAST = 16, 64, 24
@@ -21,42 +25,35 @@ def run_of(length: int) -> int:
     return size if size >= _LEAST else 0
 
 
-def tile_kernel(name: str, loops: Sequence[tuple[int, int]], length: int, apart: int) -> str:
-    """C of `name(a, b, w, begin, to, next, step)`: two blocks of rows, at `a` and `b`, times a panel of weights.
+def tile_kernel(name: str, loops: Sequence[tuple[int, int]], length: int, apart: int) -> ir.Function:
+    """`name(a, b, w, begin, to, next, step)`: two blocks of rows, at `a` and `b`, times a panel of weights.
 
     `loops` are the outer loops of the sum: their counts, and their steps in the data. `length` bytes of a row follow each
     other inside, and rows lie `apart` bytes apart. Sums begin with `begin`, and go to `to` and `next`, `step` numbers
     apart.
     """
     run = run_of(length)
-    out = [f"static __attribute__((noinline)) void {name}(const uint8_t* a, const uint8_t* b, const int8_t* w, const int32_t* begin,"
-           " int32_t* to, int32_t* next, long step) {",
-           "  r_tile_load(0, begin, 0); r_tile_load(1, begin + 16, 0);",
-           "  r_tile_load(2, begin, 0); r_tile_load(3, begin + 16, 0);"]  # fmt: skip
-    pad = "  "
-    shift = ""
-    for n, (count, step) in enumerate(loops):
-        out.append(f"{pad}for (long l{n} = 0; l{n} < {count}; l{n}++)")
-        shift += f" + l{n} * {step}L"
-        pad += "  "
-    out.append(f"{pad}for (long k = 0; k < {length}; k += {run}, w += {run * COLUMNS})")
-    out.append(f"{pad}  R_TILE_STEP(a{shift} + k, b{shift} + k, w, {apart}L);")
-    out += ["  r_tile_store(2, next, step * 4); r_tile_store(3, next + 16, step * 4);",
-            "  r_tile_store(0, to, step * 4); r_tile_store(1, to + 16, step * 4);", "}"]  # fmt: skip
-    return "\n".join(out)
+    data, weights, sums = "const uint8*", "const int8*", "int32*"
+    a, b, w, begin, to, next_ = params = [
+        ir.Param(n, t) for n, t in (("a", data), ("b", data), ("w", weights), ("begin", f"const {sums}"), ("to", sums), ("next", sums))
+    ]
+    step = ir.Param("step", ir.INDEX)
+    build = Builder()
 
+    def each(call: str, blocks: Sequence[tuple[int, ir.Param]], stride: ir.Expr) -> None:
+        """A call for both halves of the columns of each block, which has two tiles."""
+        for number, place in blocks:
+            for half in range(2):
+                at = ir.address(place, half * COLUMNS // 2, written=place is not begin)
+                build.call(call, ir.number(number + half), at, stride)
 
-#: The blocks of a unit, two at a time: {0} rows from row {1} on, in each of {2} lines. In the result {5}, {3} is the step of
-#: rows, and {4} that of lines.
-UNIT = """{{
-  const long n_ = {0}, tiles_ = (n_ + SIZE - 1) / SIZE, all_ = tiles_ * {2};
-  r_tile_shapes(SIZE, RUN);
-  for (long i_ = 0; i_ < all_; i_ += 2) {{
-    const long j_ = i_ + 1 < all_ ? i_ + 1 : i_, ih_ = i_ / tiles_, jh_ = j_ / tiles_;
-    const long ip_ = i_ % tiles_ * SIZE < n_ - SIZE ? i_ % tiles_ * SIZE : n_ - SIZE;
-    const long jp_ = j_ % tiles_ * SIZE < n_ - SIZE ? j_ % tiles_ * SIZE : n_ - SIZE;
-    NAME(x + ih_ * LINE + ({1} + ip_) * ROW, x + jh_ * LINE + ({1} + jp_) * ROW, w, START,
-         {5} + ih_ * {4} + ip_ * {3}, {5} + jh_ * {4} + jp_ * {3}, {3});
-  }}
-  r_tile_end();
-}}"""
+    each("r_tile_load", [(0, begin), (2, begin)], ir.number(0))
+    panel = build.var("panel", ir.address(w, 0))
+    with ExitStack() as nest:
+        numbers = [nest.enter_context(build.loop(f"l{n}", count)) for n, (count, _) in enumerate(loops)]
+        shift = sum((l * stride for l, (_, stride) in zip(numbers, loops)), ir.number(0))
+        k = nest.enter_context(build.loop("k", 0, length, step=run))
+        build.call("R_TILE_STEP", ir.address(a, shift + k), ir.address(b, shift + k), panel, ir.number(apart))
+        build.assign(panel, ir.address(panel, run * COLUMNS))
+    each("r_tile_store", [(2, next_), (0, to)], ir.Var("step") * 4)
+    return ir.Function(name, [*params, step], build.body)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.lower import ASSEMBLIES, RESHAPES
 from relaylang.backends.cpu.lower.fusion import pattern_of
 from relaylang.backends.cpu.lower.legalise import dtype_of, shape_of
@@ -27,6 +26,7 @@ from relaylang.ir import (
     rewrite,
 )
 from relaylang.ir.typed import retype, typed, typed_var
+from relaylang.kernels.dtypes import SIZES
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.rewriting import is_primitive

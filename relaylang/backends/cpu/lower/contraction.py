@@ -11,17 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from relaylang.backends.cpu.arith import BYTES, Arith, has_tiles
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.gemm import LINE, block_kernel
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
-from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.lower import amx
 from relaylang.backends.cpu.lower.panels import Panels, pack_panels
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Steps, Weights, counts_of, steps_of
-from relaylang.backends.cpu.scalar import Bounds, Buf
-from relaylang.backends.cpu.sizes import has_sizes, surely_less, usual
 from relaylang.backends.cpu.tiling import SECOND_CACHE, WIDTHS, Tiling, picked, weights_first
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.nest import Bounds, Buf
+from relaylang.kernels.sizes import has_sizes, surely_less, usual
 
 #: With more rows than this, the way of weights from the far caches takes no time beside the products.
 _FEW_ROWS = 1024
@@ -242,7 +243,7 @@ class _Unit:
         # A block of fewer columns is copied when it is done.
         if self.panels.count == 1:
             return _Target(t, step, line, [to, block], direct)
-        whole = ir.Binary("==", self.columns, ir.number(width))
+        whole = self.columns.eq(width)
         lets = [ir.Let("r", ir.select(whole, to.var, t)), ir.Let("step", ir.select(whole, ir.number(own_step), step))]
         if self.tiling.lines > 1:
             lets.append(ir.Let("line", ir.select(whole, ir.number(own_line), line)))
@@ -253,7 +254,7 @@ class _Unit:
         tiles = self.in_tiles(target)
         if tiles is None:
             return self.in_vectors(target)
-        return [ir.If(ir.Template("r_amx()", (), "int32"), [tiles], self.in_vectors(target))]
+        return [ir.If(ir.Op("amx", (), "int32"), [tiles], self.in_vectors(target))]
 
     def in_tiles(self, target: _Target) -> ir.Stmt | None:
         """All blocks of a unit by AMX; None where it is not there, or rows or runs are short."""
@@ -266,14 +267,26 @@ class _Unit:
         name = f"{self.kernel.name}_tiles"
         loops = list(zip(self.steps.counts[:-1], self.steps.strides[:-1]))
         self.kernel.functions.append(amx.tile_kernel(name, loops, length, self.row.step))
-        start = "start" if self.panels.head else f"(const int32_t[{self.width}]){{{{0}}}}"
-        text = amx.UNIT
-        for word, value in (("NAME", name), ("SIZE", size), ("RUN", amx.run_of(length)), ("ROW", f"{self.row.step}L"),
-                            ("LINE", str(self.outer[-1].step if self.outer else 0)), ("START", start)):  # fmt: skip
-            text = text.replace(word, str(value))
         low, high = self.rows
-        many = ir.Var("many") if self.tiling.lines > 1 else ir.number(1)
-        return ir.Statement(text, (high - low, low, many, target.step, target.line, target.to))
+        b = Builder()
+        count = b.let("rows", high - low)
+        tiles = b.let("tiles", (count + (size - 1)) // size)
+        every = b.let("every", tiles * ir.Var("many") if self.tiling.lines > 1 else tiles)
+        start: ir.Expr = ir.Var("start", "const int32*")
+        if not self.panels.head:
+            start = ir.address(b.local("none", "int32", [self.width], zero=True), 0)
+        b.call("r_tile_shapes", ir.number(size), ir.number(amx.run_of(length)))
+        line = self.outer[-1].step if self.outer else 0
+        with b.loop("t", 0, every, step=2) as t:
+            # Two blocks at a time: the last one twice where it is alone.
+            places = [b.let("t0", t), b.let("t1", ir.minimum(t + 1, every - 1))]
+            lines = [b.let(f"h{n}", place // tiles) for n, place in enumerate(places)]
+            rows = [b.let(f"p{n}", ir.minimum(place % tiles * size, count - size)) for n, place in enumerate(places)]
+            data = [ir.address(ir.Var("x", "const uint8*"), h * line + (low + p) * self.row.step) for h, p in zip(lines, rows)]
+            to = [ir.address(target.to, h * target.line + p * target.step, written=True) for h, p in zip(lines, rows)]
+            b.call(name, *data, ir.Var("w", "const int8*"), start, *to, target.step)
+        b.call("r_tile_end")
+        return ir.Block(b.body)
 
     @property
     def shortest(self) -> int:
@@ -292,7 +305,7 @@ class _Unit:
         q = ir.Var("q")
         low, high = (ir.Var("q0"), ir.Var("q1")) if self.tiling.segments != 1 else (ir.number(0), ir.number(self.tiling.tiles))
         big, *small = [self.call(rows, target) for rows in self.sizes]
-        body: ir.Body = [ir.If(ir.Binary("<", q, ir.number(self.tiling.full)), [big], small)] if small else [big]
+        body: ir.Body = [ir.If(q < self.tiling.full, [big], small)] if small else [big]
         body = [ir.loop("q", low, high, [ir.Let("p", self.start(q)), *self.claimed(), *body])]
         if self.tiling.lines > 1:
             body = [ir.loop("h", 0, ir.Var("many"), body)]
@@ -360,8 +373,8 @@ class _Unit:
         to = (p - self.rows[0]) * target.step + h * target.line
         first = ir.number(1)
         for number, (name, _, _) in enumerate(steps.parts):
-            test = ir.Binary("==", ir.Var(name), ir.number(0))
-            first = ir.Binary("&&", first, test) if number else test
+            test = ir.Var(name).eq(0)
+            first = first & test if number else test
         begin: list[ir.Expr] = []
         if self.panels.head:
             start = ir.Var("start", f"const {self.arith.total}*")
@@ -405,7 +418,7 @@ class _Unit:
         ))])]  # fmt: skip
         if self.tiling.lines > 1:
             body = [ir.loop("h", 0, ir.Var("many"), body)]
-        return [ir.If(ir.Binary("<", self.columns, ir.number(self.width)), body)] if self.panels.count > 1 else body
+        return [ir.If(self.columns < self.width, body)] if self.panels.count > 1 else body
 
     def passed_on(self) -> ir.Body:
         """Hand the unit's block of results, in the memory `t`, on to the sink."""

@@ -21,12 +21,15 @@ from relaylang.backends.cpu.arith import (
     pairs_of,
     singles_of,
 )
-from relaylang.backends.cpu.dtypes import int_range
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.lower.sums import LIMBS, Sum
+from relaylang.backends.cpu.kernel import BufTensor, Tensor
+from relaylang.backends.cpu.lower.sums import LIMBS, Sum, Weights
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import int_range
+from relaylang.kernels.nest import Buf
 
-#: A zero point: a number that is known, or C of one that is known when the program runs.
-Zero = int | str
+#: A zero point: a number that is known, or memory with one, or with one for each column, when the program runs.
+Zero = int | Buf
 #: The types that may hold weights, from the shortest on.
 _SHORT = ("int8", "uint8", "int16")
 
@@ -35,15 +38,15 @@ _SHORT = ("int8", "uint8", "int16")
 class Factors:
     """How operands are read.
 
-    `value` is C of what the data become, from `{0}`, and `fill` C of the zero among them. `weight` is C of
-    what the weights become. `begin` is as in `sums.Weights`. `zero` is the data's zero point. Weights of two `limbs` are read
-    twice: their lower 8 bits, then the higher ones (C's `k0` tells).
+    `less` is taken off the data, and `fill` is the zero among them then. `weight_less` is taken off the weights. `begin` is
+    as in `sums.Weights`. `zero` is the data's zero point. Weights of two `limbs` are read twice: their lower 8 bits, then
+    the higher ones (the variable `k0` tells).
     """
 
     arith: Arith
-    value: str
-    fill: str
-    weight: str
+    less: Zero
+    fill: int
+    weight_less: Zero
     begin: int = 0
     zero: Zero = 0
     limbs: int = 1
@@ -52,13 +55,38 @@ class Factors:
         """The axes of a sum, with one of limbs in front where there are several."""
         return [LIMBS, *axes] if self.limbs > 1 else list(axes)
 
+    def weights(self, tensor: Tensor, as_is: bool = False) -> Weights:
+        """The weights of a product by these factors."""
+
+        def value(element: ir.Expr, column: ir.Expr) -> ir.Expr:
+            wide = ir.cast(element, self.arith.total)
+            if self.limbs > 1:
+                return ir.select(ir.Var("k0").ne(0), wide >> 8, wide & 255)
+            return less(wide, self.weight_less, column) if takes_off(self.weight_less) else element
+
+        extra = [BufTensor(self.weight_less)] if isinstance(self.weight_less, Buf) else []
+        return Weights(tensor, value, extra, self.begin, as_is)
+
     def converts(self, dtype: str) -> bool:
         """Whether data of a type have to be written out for the product."""
-        return self.arith.data != dtype or self.value != "{0}"
+        return self.arith.data != dtype or takes_off(self.less)
 
 
-def _less(zero: Zero) -> str:
-    return "{0}" if zero == 0 else f"({{0}} - {zero if isinstance(zero, str) or zero >= 0 else f'({zero})'})"
+def takes_off(zero: Zero) -> bool:
+    """Whether a zero point changes what it is taken off."""
+    return isinstance(zero, Buf) or zero != 0
+
+
+def less(value: ir.Expr, zero: Zero, column: ir.Expr | int = 0) -> ir.Expr:
+    """A value less its zero point, as expressions of the loop language."""
+    if isinstance(zero, Buf):
+        return value - ir.cast(ir.load(zero, column if zero.size != 1 else 0), value.type)
+    return value - zero if zero else value
+
+
+def zero_of(zero: Zero) -> ir.Expr:
+    """A zero point as an int32."""
+    return ir.cast(ir.load(zero, 0), "int32") if isinstance(zero, Buf) else ir.Const(zero, "int32")
 
 
 def _less_range(dtype: str, zero: int) -> tuple[int, int]:
@@ -81,13 +109,13 @@ def short_of(dtype: str, zero: Zero) -> str | None:
 
 def plain_factors(total: str, zero: Zero = 0, weight_zero: Zero = 0) -> Factors:
     """Both operands become the type of the sum."""
-    return Factors(PLAIN[total], _less(zero), "0", _less(weight_zero))
+    return Factors(PLAIN[total], zero, 0, weight_zero)
 
 
 def factors_of(isa: Isa, data: str, weight: str, total: str, zero: Zero = 0, weight_zero: Zero = 0) -> Factors:
     """How a product of `data` and `weight` (dtypes) that sums in `total` is computed."""
     if data == weight == BFLOATS.data and total == BFLOATS.total and has_bfloats(isa):
-        return Factors(BFLOATS, "{0}", "0", "{0}")
+        return Factors(BFLOATS, 0, 0, 0)
     if total not in ("int32", "int64") or not {data, weight} <= {"int8", "uint8", "int16"}:
         return plain_factors(total, zero, weight_zero)
     if keeps_narrow(isa):
@@ -104,10 +132,10 @@ def _singles(data: str, weight: str, total: str, zero: Zero, weight_zero: Zero) 
     if total == "int64":
         return _wide(singles_of("int16", short), data, weight, zero, weight_zero)
     if isinstance(zero, int) and _holds(zero, zero, data):
-        return Factors(singles_of(data, short), "{0}", str(zero), _less(weight_zero), zero, zero)
+        return Factors(singles_of(data, short), 0, zero, weight_zero, zero, zero)
     if data == "int16":
         return None
-    return Factors(singles_of("int16", short), _less(zero), "0", _less(weight_zero), zero=zero)
+    return Factors(singles_of("int16", short), zero, 0, weight_zero, zero=zero)
 
 
 def _bytes(isa: Isa, data: str, weight: str, zero: Zero, weight_zero: Zero) -> Factors | None:
@@ -121,8 +149,7 @@ def _bytes(isa: Isa, data: str, weight: str, zero: Zero, weight_zero: Zero) -> F
         return None
     # Data are shifted into the range of the instruction's own bytes.
     shift = int_range(form.data)[0] - int_range(data)[0]
-    value = f"({{0}} {'+' if shift > 0 else '-'} {abs(shift)})" if shift else "{0}"
-    return Factors(form, value, str(zero + shift), _less(weight_zero), zero + shift)
+    return Factors(form, -shift, zero + shift, weight_zero, zero + shift)
 
 
 def _pairs(isa: Isa, data: str, weight: str, total: str, zero: Zero, weight_zero: Zero) -> Factors | None:
@@ -135,9 +162,9 @@ def _pairs(isa: Isa, data: str, weight: str, total: str, zero: Zero, weight_zero
     if total == "int64":
         return _wide(form, data, weight, zero, weight_zero)
     if short[0]:
-        return Factors(form, _less(zero), "0", _less(weight_zero), zero=zero)
+        return Factors(form, zero, 0, weight_zero, zero=zero)
     if isinstance(zero, int) and _holds(zero, zero, "int16"):
-        return Factors(form, "{0}", str(zero), _less(weight_zero), zero, zero)
+        return Factors(form, 0, zero, weight_zero, zero, zero)
     return None
 
 
@@ -154,5 +181,4 @@ def _wide(form: Arith, data: str, weight: str, zero: Zero, weight_zero: Zero) ->
     if limbs == 2 and weight_zero:
         return None
     wide = replace(form, total="int64", held=form.total, limit=(2**31 - 1) // (form.steps * value * (other if limbs == 1 else 255)))
-    text = _less(weight_zero) if limbs == 1 else "(k0 ? {0} >> 8 : {0} & 255)"
-    return Factors(wide, _less(zero), "0", text, zero=zero, limbs=limbs)
+    return Factors(wide, zero, 0, weight_zero, zero=zero, limbs=limbs)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaylang.backends.cpu.kernel import Kernel, Sink
-from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.scalar import Bounds, Buf
-from relaylang.backends.cpu.sizes import surely_less
 from relaylang.backends.cpu.tiling import SECOND_CACHE
+from relaylang.kernels import ir
+from relaylang.kernels.nest import Bounds, Buf
+from relaylang.kernels.sizes import surely_less
 
 #: Up to this many rows, a product reads its weights in place.
 FEW_ROWS = 3
@@ -61,8 +61,9 @@ def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
     before: ir.Body = []
     names: ir.Body = []
     if 4 * product.batch * product.columns * product.depth > SECOND_CACHE:
-        before = [ir.Statement("static _Thread_local int way;\nconst int back = way ^= 1;")]
-        turned = ir.Let("unit", ir.Template("(back ? lo + hi - 1 - {0} : {0})", (u,), ir.INDEX))
+        back = ir.Let("back", ir.Op("alternate", (), "int32"))
+        before = [back]
+        turned = ir.Let("unit", ir.select(back.var.ne(0), ir.Var("lo") + ir.Var("hi") - 1 - u, u))
         names, u = [turned], turned.var
     n, p = ir.digits(u, [product.batch, parts])
     names += [ir.Let("n", n), ir.Let("p", p)]
@@ -134,7 +135,7 @@ def _dots(product: Product, lanes: int, count: int) -> ir.Body:
             ends.append(ir.store(_R, ir.Intrinsic("sum", (ir.load(a, row, 0),), "float32"), to))
         for first in range(0, count // 4 * 4, 4):
             ends.append(ir.Block(_four_sums([ir.load(a, row, first + n) for n in range(4)], lanes, to + first)))
-    rest = ir.Reduce("{0} + {1}", "r", m * _DOTS + j + c, ir.Template("{0} * {1}", (ir.load(_W, w), ir.load(_X, x)), "float32"))
+    rest = ir.Reduce("add", "r", m * _DOTS + j + c, ir.load(_W, w) * ir.load(_X, x))
     return [
         a,
         ir.Loop("k", ir.number(0), ir.number(whole), [
@@ -150,23 +151,20 @@ def _dots(product: Product, lanes: int, count: int) -> ir.Body:
 
 def _four_sums(vectors: Sequence[ir.Expr], lanes: int, to: ir.Expr) -> ir.Body:
     """Store the sums of four vectors."""
-    vec = vectors[0].type
     even = [part + lane for lane in range(0, lanes, 4) for part in (0, 2, lanes, lanes + 2)]
-    picked = [", ".join(str(n + odd) for n in even) for odd in (0, 1)]
-    text = " + ".join(f"r_mix_vf({{0}}, {{1}}, {lanes_of})" for lanes_of in picked)
 
     def paired(name: str, one: ir.Expr, two: ir.Expr) -> ir.Let:
-        return ir.Let(name, ir.Template(f"({text})", (one, two), vec), mutable=name == "s")
+        return ir.Let(name, ir.mix(one, two, even) + ir.mix(one, two, [n + 1 for n in even]), mutable=name == "s")
 
     one, two = paired("one", *vectors[:2]), paired("two", *vectors[2:])
     total = paired("s", one.var, two.var)
     body: ir.Body = [one, two, total]
     step = lanes // 2
     while step >= 4:
-        turned = ", ".join(str((n + step) % lanes) for n in range(lanes))
-        body.append(ir.Assign("s", ir.Template(f"({{0}} + r_mix_vf({{0}}, {{0}}, {turned}))", (total.var,), vec)))
+        turned = [(n + step) % lanes for n in range(lanes)]
+        body.append(ir.Assign("s", total.var + ir.mix(total.var, total.var, turned)))
         step //= 2
-    return [*body, ir.Statement("memcpy({0}, &s, 16);", (ir.address(_R, to, written=True),))]
+    return [*body, ir.store(_R, ir.Intrinsic("low", (total.var,), "float32x4"), to)]
 
 
 def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
@@ -179,7 +177,7 @@ def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink
     room = min(columns, 2 * chunk - 1)
     p, cn = ir.Var("p"), ir.Var("cn")
     rest = columns - p * chunk
-    width = ir.select(ir.Binary("<", p, ir.number(parts - 1)), ir.number(chunk), rest) if parts > 1 else ir.number(columns)
+    width = ir.select(p < parts - 1, ir.number(chunk), rest) if parts > 1 else ir.number(columns)
     unit: ir.Body = [
         ir.Let("c0", p * chunk),
         ir.Let("cn", width),
@@ -200,7 +198,7 @@ def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink
         if columns % lanes:
             # The last vector reaches back over columns that are done.
             last = [ir.Let("j", cn - lanes), *_vectors(product, lanes, 1, room)]
-            unit.append(ir.If(ir.Binary("<", start, cn), last))
+            unit.append(ir.If(start < cn, last))
     _stage(kernel, product, parts, [*unit, *_pass_on(sink, product, room)])
 
 
@@ -210,8 +208,7 @@ def _plain(product: Product, room: int) -> ir.Stmt:
     steps = []
     for m in range(product.rows):
         x = ir.load(_X, k * product.left[2] + m * product.left[1])
-        term = ir.Template("{0} * {1}", (ir.load(_W, k * product.right[2] + c), x), "float32")
-        steps.append(ir.Reduce("{0} + {1}", "r", c + m * room, term))
+        steps.append(ir.Reduce("add", "r", c + m * room, ir.load(_W, k * product.right[2] + c) * x))
     return ir.loop("k", 0, product.depth, [ir.loop("c", 0, product.columns, steps)])
 
 
@@ -233,7 +230,7 @@ def _vectors(product: Product, lanes: int, count: int, room: int) -> ir.Body:
     whole = depth // parts * parts
     total: ir.Expr = ir.load(a, m, c, 0)
     for part in range(1, parts):
-        total = ir.Binary("+", total, ir.load(a, m, c, part), vec)
+        total = total + ir.load(a, m, c, part)
     return [
         a,
         ir.Loop("k", ir.number(0), ir.number(whole), [steps(parts)], step=parts),

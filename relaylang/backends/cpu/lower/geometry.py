@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.kernel import unsupported
-from relaylang.backends.cpu.sizes import Size
 from relaylang.ir import Call
+from relaylang.kernels.index import strides_of
+from relaylang.kernels.sizes import Size
 
 
 def spatial_axes(layout: str, call: Call) -> tuple[list[int], int]:
@@ -107,15 +107,3 @@ def weight_strides(layout: str, shape: tuple[int, ...], inputs: int) -> tuple[in
         channels = sorted((layout.index("O"), layout.index("I")))
         return steps[channels[1]], 0, spatial
     return steps[layout.index("O")], steps[layout.index("I")], spatial
-
-
-def digits(number: str, parts: list[tuple[str, int]]) -> list[str]:
-    """C that splits a number into digits: `name = number % extent`, and the quotient goes on."""
-    out = []
-    for name, extent in parts:
-        if extent == 1:
-            out.append(f"{name} = 0")
-        else:
-            out.append(f"{name} = {number} % {extent}")
-            number = f"({number} / {extent})"
-    return out

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from relaylang.backends.cpu.lower import HALOS
 from relaylang.backends.cpu.lower.legalise import dtype_of, shape_of
-from relaylang.backends.cpu.sizes import usual
 from relaylang.ir import Call, Expr, Function, TensorType, TupleGetItem, post_order, rewrite
 from relaylang.ir.typed import retype
+from relaylang.kernels.sizes import usual
 from relaylang.ops.build import op_call, scalar
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.rewriting import with_attrs

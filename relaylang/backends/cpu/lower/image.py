@@ -8,20 +8,22 @@ place. Every method and coordinate system agrees with the interpreter.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import literal
-from relaylang.backends.cpu.index import Affine, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
-from relaylang.backends.cpu.lower.common import convert, result_type
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import has_sizes
+from relaylang.backends.cpu.lower.common import result_type
+from relaylang.backends.cpu.lower.sampling import cubic
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.index import Affine, constant, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.sizes import has_sizes
 from relaylang.ops.shapes import split_layout
 
 
@@ -75,65 +77,96 @@ def _axis(kernel: Kernel, call: Call, number: int, size: int, acc: str) -> _Axis
     return _Axis(taps, kernel.constant(beyond.astype(np.uint8), "bool") if beyond.any() else None)
 
 
-#: A new pixel's place on the old axis, by the transformation of coordinates. `S` is the old extent, `T` the new one, and `x` the
-#: new pixel. `begin` and `end` are the region's.
-_PLACES = {
-    "half_pixel": "(x + 0.5f) * (S / T) - 0.5f",
-    "pytorch_half_pixel": "T > 1 ? (x + 0.5f) * (S / T) - 0.5f : 0",
-    "align_corners": "T > 1 ? (S - 1) / (T - 1) * x : x",
-    "asymmetric": "S / T * x",
-    "tf_half_pixel_for_nn": "(x + 0.5f) * (S / T)",
-    "tf_crop_and_resize": "T > 1 ? begin * (S - 1) + x * (end - begin) * (S - 1) / (T - 1) : 0.5f * (begin + end) * (S - 1)",
+@dataclass
+class _Line:
+    """A new pixel of an axis: its number `x`, the extents `old` and `new` and the region's ends, all in float32."""
+
+    x: ir.Expr
+    old: ir.Expr
+    new: ir.Expr
+    begin: float
+    end: float
+
+    def of_several(self, place: ir.Expr, only: ir.Expr) -> ir.Expr:
+        """A place, and the one where there is one new pixel."""
+        return ir.select(self.new > 1, place, only)
+
+
+def _half_pixel(at: _Line) -> ir.Expr:
+    return (at.x + 0.5) * (at.old / at.new) - 0.5
+
+
+def _crop(at: _Line) -> ir.Expr:
+    begin, end = (ir.Const(v, "float32") for v in (at.begin, at.end))
+    last = at.old - 1
+    return at.of_several(begin * last + at.x * (end - begin) * last / (at.new - 1), 0.5 * (begin + end) * last)
+
+
+#: A new pixel's place on the old axis, by the transformation of coordinates.
+_PLACES: dict[str, Callable[[_Line], ir.Expr]] = {
+    "half_pixel": _half_pixel,
+    "pytorch_half_pixel": lambda at: at.of_several(_half_pixel(at), ir.Const(0, "float32")),
+    "align_corners": lambda at: at.of_several((at.old - 1) / (at.new - 1) * at.x, at.x),
+    "asymmetric": lambda at: at.old / at.new * at.x,
+    "tf_half_pixel_for_nn": lambda at: (at.x + 0.5) * (at.old / at.new),
+    "tf_crop_and_resize": _crop,
 }
+#: An operation on a place that has a number added.
 _ROUND = {
-    "round": "roundf(at)", "round_prefer_floor": "ceilf(at - 0.5f)", "round_prefer_ceil": "floorf(at + 0.5f)",
-    "floor": "floorf(at + 1e-5f)", "ceil": "ceilf(at - 1e-5f)",
+    "round": ("round", 0), "round_prefer_floor": ("ceil", -0.5), "round_prefer_ceil": ("floor", 0.5),
+    "floor": ("floor", 1e-5), "ceil": ("ceil", -1e-5),
 }  # fmt: skip
-#: The shares of the pixels around a place, `t` behind the second one of four, or the first of two. `a` is cubic's parameter.
-_SHARES: dict[str, list[str | None]] = {
-    "nearest_neighbor": [None],
-    "linear": ["1 - t", "t"],
-    "cubic": ["a * (t * t * t - 2 * t * t + t)", "(a + 2) * t * t * t - (3 + a) * t * t + 1",
-              "-(a + 2) * t * t * t + (3 + 2 * a) * t * t - a * t", "-a * t * t * t + a * t * t"],
-}  # fmt: skip
+#: How many pixels have a share in a new one.
+_AROUND = {"nearest_neighbor": 1, "linear": 2, "cubic": 4}
 
 
 def _axis_of_sizes(kernel: Kernel, call: Call, number: int, size: int, acc: str) -> _Axis:
-    """An axis whose extents are sizes: the same as the interpreter's kernel computes, in C."""
+    """An axis whose extents are sizes: the same as the interpreter's kernel computes, when the kernel runs."""
     attrs = call.attrs
     count, target = len(attrs.size), attrs.size[number]
     mode, method = attrs.coordinate_transformation_mode, attrs.method
     rounding = attrs.rounding_method or ("round" if mode == "align_corners" else "floor")
-    if mode not in _PLACES or method not in _SHARES or rounding not in _ROUND:
+    if mode not in _PLACES or method not in _AROUND or rounding not in _ROUND:
         raise unsupported(f"{mode}, {method} and {rounding} of an unknown extent cannot be compiled", call)
-    shares = _SHARES[method]
-    taps = [(kernel.buffer((target,), "int32"), None if s is None else kernel.buffer((target,), acc)) for s in shares]
+    nearest = method == "nearest_neighbor"
+    taps = [(kernel.buffer((target,), "int32"), None if nearest else kernel.buffer((target,), acc)) for _ in range(_AROUND[method])]
     outside = kernel.buffer((target,), "bool") if mode == "tf_crop_and_resize" else None
     begin, end = (attrs.roi[number], attrs.roi[count + number]) if attrs.roi else (0.0, 1.0)
-    put = kernel.stage().put
-    put(f"const long from = {size}, to = {target};\nconst float S = from, T = to;")
-    if outside is not None:
-        put(f"const float begin = {literal(float(begin), 'float32')}, end = {literal(float(end), 'float32')};")
-    put(f"for (long i = 0; i < to; i++) {{\n  const float x = i, at = {_PLACES[mode]};")
-    if method == "nearest_neighbor":
-        place = f"(int64_t){_ROUND[rounding]}"
-        if mode == "asymmetric" and count == 2:
-            whole = "to % from == 0 && (double)to / from <= 1 / (1e-5 * from + 1e-5)"
-            place = f"{whole} ? i / (to / from) : {place}"
-        put(f"  {taps[0][0].name}[i] = r_clamp_index({place}, 0, from - 1);")
-    else:
-        first = len(shares) // 2 - 1
-        put(f"  const float low = floorf(at), t = at - low, a = {literal(float(attrs.cubic_alpha), 'float32')};")
-        put(f"  float w[] = {{{', '.join(str(s) for s in shares)}}};")
-        if method == "cubic" and attrs.cubic_exclude:
-            put("  for (int k = 0; k < 4; k++) if (low - 1 + k < 0 || low + k > from) w[k] = 0;\n"
-                "  const float all = w[0] + w[1] + w[2] + w[3];\n  for (int k = 0; k < 4; k++) w[k] /= all;")  # fmt: skip
-        for k, (places, held) in enumerate(taps):
-            assert held is not None
-            put(f"  {places.name}[i] = r_clamp_index((int64_t)low + {k - first}, 0, from - 1); {held.name}[i] = w[{k}];")
-    if outside is not None:
-        put(f"  {outside.name}[i] = at < 0 || at > S - 1;")
-    put("}")
+    b = Builder()
+    old, new = b.let("old", size), b.let("new", target)
+
+    def kept(place: ir.Expr) -> ir.Expr:
+        return ir.op("clamp", place, 0, old - 1)
+
+    with b.loop("i", new) as i:
+        x, before, after = (ir.cast(v, "float32") for v in (i, old, new))
+        line = _Line(x, before, after, float(begin), float(end))
+        at = b.let("at", _PLACES[mode](line))
+        if nearest:
+            name, more = _ROUND[rounding]
+            place = ir.cast(ir.op(name, at + more if more else at), ir.INDEX)
+            if mode == "asymmetric" and count == 2:
+                wide = ir.cast(old, "float64")
+                few = ir.cast(new, "float64") / wide <= ir.Const(1.0, "float64") / (1e-5 * wide + 1e-5)
+                place = ir.select((new % old).eq(0) & few, i // (new // old), place)
+            b.store(taps[0][0], kept(place), i)
+        else:
+            low = b.let("low", ir.op("floor", at))
+            t = b.let("t", at - low)
+            shares = cubic(t, float(attrs.cubic_alpha)) if method == "cubic" else [1 - t, t]
+            if method == "cubic" and attrs.cubic_exclude:
+                beyond = [(low - 1 + k < 0) | (low + k > line.old) for k in range(4)]
+                zero = ir.Const(0, "float32")
+                shares = [b.let(f"w{k}", ir.select(gone, zero, w)) for k, (gone, w) in enumerate(zip(beyond, shares))]
+                total = b.let("total", shares[0] + shares[1] + shares[2] + shares[3])
+                shares = [w / total for w in shares]
+            first = len(shares) // 2 - 1
+            for k, ((places, held), share) in enumerate(zip(taps, shares)):
+                b.store(places, kept(ir.cast(low, ir.INDEX) + (k - first)), i)
+                b.store(held, share, i)
+        if outside is not None:
+            b.store(outside, (at < 0) | (at > line.old - 1), i)
+    kernel.stage(body=b.body)
     return _Axis(taps, outside)
 
 
@@ -158,27 +191,27 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         found = (_axis_of_sizes if sized else _axis)(kernel, call, number, data.shape[d], acc)
         if found.outside is not None:
             mark = nest.load(found.outside, index[d])
-            outside = mark if outside is None else nest.op("({0} | {1})", [outside, mark], "bool")
+            outside = mark if outside is None else outside | mark
         held = [nest.load(places, index[d]) for places, _ in found.taps]
-        corners = [[*c[:d], convert(nest, place, "int64"), *c[d + 1 :]] for place in held for c in corners]
+        corners = [[*c[:d], place.cast("int64"), *c[d + 1 :]] for place in held for c in corners]
         steps.append([None if shares is None else nest.load(shares, index[d]) for _, shares in found.taps])
-    values = [convert(nest, data.at(nest, c), acc) for c in corners]
+    values = [data.at(nest, c).cast(acc) for c in corners]
     # The last axis varies fastest among the corners, and is mixed first.
     for row in steps:
         mixed = []
         for first in range(0, len(values), len(row)):
             total: Scalar | None = None
             for value, share in zip(values[first : first + len(row)], row):
-                term = value if share is None else nest.op("({0} * {1})", [value, share], acc)
-                total = term if total is None else nest.op("({0} + {1})", [total, term], acc)
+                term = value if share is None else value * share
+                total = term if total is None else total + term
             assert total is not None
             mixed.append(total)
         values = mixed
     dtype = sink.anchor.dtype
-    value = convert(nest, values[0], dtype)
+    value = values[0].cast(dtype)
     if outside is not None:
-        beyond = convert(nest, nest.const(attrs.extrapolation_value, "float32"), dtype)
-        value = nest.op("({0} ? {1} : {2})", [outside, beyond, value], dtype)
+        beyond = nest.const(attrs.extrapolation_value, "float32").cast(dtype)
+        value = outside.select(beyond, value)
     sink.store(nest, index, value)
     kernel.loops(nest)
 
@@ -196,7 +229,7 @@ def _affine_grid(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         y, x = (nest.load(line, i) for line, i in zip(lines, index[2:]))
         a, b, c = (data.at(nest, [*index[:2], constant(k)]) for k in range(3))
-        return nest.op("({0} * {1} + {2} * {3} + {4})", [a, x, b, y, c], dtype)
+        return a * x + b * y + c
 
     return Recipe(shape, dtype, at)
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES
 from relaylang.backends.cpu.lower.blocks import CONVOLUTIONS, PLAIN, POOLS, convolution, layout_transform, plain, pool
-from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ir.typed import retype, typed, typed_tuple
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.sizes import has_sizes
 from relaylang.ops.build import op_call, scalar
 from relaylang.ops.image import METHODS
 from relaylang.ops.record import Op

@@ -6,26 +6,32 @@ first. Depthwise convolutions have kernels of their own (`nn_depthwise`).
 """
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from relaylang.backends.cpu.arith import BFLOATS
-from relaylang.backends.cpu.dtypes import CTYPES, SIZES, is_float
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
 from relaylang.backends.cpu.lower.common import only_affine
 from relaylang.backends.cpu.lower.contraction import lower_contraction
-from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, plain_factors
-from relaylang.backends.cpu.lower.geometry import Conv, digits, read_conv, weight_strides
+from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, less, plain_factors, takes_off
+from relaylang.backends.cpu.lower.geometry import Conv, read_conv, weight_strides
 from relaylang.backends.cpu.lower.legalise import shape_of
 from relaylang.backends.cpu.lower.nn_dense import accumulator, changed, factors, finish, through_buffer
 from relaylang.backends.cpu.lower.nn_depthwise import lower_depthwise
 from relaylang.backends.cpu.lower.reduce import reduce_over
-from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum, Weights
+from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum
 from relaylang.backends.cpu.lower.winograd import fits, lower_winograd, numbers_of, tile_of
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call, TensorType
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.dtypes import SIZES, is_float
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.ops import SHORT
+from relaylang.kernels.sizes import has_sizes
 
 
 def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: Sink, dtype: str,
@@ -74,8 +80,7 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
         group_data=conv.inputs * channel,
         group_weight=conv.outputs * row,
     )  # fmt: skip
-    weights = Weights(weight, factors.weight, begin=factors.begin)
-    lower_contraction(kernel, contraction, held, weights, sink, factors.arith)
+    lower_contraction(kernel, contraction, held, factors.weights(weight), sink, factors.arith)
 
 
 def _of_sizes(kernel: Kernel, call: Call, conv: Conv, data: Tensor, weight: Tensor, sink: Sink) -> None:
@@ -100,7 +105,7 @@ def _of_sizes(kernel: Kernel, call: Call, conv: Conv, data: Tensor, weight: Tens
             place[own] = place[own] * conv.stride[n] + taps[n] * conv.dilation[n]
             names[call.attrs.data_layout[d]] = taps[n]
         values = [held.at(nest, place), weights.at(nest, [names[c] for c in letters])]
-        return nest.op("({0} * {1})", values, data.dtype)
+        return values[0] * values[1]
 
     shape = (*total.shape[:-1], conv.inputs, *conv.kernel, total.shape[-1])
     axes = list(range(rank - 1, len(shape) - 1))
@@ -128,7 +133,7 @@ def _bordered(conv: Conv, data: Tensor) -> Tensor:
             tests += [] if test is None else [test]
         value = data.at(nest, place)
         for test in tests:
-            value = nest.op("({0} ? {1} : 0)", [test, value], data.dtype)
+            value = test.select(value, 0)
         return value
 
     return Recipe(shape, data.dtype, at) if any(conv.before) or any(conv.behind) else data
@@ -204,47 +209,46 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
     target = Buf(whole.name, shape, arith.data)
     if not factors.converts(data.dtype):
         kernel.copies.append((data.name, target.size * SIZES[arith.data]))
-    ctype, size = CTYPES[arith.data], SIZES[arith.data]
-    lines = math.prod(padded[:-1])
     line, before, behind = padded[-1] * wide, conv.before[-1] * wide, conv.behind[-1] * wide
-    length = conv.size[-1] * wide
+    b = Builder()
 
-    def filled(first: str, count: int | str) -> str:
-        if factors.fill == "0" or not factors.fill.lstrip("-").isdigit():
-            return f"memset({first}, 0, {size} * ({count}));"
-        if size == 1:
-            return f"memset({first}, {factors.fill}, {count});"
-        return f"for (long i = 0; i < {count}; i++) ({first})[i] = {factors.fill};"
+    def filled(first: int, count: int) -> None:
+        with b.loop("i", count, kind=ir.VECTOR) as i:
+            b.store(q, factors.fill, i + first)
 
-    stage = kernel.stage(conv.batch * lines)
-    put = stage.put
-    put("for (long u = lo; u < hi; u++) {")
-    outer = [(f"y{n}", extent) for n, extent in enumerate(padded[:-1])]
-    put(f"  const long {', '.join(digits('u', [*outer[::-1], ('n', conv.batch)]))};")
-    put(f"  {ctype}* q = {target.name} + u * {line};")
-    inside = [f"y{n} >= {b} && y{n} < {b + e}" for n, (b, e, p) in enumerate(zip(conv.before, conv.size, padded[:-1])) if e < p]
-    if inside:
-        put(f"  if (!({' && '.join(inside)})) {{ {filled('q', line)} continue; }}")
-    steps = data.strides
-    at = [f"n * {steps[0]}", *(f"(y{n} - {b}) * {steps[d]}" for n, (b, d) in enumerate(zip(conv.before[:-1], conv.axes)))]
-    pixel, channel = steps[conv.axes[-1]], steps[conv.channel]
-    put(f"  const {CTYPES[data.dtype]}* p = {data.name} + {' + '.join(at)};")
-    if before:
-        put(f"  {filled('q', before)}")
-    if behind:
-        put(f"  {filled(f'q + {before + length}', behind)}")
-    put(f"  q += {before};")
-    value = f"({ctype}){factors.value}"
-    if channel != 1 or pixel != wide:
-        if wide > inner:
-            put(f"  for (long w = 0; w < {conv.size[-1]}; w++) q[w * {wide} + {inner}] = {factors.fill};")
-        put(f"  for (long w = 0; w < {conv.size[-1]}; w++) for (long c = 0; c < {inner}; c++)"
-            f" q[w * {wide} + c] = {value.format(f'p[w * {pixel} + c * {channel}]')};")  # fmt: skip
-    elif factors.converts(data.dtype):
-        put(f"  for (long i = 0; i < {length}; i++) q[i] = {value.format('p[i]')};")
-    else:
-        put(f"  memcpy(q, p, {size} * {length});")
-    put("}")
+    def value(at: ir.Expr) -> ir.Expr:
+        found: ir.Expr = ir.load(p, at)
+        if takes_off(factors.less):
+            found = less(ir.cast(found, "int32" if data.dtype in SHORT else arith.total), factors.less)
+        return found
+
+    with b.loop("u", conv.batch * math.prod(padded[:-1]), kind=ir.PARALLEL) as u:
+        n, *ys = (b.let(f"y{d}", digit) for d, digit in enumerate(ir.digits(u, [conv.batch, *padded[:-1]])))
+        q = b.let("q", ir.address(target, u * line, written=True))
+        outside = [(y < before) | (y >= before + extent)
+                   for y, before, extent, whole in zip(ys, conv.before, conv.size, padded) if extent < whole]  # fmt: skip
+        if outside:
+            with b.when(functools.reduce(operator.or_, outside)):
+                filled(0, line)
+        with b.otherwise() if outside else nullcontext():
+            steps = data.strides
+            at = sum(((y - first) * steps[d] for y, first, d in zip(ys, conv.before, conv.axes)), n * steps[0])
+            pixel, channel = steps[conv.axes[-1]], steps[conv.channel]
+            p = b.let("p", ir.address(data, at))
+            if before:
+                filled(0, before)
+            if behind:
+                filled(before + conv.size[-1] * wide, behind)
+            if channel != 1 or pixel != wide:
+                with b.loop("w", conv.size[-1]) as w:
+                    with b.loop("c", inner) as c:
+                        b.store(q, value(w * pixel + c * channel), w * wide + c + before)
+                    if wide > inner:
+                        b.store(q, factors.fill, w * wide + inner + before)
+            else:
+                with b.loop("i", conv.size[-1] * wide, kind=ir.VECTOR) as i:
+                    b.store(q, value(i), i + before)
+    kernel.stage(body=b.body)
     return target
 
 

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.backends.cpu.arith import BFLOATS
-from relaylang.backends.cpu.dtypes import is_float
-from relaylang.backends.cpu.index import ZERO, strides_of, variable
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
-from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.contraction import lower_contraction
-from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of
+from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, takes_off
 from relaylang.backends.cpu.lower.few_rows import Product, lower_few_rows, reads_few_rows
 from relaylang.backends.cpu.lower.reduce import reduce_over
-from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum, Weights
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import has_sizes
+from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import is_float
+from relaylang.kernels.index import ZERO, strides_of, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.sizes import has_sizes
 
 
 def converted(kernel: Kernel, data: Tensor, dtype: str, zero: Tensor | None) -> Tensor:
@@ -26,20 +25,19 @@ def converted(kernel: Kernel, data: Tensor, dtype: str, zero: Tensor | None) -> 
         return data
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = convert(nest, data.at(nest, index), dtype)
+        value = data.at(nest, index).cast(dtype)
         if zero is not None:
-            value = nest.op("({0} - {1})", [value, convert(nest, zero.at(nest, [ZERO for _ in zero.shape]), dtype)], dtype)
+            value = value - zero.at(nest, [ZERO for _ in zero.shape]).cast(dtype)
         return value
 
     return Recipe(data.shape, dtype, at)
 
 
 def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor, sink: Sink, dtype: str,
-                  zero: Zero = 0, right_zero: Zero = 0, extra: Sequence[Tensor] = ()) -> None:  # fmt: skip
+                  zero: Zero = 0, right_zero: Zero = 0) -> None:  # fmt: skip
     """Emit a product that accumulates in `dtype`, of operands less their zero points.
 
-    The product has the strides of `as_it_lies`; those of other operands are of contiguous ones. C of `right_zero` may use
-    the column `{column}` and the buffers of `extra`.
+    The product has the strides of `as_it_lies`; those of other operands are of contiguous ones.
     """
     if reads_few_rows(product) and left.dtype == right.dtype == dtype == "float32":
         lower_few_rows(kernel, product, _memory(kernel, left), _memory(kernel, right), sink)
@@ -59,8 +57,7 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
         group_weight=product.right[0],
         group=0 if batched else None,
     )
-    weights = Weights(right, factors.weight, extra, factors.begin, isinstance(right, _Lying))
-    lower_contraction(kernel, contraction, data, weights, sink, factors.arith)
+    lower_contraction(kernel, contraction, data, factors.weights(right, isinstance(right, _Lying)), sink, factors.arith)
 
 
 def _rows(kernel: Kernel, product: Product, left: Tensor, factors: Factors) -> Buf:
@@ -78,7 +75,7 @@ def _rows(kernel: Kernel, product: Product, left: Tensor, factors: Factors) -> B
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         inside, k = nest.inside(index[2], 0, product.depth)
         value = values.at(nest, [*index[:2], k])
-        return value if inside is None else nest.op("({0} ? {1} : 0)", [inside, value], value.dtype)
+        return value if inside is None else inside.select(value, 0)
 
     product.left = tuple(strides_of(shape))  # type: ignore[assignment]
     return kernel.in_memory(Recipe(shape, factors.arith.data, at))
@@ -112,10 +109,10 @@ def changed(data: Tensor, factors: Factors) -> Tensor:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         value = data.at(nest, index)
-        if factors.value != "{0}":
-            wide = convert(nest, value, factors.arith.total)
-            value = nest.op(factors.value, [wide], wide.dtype)
-        return convert(nest, value, dtype)
+        if takes_off(factors.less):
+            zero = nest.load(factors.less, ZERO) if isinstance(factors.less, Buf) else nest.const(factors.less, "int32")
+            value = value.cast(factors.arith.total) - zero.cast(factors.arith.total)
+        return value.cast(dtype)
 
     return Recipe(data.shape, dtype, at)
 
@@ -164,8 +161,8 @@ def finish(kernel: Kernel, sink: Sink, inner: Sink) -> None:
     assert buf is not None
     value = BufTensor(buf).at(nest, index)
     if sink.anchor.dtype == "bool":  # a sum of truth values is modulo 2
-        value = nest.op("({0} & 1)", [value], value.dtype)
-    sink.store(nest, index, convert(nest, value, sink.anchor.dtype))
+        value = value & 1
+    sink.store(nest, index, value.cast(sink.anchor.dtype))
     kernel.loops(nest)
 
 
@@ -183,8 +180,8 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
         values = []
         for x, place in ((left, one), (right, two)):
             own = [ZERO if x.shape[n] == 1 else i for n, i in enumerate(outer)] if len(x.shape) == len(index) - 1 else []
-            values.append(convert(nest, x.at(nest, [*own, *place]), dtype))
-        return nest.op("({0} * {1})", values, dtype)
+            values.append(x.at(nest, [*own, *place]).cast(dtype))
+        return values[0] * values[1]
 
     shape = (*lines, columns, depth) if transpose_b else (*lines, depth, columns)
     reduce_over(kernel, Recipe(shape, dtype, at), "sum", [len(shape) - (1 if transpose_b else 2)], False, inner, None)

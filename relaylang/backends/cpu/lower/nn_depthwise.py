@@ -4,23 +4,27 @@ With channels last, tiles are held in registers (`tiles`). With channels first, 
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 from relaylang.backends.cpu.arith import keeps_narrow
-from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.index import strides_of
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Recipe, Sink
-from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.loops.vectors import SHORT, WIDEN
-from relaylang.backends.cpu.lower.common import convert
-from relaylang.backends.cpu.lower.factors import Zero, short_of
+from relaylang.backends.cpu.lower.factors import Zero, less, short_of, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv, weight_strides
 from relaylang.backends.cpu.lower.tiles import lower_tiles
-from relaylang.backends.cpu.scalar import Bounds, Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.index import strides_of
+from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar
+from relaylang.kernels.ops import SHORT
+from relaylang.kernels.render import WIDEN
+from relaylang.kernels.sizes import surely_less
 
 #: A larger plane is padded in the arena, a smaller one on the stack (elements).
 _PLANE = 16_384
@@ -35,11 +39,6 @@ def lower_depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: A
     make(kernel, call, conv, data, weight, sink, dtype, zero, weight_zero)
 
 
-def _text(zero: Zero) -> str:
-    """C of a zero point that is subtracted, or nothing."""
-    return zero if isinstance(zero, str) else f"({zero})" if zero else ""
-
-
 # Channels last
 
 
@@ -50,7 +49,6 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
     channels = conv.groups * conv.outputs
     narrow = keeps_narrow(kernel.isa) and dtype in WIDEN
     held = (short_of(weight.dtype, weight_zero) if narrow else None) or dtype
-    less = _text(weight_zero)
 
     def body(source: Buf, target: Buf) -> ir.Body:
         steps = [spatial[letter] for letter in letters]
@@ -60,15 +58,15 @@ def _pack(kernel: Kernel, call: Call, conv: Conv, weight: Any, dtype: str, weigh
 
         def value(at: ir.Expr) -> ir.Expr:
             found: ir.Expr = ir.load(source, at)
-            if less:
-                found = ir.Template(f"({{0}} - {less})", (ir.Cast(found, dtype),), dtype)
-            return found if found.type == held else ir.Cast(found, held)
+            if takes_off(weight_zero):
+                found = less(ir.cast(found, dtype), weight_zero)
+            return ir.cast(found, held)
 
         if pairs:
             low = ir.Cast(value(at), "uint16")
-            more = ir.Binary("<", taps[-2], ir.number(conv.kernel[-2] - 1))
+            more = taps[-2] < conv.kernel[-2] - 1
             high = ir.select(more, value(at + steps[-2]), ir.Const(0, dtype))
-            both = ir.Template("(int32_t)({0} | (uint32_t)({1}) << 16)", (low, high), dtype)
+            both = ir.Cast(low, dtype) | high << 16
             to = tap * (2 * channels) + c
             made = [ir.store(target, both, to), ir.store(target, low, to + channels)]
         else:
@@ -99,7 +97,7 @@ def _readable(kernel: Kernel, conv: Conv, data: Buf, dtype: str) -> Buf:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         channel = index[-1] if conv.outputs == 1 else nest.unravel(index[-1], [conv.groups, conv.outputs])[0]
-        return convert(nest, source.at(nest, [*index[:-1], channel]), own)
+        return source.at(nest, [*index[:-1], channel]).cast(own)
 
     return kernel.in_memory(Recipe([*data.shape[:-1], conv.groups * conv.outputs], own, at))
 
@@ -109,31 +107,42 @@ def _pixels(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
     """Channels last: by tiles."""
     data = _readable(kernel, conv, data, dtype)
     pairs = _as_pairs(kernel.isa, conv, data, weight, dtype, (zero, weight_zero))
-    lower_tiles(kernel, conv, data, sink, dtype, "dot", pairs, _text(zero),
+    lower_tiles(kernel, conv, data, sink, dtype, "dot", pairs, zero,
                 lambda pairs: _pack(kernel, call, conv, weight, dtype, weight_zero, pairs))  # fmt: skip
 
 
 # Channels first
 
 
+def _plane(kernel: Kernel, b: Builder, conv: Conv, data: Buf, dtype: str, zero: Zero, u: ir.Expr) -> ir.Expr:
+    """One channel's data with their border, in a type of their own: where they lie, or a copy."""
+    size, padded = conv.size, conv.padded
+    source, plane = math.prod(size), math.prod(padded)
+    n, c = ir.digits(u, [conv.batch, conv.groups * conv.outputs])
+    p = b.let("p", ir.address(data, (n * conv.groups + c // conv.outputs if conv.outputs > 1 else u) * source))
+    if padded == size and data.dtype == dtype and not takes_off(zero):
+        return p
+    if surely_less(plane, _PLANE + 1):
+        x: ir.Local | ir.Var = b.local("x", dtype, [plane])
+    else:
+        scratch = kernel.buffer((conv.batch * conv.groups * conv.outputs, plane), dtype)
+        x = b.let("x", ir.address(scratch, u * plane, written=True))
+    if padded != size:
+        with b.loop("i", plane, kind=ir.VECTOR) as i:
+            b.store(x, 0, i)
+    with ExitStack() as nest:
+        index = [nest.enter_context(b.loop(f"y{d}", extent)) for d, extent in enumerate(size)]
+        to = [i + first for i, first in zip(index, conv.before)]
+        b.store(x, less(ir.cast(ir.load(p, ir.offset(size, index)), dtype), zero), ir.offset(padded, to))
+    return ir.address(x, 0)
+
+
 def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
             zero: Zero, weight_zero: Zero) -> None:  # fmt: skip
     """Channels first: planes are padded one by one, in the cache."""
-    shape = sink.anchor.shape
-    layout = call.attrs.kernel_layout
-    row, _, spatial = weight_strides(layout, weight.shape, 1)
-    letters = [call.attrs.data_layout[d] for d in conv.axes]
+    shape, padded, out = sink.anchor.shape, conv.padded, conv.out
+    row, _, spatial = weight_strides(call.attrs.kernel_layout, weight.shape, 1)
     weights = kernel.in_memory(weight)
-    ctype = CTYPES[dtype]
-    size, padded, out = conv.size, conv.padded, conv.out
-    source, plane = 1, 1
-    for extent in size:
-        source *= extent
-    for extent in padded:
-        plane *= extent
-    channels = conv.groups * conv.outputs
-    less, weight_less = _text(zero), _text(weight_zero)
-    copy = padded != size or data.dtype != dtype or bool(less)
     steps = strides_of(padded)
     # At stride 1 short lines are computed through the border between them: one long loop instead of many short ones.
     through = conv.stride[-1] == 1 and surely_less(out[-1], 32) and len(out) > 1 and conv.stride[-2] == 1
@@ -141,74 +150,40 @@ def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink
     room = (out[-2] - 1) * padded[-1] + out[-1] if through else out[-1]
     wide = not surely_less(room, ROW + 1)
     outer = out[:-2] if through else out[:-1]
-    stage = kernel.stage(conv.batch * channels)
-    put = stage.put
-    put("for (long u = lo; u < hi; u++) {")
-    put(f"  const long n = u / {channels}, c = u % {channels};")
-    plane_at = f"(n * {conv.groups} + c / {conv.outputs})" if conv.outputs > 1 else "u"
-    put(f"  const {CTYPES[data.dtype]}* p = {data.name} + {plane_at} * {source};")
-    if copy:
-        if not surely_less(plane, _PLANE + 1):
-            scratch = kernel.buffer((conv.batch * channels, plane), dtype)
-            put(f"  {ctype}* x = {scratch.name} + u * {plane};")
-        else:
-            put(f"  {ctype} x[{plane}] __attribute__((aligned(64)));")
-        if padded != size:
-            put(f"  memset(x, 0, sizeof({ctype}) * {plane});")
-        pad = "  "
-        loops = [d for d in range(len(size) - 1)]
-        for d in loops:
-            put(f"{pad}for (long y{d} = 0; y{d} < {size[d]}; y{d}++)")
-            pad += "  "
-        start = sum(b * s for b, s in zip(conv.before, steps))
-        to = " + ".join([str(start), *[f"y{d} * {steps[d]}" for d in loops], "w"])
-        at = " + ".join([*[f"y{d} * {s}" for d, s in zip(loops, strides_of(size))], "w"])
-        value = f"({ctype})p[{at}]" + (f" - {less}" if less else "")
-        put(f"{pad}for (long w = 0; w < {size[-1]}; w++) x[{to}] = {value};")
-    else:
-        put(f"  const {ctype}* x = p;")
-    taps: list[tuple[str, int]] = []
-    for number in range(conv.taps):
-        left, shift, at_weight = number, 0, [f"c * {row}"]
-        for d in range(len(size) - 1, -1, -1):
-            k = left % conv.kernel[d]
-            left //= conv.kernel[d]
-            shift += k * conv.dilation[d] * steps[d]
-            if k:
-                at_weight.append(str(k * spatial[letters[d]]))
-        value = f"({ctype}){weights.name}[{' + '.join(at_weight)}]" + (f" - {weight_less}" if weight_less else "")
-        put(f"  const {ctype} w{number} = {value};")
-        taps.append((f"w{number}", shift))
-    pad = "  "
-    put(f"  {ctype} r[{ROW if wide else room}] __attribute__((aligned(64)));")
-    opened = [(f"y{d}", extent, 1) for d, extent in enumerate(outer)] + ([("e0", room, ROW)] if wide else [])
-    for name, extent, by in opened:
-        put(f"{pad}for (long {name} = 0; {name} < {extent}; {name} += {by}) {{")
-        pad += "  "
-    base = " + ".join(["x", *[f"y{d} * {conv.stride[d] * steps[d]}" for d in range(len(outer))]])
-    if wide:
-        base += f" + e0 * {conv.stride[-1]}"
-        put(f"{pad}const long e1 = e0 + {ROW} < {room} ? e0 + {ROW} : {room};")
-    put(f"{pad}const {ctype}* q = {base};")
-    put(pad + "R_IVDEP")
-    put(f"{pad}for (long i = 0; i < {'e1 - e0' if wide else room}; i++) {{")
-    put(f"{pad}  {ctype} a = {taps[0][0]} * q[i * {conv.stride[-1]} + {taps[0][1]}];")
-    for name, shift in taps[1:]:
-        term = f"q[i * {conv.stride[-1]} + {shift}]"
-        put(f"{pad}  a = r_fma_f32({name}, {term}, a);" if dtype == "float32" else f"{pad}  a += {name} * {term};")
-    put(f"{pad}  r[i] = a;\n{pad}}}")
-    bounds: Bounds = {0: ("n", "n + 1"), conv.channel: ("c", "c + 1")}
-    strides = [0] * len(shape)
-    strides[conv.axes[-1]] = 1
-    for d in range(len(outer)):
-        bounds[conv.axes[d]] = (f"y{d}", f"y{d} + 1")
-    if through:
-        strides[conv.axes[-2]] = padded[-1]
-    if wide:
-        bounds[conv.axes[-1]] = ("e0", "e1")
-        put(f"{pad}const {ctype}* v = r - e0;")
-    stage.lines += sink.store_block("v" if wide else "r", strides, bounds, indent="  " + pad)
-    for _ in opened:
-        pad = pad[:-2]
-        put(pad + "}")
-    put("}")
+    b = Builder()
+    with b.loop("u", conv.batch * conv.groups * conv.outputs, kind=ir.PARALLEL) as u, ExitStack() as nest:
+        n, c = (b.let(name, digit) for name, digit in zip("nc", ir.digits(u, [conv.batch, conv.groups * conv.outputs])))
+        x = b.let("plane", _plane(kernel, b, conv, data, dtype, zero, u))
+        taps: list[tuple[ir.Expr, int]] = []
+        for number in range(conv.taps):
+            place = np.unravel_index(number, conv.kernel)
+            own = sum((int(k) * spatial[call.attrs.data_layout[d]] for k, d in zip(place, conv.axes)), c * row)
+            tap = b.let(f"w{number}", less(ir.cast(ir.load(weights, own), dtype), weight_zero))
+            taps.append((tap, sum(int(k) * d * s for k, d, s in zip(place, conv.dilation, steps))))
+        r = b.local("r", dtype, [ROW if wide else room])
+        lines = [nest.enter_context(b.loop(f"y{d}", extent)) for d, extent in enumerate(outer)]
+        first: ir.Expr = ir.number(0)
+        count: ir.Expr = ir.expr(room)
+        if wide:
+            first = nest.enter_context(b.loop("e0", 0, room, step=ROW))
+            count = b.let("count", ir.minimum(room - first, ROW))
+        begin = sum((y * (s * step) for y, s, step in zip(lines, conv.stride, steps)), first * conv.stride[-1])
+        q = b.let("q", ir.address(x, begin))
+        with b.loop("i", 0, count, kind=ir.VECTOR) as i:
+            products = [(tap, ir.load(q, i * conv.stride[-1] + shift)) for tap, shift in taps]
+            total = b.var("a", products[0][0] * products[0][1])
+            for factor, value in products[1:]:
+                b.assign(total, ir.fma(factor, value, total) if dtype == "float32" else total + factor * value)
+            b.store(r, total, i)
+        bounds: Bounds = {0: (n, n + 1), conv.channel: (c, c + 1)}
+        strides = [0] * len(shape)
+        strides[conv.axes[-1]] = 1
+        for d, y in enumerate(lines):
+            bounds[conv.axes[d]] = (y, y + 1)
+        if through:
+            strides[conv.axes[-2]] = padded[-1]
+        if wide:
+            bounds[conv.axes[-1]] = (first, first + count)
+        b.let("v", ir.address(r, first * -1))
+        b.add(*sink.block("v", strides, bounds))
+    kernel.stage(body=b.body)

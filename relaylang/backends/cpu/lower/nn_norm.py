@@ -5,15 +5,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.index import ZERO, variable
 from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Recipe, Sink, Tensor, Value
 from relaylang.backends.cpu.lower.common import axis_of, result_type
-from relaylang.backends.cpu.lower.geometry import digits
 from relaylang.backends.cpu.lower.tensor import binary, elementwise
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import surely_less
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.index import ZERO, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.sizes import surely_less
 
 
 def _along(axis: int, vector: Tensor) -> Any:
@@ -37,7 +37,7 @@ def _leaky_relu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     alpha = call.attrs.alpha
 
     def make(nest: Nest, xs: list[Scalar]) -> Scalar:
-        return nest.op("({0} > 0 ? {0} : {0} * {1})", [xs[0], nest.const(alpha, dtype)], dtype)
+        return (xs[0] > 0).select(xs[0], xs[0] * nest.const(alpha, dtype))
 
     return elementwise(shape, dtype, args, make)
 
@@ -48,7 +48,7 @@ def _prelu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     alpha_at = _along(axis_of(call.attrs.axis, len(shape)), alpha)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        return nest.op("({0} > 0 ? {0} : {0} * {1})", [data.at(nest, index), alpha_at(nest, index)], dtype)
+        return (data.at(nest, index) > 0).select(data.at(nest, index), data.at(nest, index) * alpha_at(nest, index))
 
     return Recipe(shape, dtype, at)
 
@@ -59,17 +59,16 @@ def _batch_norm(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     attrs = call.attrs
     dtype = data.dtype
     axis = axis_of(attrs.axis, len(data.shape))
-    root = "__builtin_sqrtf" if dtype == "float32" else "__builtin_sqrt"
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         g, b, m, v = (_along(axis, t)(nest, index) for t in (gamma, beta, mean, var))
-        scale = nest.op(f"(1 / {root}({{0}} + {{1}}))", [v, nest.const(attrs.epsilon, dtype)], dtype)
+        scale = (v + attrs.epsilon).op("rsqrt")
         if attrs.scale:
-            scale = nest.op("({0} * {1})", [scale, g], dtype)
-        shift = nest.op("(-{0} * {1})", [m, scale], dtype)
+            scale = scale * g
+        shift = -m * scale
         if attrs.center:
-            shift = nest.op("({0} + {1})", [shift, b], dtype)
-        return nest.op("({0} * {1} + {2})", [data.at(nest, index), scale, shift], dtype)
+            shift = shift + b
+        return data.at(nest, index) * scale + shift
 
     return [Recipe(data.shape, dtype, at), mean, var]
 
@@ -79,60 +78,93 @@ def _dropout(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return [args[0], Recipe(shape, args[0].dtype, lambda nest, index: nest.const(1, args[0].dtype))]
 
 
-def _halves(lanes: int) -> list[int]:
-    """Half of the lanes, a quarter, and so on."""
-    return [lanes >> n for n in range(1, lanes.bit_length())]
+def _rotations(lanes: int) -> list[list[int]]:
+    """The lanes of a vector turned by half of them, by a quarter, and so on: what combines all with all."""
+    return [[(lane + (lanes >> n)) % lanes for lane in range(lanes)] for n in range(1, lanes.bit_length())]
 
 
 def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool) -> None:
     """Softmax of float32 along the last axis, or its logarithm. Each row passes through the cache once."""
     shape, lanes = data.shape, kernel.isa.lanes
-    length = shape[axis]
-    whole = length // lanes * lanes
-    stage = kernel.stage(math.prod(shape[:axis]))
-    put = stage.put
-    put("for (long o = lo; o < hi; o++) {")
+    length, rows = shape[axis], math.prod(shape[:axis])
+    whole, pairs = length // lanes * lanes, length // (2 * lanes) * (2 * lanes)
     outer = [d for d in range(axis) if shape[d] != 1]
-    if outer:
-        put(f"  const long {', '.join(digits('o', [(f'y{d}', shape[d]) for d in reversed(outer)]))};")
-    put(f"  const float* x = {data.name} + o * {length};")
-    if surely_less(length, ROW + 1) and not log:
-        put(f"  float e[{whole + lanes}] __attribute__((aligned(64)));")
-    elif not log:
-        put(f"  float* e = {kernel.buffer((math.prod(shape[:axis]), whole + lanes), 'float32').name} + o * {whole + lanes};")
-    put("  r_vf m = r_splat_vf(-__builtin_inff()), n = m, s = {0}, t = {0};\n  long a = 0;")
-    put(f"  for (; a + {2 * lanes} <= {length}; a += {2 * lanes}) {{")
-    put(f"    m = r_peak_vf(*(const r_vfu*)(x + a), m); n = r_peak_vf(*(const r_vfu*)(x + a + {lanes}), n);\n  }}")
-    put(f"  for (; a < {whole}; a += {lanes}) m = r_peak_vf(*(const r_vfu*)(x + a), m);")
-    put("  m = r_peak_vf(m, n);")
-    turns = [f"r_mix_vf({{0}}, {{0}}, {', '.join(str((l + n) % lanes) for l in range(lanes))})" for n in _halves(lanes)]
-    for turn in turns:
-        put(f"  m = r_peak_vf({turn.format('m')}, m);")
-    put("  float most = m[0];")
-    put(f"  for (; a < {length}; a++) most = x[a] > most ? x[a] : most;")
-    keep, add = ("", "") if log else ("*(r_vfu*)(e + a) = v;", f" *(r_vfu*)(e + a + {lanes}) = w;")
-    put(f"  for (a = 0; a + {2 * lanes} <= {length}; a += {2 * lanes}) {{")
-    put(f"    const r_vf v = r_exp_vf(*(const r_vfu*)(x + a) - most), w = r_exp_vf(*(const r_vfu*)(x + a + {lanes}) - most);")
-    put(f"    s += v; t += w; {keep}{add}\n  }}")
-    put(f"  for (; a < {whole}; a += {lanes}) {{ const r_vf v = r_exp_vf(*(const r_vfu*)(x + a) - most); s += v; {keep} }}")
-    if whole != length:
-        put(f"  float rest[{lanes}];")
-        put(f"  for (long l = 0; l < {lanes}; l++) rest[l] = l < {length - whole} ? x[a + l] : -__builtin_inff();")
-        put(f"  {{ const r_vf v = r_exp_vf(*(const r_vfu*)rest - most); s += v; {keep} }}")
-    put("  s += t;")
-    for turn in turns:
-        put(f"  s += {turn.format('s')};")
-    put(f"  const float scale = {'r_log_f32(s[0])' if log else '1 / s[0]'};")
-    nest = Nest(shape, {d: (f"y{d}", f"y{d} + 1") for d in outer})
-    index = [variable(d) for d in range(len(shape))]
-    scale = nest.variable("scale", "float32", 0)
-    if log:
-        value = nest.op("({0} - {1} - {2})", [BufTensor(data).at(nest, index), nest.variable("most", "float32", 0), scale], "float32")
-    else:
-        value = nest.op("({0} * {1})", [nest.load(Buf("e", (length,), "float32"), variable(axis)), scale], "float32")
-    sink.store(nest, index, value)
-    stage.lines += nest.emit(indent="    ")
-    put("}")
+    low = ir.Const(float("-inf"), "float32")
+    b = Builder()
+    with b.loop("o", rows, kind=ir.PARALLEL) as o:
+        for d, digit in zip(outer, ir.digits(o, [shape[d] for d in outer])):
+            b.let(f"y{d}", digit)
+        x = b.let("x", ir.address(data, o * length))
+        room = whole + lanes
+        e: ir.Local | ir.Var | None = None
+        if not log and surely_less(length, ROW + 1):
+            e = b.local("e", "float32", [room])
+        elif not log:
+            e = b.let("e", ir.address(kernel.buffer((rows, room), "float32"), o * room, written=True))
+        m, n = (b.var(name, ir.splat(low, lanes)) for name in "mn")
+        s, t = (b.var(name, ir.splat(ir.Const(0.0, "float32"), lanes)) for name in "st")
+
+        def part(at: ir.Expr) -> ir.Expr:
+            return ir.load(x, at, lanes=lanes)
+
+        with b.loop("a", 0, pairs, step=2 * lanes) as a:
+            b.assign(m, ir.op("peak", m, part(a)))
+            b.assign(n, ir.op("peak", n, part(a + lanes)))
+        with b.loop("a", pairs, whole, step=lanes) as a:
+            b.assign(m, ir.op("peak", m, part(a)))
+        b.assign(m, ir.op("peak", n, m))
+        for turn in _rotations(lanes):
+            b.assign(m, ir.op("peak", m, ir.mix(m, m, turn)))
+        most = b.var("most", ir.lane(m, 0))
+        with b.loop("a", whole, length) as a:
+            b.assign(most, ir.op("max", most, ir.load(x, a)))
+        all_most = b.let("all_most", ir.splat(most, lanes))
+
+        def exponentials(value: ir.Expr, total: ir.Var, at: ir.Expr, name: str) -> None:
+            power = b.let(name, ir.op("exp", value - all_most))
+            b.assign(total, total + power)
+            if e is not None:
+                b.store(e, power, at)
+
+        with b.loop("a", 0, pairs, step=2 * lanes) as a:
+            exponentials(part(a), s, a, "v")
+            exponentials(part(a + lanes), t, a + lanes, "w")
+        with b.loop("a", pairs, whole, step=lanes) as a:
+            exponentials(part(a), s, a, "v")
+        if whole != length:
+            rest = b.local("rest", "float32", [lanes])
+            with b.loop("l", lanes) as lane:
+                b.store(rest, ir.select(lane < length - whole, ir.load(x, lane + whole), low), lane)
+            exponentials(ir.load(rest, 0, lanes=lanes), s, ir.expr(whole), "v")
+        b.assign(s, s + t)
+        for turn in _rotations(lanes):
+            b.assign(s, s + ir.mix(s, s, turn))
+        total = ir.lane(s, 0)
+        b.let("scale", ir.op("log", total) if log else ir.Const(1.0, "float32") / total)
+        nest = Nest(shape, {d: (ir.Var(f"y{d}"), ir.Var(f"y{d}") + 1) for d in outer})
+        index = [variable(d) for d in range(len(shape))]
+        scale = nest.variable("scale", "float32", 0)
+        if log:
+            value = BufTensor(data).at(nest, index) - nest.variable("most", "float32", 0) - scale
+        else:
+            value = nest.load(Buf("e", (length,), "float32"), variable(axis)) * scale
+        sink.store(nest, index, value)
+        b.add(*kernel.statements(nest))
+    kernel.stage(body=b.body)
+
+
+#: Partial results of a row that run side by side.
+_SIDE = 16
+
+
+def _across(b: Builder, values: ir.Local, name: str) -> ir.Expr:
+    """All partial results as one, by halves."""
+    half = _SIDE // 2
+    while half:
+        with b.loop("l", half) as lane:
+            b.store(values, ir.op(name, ir.load(values, lane), ir.load(values, lane + half)), lane)
+        half //= 2
+    return ir.load(values, 0)
 
 
 def _softmax(log: bool) -> Any:
@@ -143,72 +175,64 @@ def _softmax(log: bool) -> Any:
         if dtype == "float32" and math.prod(shape[axis + 1 :]) == 1 and 0 not in shape:
             _softmax_of_rows(kernel, data, axis, sink, log)
             return
-        outer = inner = 1
-        for extent in shape[:axis]:
-            outer *= extent
-        for extent in shape[axis + 1 :]:
-            inner *= extent
-        length = shape[axis]
-        wide = dtype == "float64"
-        c = "double" if wide else "float"
-        acc = "float64" if wide else "float32"
-        exp = "exp" if wide else "r_exp_f32"
-        logarithm = "log" if wide else "r_log_f32"
-        expo = kernel.buffer((outer, length, inner), acc)
-        factor = kernel.buffer((outer, inner), acc)
-        most = kernel.buffer((outer, inner), acc) if log or inner != 1 else None
-        stage = kernel.stage(outer)
-        low = "-__builtin_inf()" if wide else "-__builtin_inff()"
-        stage.put(f"for (long o = lo; o < hi; o++) {{\n  const {CTYPES[dtype]}* x = {data.name} + o * {length * inner};"
-                  f"\n  {c}* e = {expo.name} + o * {length * inner};")  # fmt: skip
-        if inner == 1:
-            stage.put(
-                f"  {c} m[16], s[16];\n"
-                f"  for (long l = 0; l < 16; l++) m[l] = {low}, s[l] = 0;\n"
-                f"  for (long a = 0; a + 16 <= {length}; a += 16)\n"
-                f"    for (long l = 0; l < 16; l++) m[l] = x[a + l] > m[l] ? x[a + l] : m[l];\n"
-                f"  for (long a = {length // 16 * 16}; a < {length}; a++) m[0] = x[a] > m[0] ? x[a] : m[0];\n"
-                f"  for (long n = 8; n > 0; n /= 2) for (long l = 0; l < n; l++)"
-                f" m[l] = m[l + n] > m[l] ? m[l + n] : m[l];\n"
-                f"  const {c} most = m[0];\n"
-                f"  R_IVDEP\n"
-                f"  for (long a = 0; a < {length}; a++) e[a] = {exp}(x[a] - most);\n"
-                f"  for (long a = 0; a + 16 <= {length}; a += 16) for (long l = 0; l < 16; l++) s[l] += e[a + l];\n"
-                f"  for (long a = {length // 16 * 16}; a < {length}; a++) s[0] += e[a];\n"
-                f"  for (long n = 8; n > 0; n /= 2) for (long l = 0; l < n; l++) s[l] += s[l + n];"
-            )
-            if log:
-                assert most is not None
-                stage.put(f"  {most.name}[o] = most;\n  {factor.name}[o] = {logarithm}(s[0]);")
+        outer, length, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+        acc = "float64" if dtype == "float64" else "float32"
+        powers, factors, peaks = (kernel.buffer(s, acc) for s in ((outer, length, inner), (outer, inner), (outer, inner)))
+        low, zero = ir.Const(float("-inf"), acc), ir.Const(0.0, acc)
+        b = Builder()
+        with b.loop("o", outer, kind=ir.PARALLEL) as o:
+            x = b.let("x", ir.address(data, o * (length * inner)))
+            e = b.let("e", ir.address(powers, o * (length * inner), written=True))
+            m = b.let("m", ir.address(peaks, o * inner, written=True))
+            s = b.let("s", ir.address(factors, o * inner, written=True))
+
+            def value(at: ir.Expr) -> ir.Expr:
+                return ir.cast(ir.load(x, at), acc)
+
+            def scale(total: ir.Expr) -> ir.Expr:
+                return ir.op("log", total) if log else ir.Const(1.0, acc) / total
+
+            if inner == 1:
+                whole = length // _SIDE * _SIDE
+                tops, sums = (b.local(name, acc, [_SIDE]) for name in ("tops", "sums"))
+                with b.loop("l", _SIDE) as lane:
+                    b.store(tops, low, lane)
+                    b.store(sums, zero, lane)
+                with b.loop("a", 0, whole, step=_SIDE) as a, b.loop("l", _SIDE) as lane:
+                    b.store(tops, ir.op("max", ir.load(tops, lane), value(a + lane)), lane)
+                with b.loop("a", whole, length) as a:
+                    b.store(tops, ir.op("max", ir.load(tops, 0), value(a)), 0)
+                most = b.let("most", _across(b, tops, "max"))
+                with b.loop("a", length, kind=ir.VECTOR) as a:
+                    b.store(e, ir.op("exp", value(a) - most), a)
+                with b.loop("a", 0, whole, step=_SIDE) as a, b.loop("l", _SIDE) as lane:
+                    b.store(sums, ir.load(sums, lane) + ir.load(e, a + lane), lane)
+                with b.loop("a", whole, length) as a:
+                    b.store(sums, ir.load(sums, 0) + ir.load(e, a), 0)
+                total = _across(b, sums, "add")
+                b.store(m, most, 0)
+                b.store(s, scale(total), 0)
             else:
-                stage.put(f"  {factor.name}[o] = 1 / s[0];")
-        else:
-            assert most is not None
-            stage.put(
-                f"  {c}* m = {most.name} + o * {inner}; {c}* s = {factor.name} + o * {inner};\n"
-                f"  for (long i = 0; i < {inner}; i++) m[i] = {low}, s[i] = 0;\n"
-                f"  for (long a = 0; a < {length}; a++)\n"
-                f"    for (long i = 0; i < {inner}; i++)"
-                f" m[i] = x[a * {inner} + i] > m[i] ? x[a * {inner} + i] : m[i];\n"
-                f"  for (long a = 0; a < {length}; a++)\n    R_IVDEP\n"
-                f"    for (long i = 0; i < {inner}; i++) {{\n"
-                f"      {c} v = {exp}(x[a * {inner} + i] - m[i]); e[a * {inner} + i] = v; s[i] += v;\n    }}\n"
-                f"  for (long i = 0; i < {inner}; i++) s[i] = {f'{logarithm}(s[i])' if log else '1 / s[i]'};"
-            )
-        stage.put("}")
+                with b.loop("i", inner) as i:
+                    b.store(m, low, i)
+                    b.store(s, zero, i)
+                with b.loop("a", length) as a, b.loop("i", inner) as i:
+                    b.store(m, ir.op("max", ir.load(m, i), value(a * inner + i)), i)
+                with b.loop("a", length) as a, b.loop("i", inner, kind=ir.VECTOR) as i:
+                    power = b.let("v", ir.op("exp", value(a * inner + i) - ir.load(m, i)))
+                    b.store(e, power, a * inner + i)
+                    b.store(s, ir.load(s, i) + power, i)
+                with b.loop("i", inner) as i:
+                    b.store(s, scale(ir.load(s, i)), i)
+        kernel.stage(body=b.body)
         nest = Nest(shape)
         index = [variable(d) for d in range(len(shape))]
-        rows = [*shape[:axis], 1, *shape[axis + 1 :]]
-        at = nest.offset([*index[:axis], ZERO, *index[axis + 1 :]], rows)
+        at = nest.offset([*index[:axis], ZERO, *index[axis + 1 :]], [*shape[:axis], 1, *shape[axis + 1 :]])
         if log:
-            assert most is not None
-            x = BufTensor(data).at(nest, index)
-            value = nest.op("({0} - {1} - {2})", [x, nest.load(most, at), nest.load(factor, at)], acc)
+            result = BufTensor(data).at(nest, index).cast(acc) - nest.load(peaks, at) - nest.load(factors, at)
         else:
-            value = nest.op("({0} * {1})", [nest.load(expo, nest.offset(index, shape)), nest.load(factor, at)], acc)
-        if dtype != acc:
-            value = nest.op(f"({CTYPES[dtype]})({{0}})", [value], dtype)
-        sink.store(nest, index, value)
+            result = nest.load(powers, nest.offset(index, shape)) * nest.load(factors, at)
+        sink.store(nest, index, result.cast(dtype))
         kernel.loops(nest)
 
     return lower
@@ -228,14 +252,12 @@ def _lrn(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     for shift in range(-half, attrs.size - half):
         test, inner = nest.inside(nest.add(index[axis], shift), 0, shape[axis])
         x = source.at(nest, [*index[:axis], inner, *index[axis + 1 :]])
-        square = nest.op("({0} * {0})", [x], data.dtype)
+        square = x * x
         if test is not None:
-            square = nest.op("({0} ? {1} : 0)", [test, square], data.dtype)
-        total = nest.op("({0} + {1})", [total, square], data.dtype)
+            square = test.select(square, 0)
+        total = total + square
     numbers = [nest.const(v, data.dtype) for v in (attrs.bias, attrs.alpha / attrs.size, attrs.beta)]
-    power = "powf" if data.dtype == "float32" else "pow"
-    value = nest.op(f"({{0}} / {power}({{1}} + {{2}} * {{3}}, {{4}}))",
-                    [source.at(nest, index), numbers[0], numbers[1], total, numbers[2]], data.dtype)  # fmt: skip
+    value = source.at(nest, index) / (numbers[0] + numbers[1] * total).op("pow", numbers[2])
     sink.store(nest, [variable(d) for d in range(len(shape))], value)
     kernel.loops(nest)
 
@@ -245,23 +267,27 @@ def _nll_loss(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     predictions, targets, weights = (kernel.in_memory(a) for a in args)
     reduction = call.attrs.reduction
     dtype = sink.anchor.dtype
-    ctype = CTYPES[dtype]
     batch, classes = predictions.shape[:2]
     inner = math.prod(predictions.shape[2:])
     each = kernel.buffer(targets.shape if reduction == "none" else (1,), dtype)
-    at = f"(i / {max(inner, 1)} * {classes} + k) * {inner} + i % {max(inner, 1)}"
-    stage = kernel.stage()
-    stage.put(
-        f"{ctype} loss = 0, weight = 0;\n"
-        f"for (long i = 0; i < {batch * inner}; i++) {{\n"
-        f"  const long k = {targets.name}[i];\n"
-        f"  const int used = k != {call.attrs.ignore_index} && k >= 0 && k < {classes};\n"
-        f"  const {ctype} w = used ? {weights.name}[k] : 0;\n"
-        f"  const {ctype} v = used ? -{predictions.name}[{at}] * w : 0;\n"
-        + (f"  {each.name}[i] = v;\n}}" if reduction == "none" else "  loss += v; weight += w;\n}")
-    )  # fmt: skip
+    b = Builder()
+    zero = ir.Const(0, dtype)
+    loss, weight = b.var("loss", zero), b.var("weight", zero)
+    with b.loop("i", batch * inner) as i:
+        k = b.let("k", ir.cast(ir.load(targets, i), ir.INDEX))
+        used = b.let("used", k.ne(call.attrs.ignore_index) & (k >= 0) & (k < classes))
+        w = b.let("w", ir.select(used, ir.cast(ir.load(weights, k), dtype), zero))
+        n, rest = ir.digits(i, [batch, inner])
+        at = (n * classes + k) * inner + rest
+        v = b.let("v", ir.select(used, -ir.cast(ir.load(predictions, at), dtype) * w, zero))
+        if reduction == "none":
+            b.store(each, v, i)
+        else:
+            b.assign(loss, loss + v)
+            b.assign(weight, weight + w)
     if reduction != "none":
-        stage.put(f"{each.name}[0] = loss{' / weight' if reduction == 'mean' else ''};")
+        b.store(each, loss / weight if reduction == "mean" else loss, 0)
+    kernel.stage(body=b.body)
     nest = Nest(sink.anchor.shape)
     index = [variable(d) for d in range(len(sink.anchor.shape))]
     sink.store(nest, index, nest.load(each, nest.offset(index, sink.anchor.shape)))

@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import is_float, literal
-from relaylang.backends.cpu.index import Affine, variable
 from relaylang.backends.cpu.kernel import ROW, Kernel, Sink
-from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.loops.vectors import written_out
-from relaylang.backends.cpu.lower.common import convert
 from relaylang.backends.cpu.lower.geometry import Conv, pads_of, reached, spatial_axes, spread
 from relaylang.backends.cpu.lower.reduce import around, combine, reduce_over, start_of
 from relaylang.backends.cpu.lower.tiles import lower_tiles
-from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
-from relaylang.backends.cpu.sizes import Size, largest, smallest, surely_less
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import is_float
+from relaylang.kernels.index import Affine, variable
+from relaylang.kernels.nest import Bounds, Buf, Nest, Scalar
+from relaylang.kernels.sizes import Size, largest, smallest, surely_less
+from relaylang.kernels.vectors import written_out
 
 BYTES = ("int8", "uint8")
 
@@ -58,7 +57,7 @@ class Window:
         extent, first = self._covered(number, extent, include_pad)
         place = nest.as_scalar(index * self.stride[number] + -first)
         step, size = self.dilation[number], self.size[number]
-        return nest.op(f"(int32_t)r_taps({{0}}, {step}, {size}, {extent})", [place], "int32")
+        return nest.op("taps", [place, step, size, extent], "int32")
 
     def count(self, kernel: Kernel, nest: Nest, index: Sequence[Affine], axes: Sequence[int], data: Sequence[int],
               out: Sequence[int], include_pad: bool) -> Scalar:  # fmt: skip
@@ -73,7 +72,7 @@ class Window:
                     part = nest.const(int(counts[0]), "int32")
                 else:
                     part = nest.load(kernel.constant(counts, "int32"), index[d])
-            number = nest.op("({0} * {1})", [number, part], "int32")
+            number = number * part
         return number
 
     def behind(self, extents: Sequence[int], outs: Sequence[int]) -> list[int]:
@@ -92,9 +91,9 @@ def wide_type(dtype: str, mean: bool) -> str:
     return dtype if is_float(dtype) or not mean else "int64"
 
 
-def _lowest(dtype: str, acc: str) -> str:
+def lowest(dtype: str, acc: str) -> float:
     """The result of a window on padding alone: the least number, which is finite."""
-    return literal(float(np.finfo(dtype).min), acc) if is_float(dtype) else start_of("max", acc)
+    return float(np.finfo(dtype).min) if is_float(dtype) else start_of("max", acc)
 
 
 def _pool(kind: str) -> Any:
@@ -122,7 +121,7 @@ def _pool(kind: str) -> Any:
 
             def finish(sink: Sink, nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
                 number = window.count(kernel, nest, index, axes, data.shape, out_shape, attrs.count_include_pad)
-                sink.store(nest, index, nest.op("({0} / {1})", [value, convert(nest, number, acc)], acc))
+                sink.store(nest, index, value / number.cast(acc))
 
             if mean:
                 lower_tiles(kernel, conv, data, sink, acc, "sum", finish=finish)
@@ -142,7 +141,7 @@ def _pool(kind: str) -> Any:
             """Add one tap to the accumulators of results `low..high` of a row, or of its part `w0..w1`."""
             if not isinstance(high, Size) and high <= low:
                 return []
-            update = ir.Reduce(both, "acc", w, ir.Load("x", at, data.dtype))
+            update = ir.Reduce(both, "acc", w, ir.cast(ir.Load("x", at, data.dtype), acc))
             if not bounds:
                 return [ir.loop("w", low, high, [update], ir.VECTOR)]
             begin, end = ir.maximum(w0, low) if low else w0, w1 if high == width else ir.minimum(w1, high)
@@ -158,18 +157,19 @@ def _pool(kind: str) -> Any:
         for n in reversed(looped):
             d, y = axes[n], ir.Var(f"y{n}")
             place = ir.Var(f"i{d}") * stride[n] + ir.Var(f"k{n}") * dilation[n] - first[n]
-            inside = ir.Binary("&&", ir.Binary(">=", y, ir.number(0)), ir.Binary("<", y, ir.number(data.shape[d])))
+            inside = (y >= 0) & (y < data.shape[d])
             body = [ir.loop(f"k{n}", 0, size[n], [ir.Let(y.name, place), ir.If(inside, body)])]
         nest = Nest(out_shape, bounds)
         index = [variable(d) for d in range(rank)]
         value = nest.load(Buf("acc", (width,), acc), index[row])
         if mean:
             number = window.count(kernel, nest, index, axes, data.shape, out_shape, attrs.count_include_pad)
-            value = nest.op("({0} / {1})", [value, convert(nest, number, acc)], acc)
-        sink.store(nest, index, convert(nest, value, data.dtype))
-        start = ir.Template(start_of("sum", acc) if mean else _lowest(data.dtype, acc), (), acc)
+            value = value / number.cast(acc)
+        sink.store(nest, index, value.cast(data.dtype))
+        start = ir.Const(0 if mean else lowest(data.dtype, acc), acc)
         begin, end = (w0, w1) if bounds else (ir.number(0), ir.number(width))
-        body = [ir.loop("w", begin, end, [ir.Store("acc", w, start)]), *body, *written_out(nest.build(fixed=row), kernel.isa)]
+        stores = written_out(nest.build(fixed=row), kernel.isa.explicit_lanes)
+        body = [ir.loop("w", begin, end, [ir.Store("acc", w, start)]), *body, *stores]
         held = ir.Local("held" if bounds else "acc", acc, (ROW if bounds else width,))
         if bounds:
             # A part of a wide row at a time.
@@ -205,7 +205,7 @@ def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence
     rank = len(out_shape)
     acc = wide_type(data.dtype, mean)
     steps = data.strides
-    start = ir.Template(start_of(reducer, acc) if mean else _lowest(data.dtype, acc), (), acc)
+    start = ir.Const(0 if mean else lowest(data.dtype, acc), acc)
     body: ir.Body = [ir.Let("acc", start, True), ir.Let("n", ir.number(1), True)]
     total, n = ir.Var("acc", acc), ir.Var("n")
     for d in axes:
@@ -214,16 +214,15 @@ def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence
                  ir.Assign("n", n * (ir.Var(f"z{d}") - ir.Var(f"a{d}")))]  # fmt: skip
     body.append(ir.Assign("n", ir.maximum(n, 1)))
     at = sum((ir.Var(f"{'y' if d in axes else 'i'}{d}") * steps[d] for d in range(rank)), ir.number(0))
-    both = ir.Template(combine(reducer, acc), (total, ir.load(data, at)), acc)
-    window: ir.Body = [ir.Assign("acc", both)]
+    window: ir.Body = [ir.Assign("acc", ir.op(combine(reducer, acc), total, ir.cast(ir.load(data, at), acc)))]
     for d in reversed(axes):
         window = [ir.loop(f"y{d}", f"a{d}", f"z{d}", window)]
     nest = Nest(out_shape)
     value = nest.variable("acc", acc, rank)
     if mean:
-        value = nest.op("({0} / {1})", [value, convert(nest, nest.variable("n", "int64", rank), acc)], acc)
+        value = value / nest.variable("n", "int64", rank).cast(acc)
     index = [variable(d) for d in range(rank)]
-    sink.store(nest, index, convert(nest, value, data.dtype))
+    sink.store(nest, index, value.cast(data.dtype))
     kernel.stage(body=around(out_shape, [*body, *window, *nest.build(fixed=rank)]))
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaylang.backends.cpu.arith import Arith
-from relaylang.backends.cpu.dtypes import SIZES
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.loops import ir
 from relaylang.backends.cpu.lower.sums import Contraction, Sum, Weights, counts_of
-from relaylang.backends.cpu.scalar import Buf
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.nest import Buf
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, 
         if arith.steps > 1:
             loops.append(("p", arith.steps))
         at = group * c.group_weight + ir.Var("j") * c.column_step + _offset(c.runs, [*numbers, s * arith.steps + p])
-        value = _value(weights, arith, ir.load(source, at))
+        value = weights.value(ir.load(source, at), ir.Var("j"))
+        value = ir.cast(value, arith.weight)
         for test in _inside(c, arith, width, s * arith.steps + p):
             value = ir.select(test, value, ir.Const(0, arith.weight))
         lanes = kernel.isa.of(arith.registers).lanes
@@ -58,7 +59,7 @@ def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, 
                  ir.store(target, v, u * size + step * (width * arith.steps) + place + head)]  # fmt: skip
         begin = ir.Let("begin", ir.Cast(ir.address(target, u * size, written=True), f"{arith.total}*"))
         if head:
-            inner.append(ir.Reduce("{0} - {1}", "begin", r, ir.Template(f"{{0}} * {weights.begin}", (v,), arith.total)))
+            inner.append(ir.Reduce("sub", "begin", r, ir.cast(v, arith.total) * weights.begin))
         for name, extent in reversed(loops):
             inner = [ir.loop(name, 0, extent, inner)]
         if head:
@@ -78,15 +79,8 @@ def _offset(runs: Sequence[Sequence[Sum]], numbers: Sequence[ir.Expr]) -> ir.Exp
     return total
 
 
-def _value(weights: Weights, arith: Arith, value: ir.Expr) -> ir.Expr:
-    """An element as the product takes it."""
-    if weights.text != "{0}":
-        value = ir.Template(weights.text.replace("{column}", "j"), (value,), arith.total)
-    return value if value.type == arith.weight else ir.Cast(value, arith.weight)
-
-
 def _inside(c: Contraction, arith: Arith, width: int, number: ir.Expr) -> list[ir.Expr]:
     """The conditions under which a place of a panel has an element, where that is not everywhere."""
     extent = math.prod(axis.extent for axis in c.runs[-1])
-    within: list[ir.Expr] = [ir.Binary("<", ir.Var("j"), ir.number(c.columns))] if c.columns % width else []
-    return [*within, ir.Binary("<", number, ir.number(extent))] if extent % arith.steps else within
+    within: list[ir.Expr] = [ir.Var("j") < c.columns] if c.columns % width else []
+    return [*within, number < extent] if extent % arith.steps else within

@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.arith import keeps_narrow
-from relaylang.backends.cpu.dtypes import int_range, literal
-from relaylang.backends.cpu.index import ZERO, constant, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
-from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.loops.vectors import FIXED, SATURATE, SHORT_FIXED, writes_out
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, convert, result_type, saturate
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, result_type, saturate
 from relaylang.backends.cpu.lower.factors import Zero
 from relaylang.backends.cpu.lower.nn_pool import ANCHORS as POOLS
 from relaylang.backends.cpu.lower.tensor import unary
 from relaylang.backends.cpu.lower.transform import Joined
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import int_range
+from relaylang.kernels.index import ZERO, constant, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.ops import SHORT
+from relaylang.kernels.sizes import has_sizes
 
 #: Values up to this, such as bytes less their zero point, may have a shorter factor. Each of them is tried.
 _FEW_VALUES = 1024
@@ -54,17 +54,17 @@ def along(vector: Tensor, axis: int, index: Sequence[Index], nest: Nest) -> Scal
 
 def _minus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
     """`value - zero` in int32."""
-    value = convert(nest, value, "int32")
-    if zero.kind == "const" and zero.text in ("0", "(0)"):
+    value = value.cast("int32")
+    if zero.kind == "const" and zero.data == 0:
         return value
-    return nest.op("({0} - {1})", [value, convert(nest, zero, "int32")], "int32")
+    return value - zero.cast("int32")
 
 
 def _plus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
-    zero = convert(nest, zero, "int32")
-    if zero.text in ("0", "(0)"):
+    zero = zero.cast("int32")
+    if zero.kind == "const" and zero.data == 0:
         return value
-    return nest.op("({0} + {1})", [value, zero], "int32")
+    return value + zero
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class FixedPoints:
         if self.halves is not None:
             half = self.halves.at(nest, [channel])
         else:
-            half = nest.op("(int64_t)(UINT64_C(1) << {0} >> 1)", [right], "int64")
+            half = nest.const(1, "uint64").op("shl", right).op("shr", 1).cast("int64")
         parts = [self.significands.at(nest, [channel]), half, right]
         if self.upper is not None:
             parts.append(nest.const(0, "int32"))
             parts += [self.upper.at(nest, [nest.add(channel, n * count)]) for n in range(2)]
             parts.append(self.upper.at(nest, [constant(2 * count)]))
-        return nest.op(FIXED, [value, *parts], "int32")
+        return value.op("fixed", *parts)
 
 
 def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoints | None:
@@ -103,47 +103,42 @@ def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoint
         return None
     extra = [] if isinstance(out_scale, Number) else [out_scale]
     if isinstance(out_scale, Number):
-        divisor = literal(out_scale.value, "float64")
+        divisor: ir.Expr = ir.Const(out_scale.value, "float64")
     else:
-        divisor = f"(double){kernel.in_memory(out_scale).name}[0]"
+        divisor = ir.cast(ir.load(kernel.in_memory(out_scale), 0), "float64")
     count = scale.shape[0]
 
     i, m = ir.Var("i"), ir.Var("m", "float64")
 
     def table(dtype: str, shape: tuple[int, ...], entries: Callable[[Buf], ir.Body], *before: Callable[[Buf], ir.Stmt]) -> Tensor:
         def body(source: Buf, target: Buf) -> ir.Body:
-            factor = ir.Template(f"((double){{0}} / {divisor})", (ir.load(source, i),), m.type)
+            factor = ir.cast(ir.load(source, i), m.type) / divisor
             loop = ir.loop("i", 0, count, [ir.Let(m.name, factor), *entries(target)])
             return [*(make(target) for make in before), loop]
 
         buf = kernel.packed(scale, math.prod(shape), dtype, body, extra)
         return BufTensor(Buf(buf.name, shape, dtype))
 
-    def number(template: str, dtype: str) -> ir.Expr:
-        return ir.Template(template, (m,), dtype)
-
     right = ir.Var("right", "int64")
-    shift = ir.Let(right.name, number("r_fixed_right({0})", right.type))
-
-    def of_shift(template: str, dtype: str) -> ir.Expr:
-        return ir.Template(template, (right,), dtype)
+    shift = ir.Let(right.name, ir.op("fixed_right", m, type=right.type))
+    one, beyond = ir.Const(1, "int64"), right > 32
 
     # Vectors read the element behind, too.
-    significands = table("int32", (count + 1,), lambda target: [ir.store(target, number("r_fixed_low({0})", "int32"), i)],
+    significands = table("int32", (count + 1,), lambda target: [ir.store(target, ir.op("fixed_low", m, type="int32"), i)],
                          lambda target: ir.store(target, ir.Const(0, "int32"), count))  # fmt: skip
     narrow = keeps_narrow(kernel.isa)
     kind = "int8" if narrow else "int64"
-    rights = table(kind, (count,), lambda target: [shift, ir.store(target, ir.Cast(right, kind) if narrow else right, i)])
+    rights = table(kind, (count,), lambda target: [shift, ir.store(target, ir.cast(right, kind), i)])
     halves = None if narrow else table(kind, (count,), lambda target: [
         shift,
-        ir.store(target, of_shift("({0} ? INT64_C(1) << ({0} - 1) : 0)", right.type), i),
+        ir.store(target, ir.select(right.ne(0), one << right - 1, ir.Const(0, right.type)), i),
     ])  # fmt: skip
     upper = table("int32", (2 * count + 1,), lambda target: [
         shift,
-        ir.store(target, of_shift("({0} > 32 ? INT32_C(1) << ({0} - 33) : 0)", "int32"), i),
-        ir.store(target, of_shift("(int32_t)({0} > 32 ? {0} - 32 : 0)", "int32"), i + count),
-        ir.Reduce("{0} & {1}", target.name, ir.number(2 * count), of_shift("({0} > 32)", "int32")),
-    ], lambda target: ir.store(target, ir.Const(1, "int32"), 2 * count)) if writes_out(kernel.isa) else None  # fmt: skip
+        ir.store(target, ir.Cast(ir.select(beyond, one << right - 33, ir.Const(0, right.type)), "int32"), i),
+        ir.store(target, ir.Cast(ir.select(beyond, right - 32, ir.Const(0, right.type)), "int32"), i + count),
+        ir.Reduce("and", target.name, ir.number(2 * count), ir.Cast(beyond, "int32")),
+    ], lambda target: ir.store(target, ir.Const(1, "int32"), 2 * count)) if kernel.isa.explicit_lanes else None  # fmt: skip
     return FixedPoints(significands, rights, halves, upper)
 
 
@@ -151,10 +146,10 @@ def reach(value: Scalar) -> int | None:
     """A bound of an integer's absolute value, for sums of bytes and constants."""
     if value.kind == "const":
         return abs(int(value.data))
-    if value.kind == "op" and value.text in ("({0} + {1})", "({0} - {1})", "(int32_t)({0})"):
+    if (value.kind == "op" and value.text in ("add", "sub")) or (value.kind == "cast" and value.dtype == "int32"):
         parts = [reach(a) for a in value.args]
         return None if None in parts else sum(parts)  # type: ignore[arg-type]
-    low, high = int_range(value.dtype) if value.dtype in SATURATE else (0, None)
+    low, high = int_range(value.dtype) if value.dtype in SHORT else (0, None)
     return None if high is None else max(-low, high)
 
 
@@ -182,20 +177,20 @@ def _by_constant(nest: Nest, value: Scalar, significand: int, left: int, right: 
     short = _short_point(significand, left, right, reach(value) or _FEW_VALUES + 1)
     if short is not None:
         parts = [nest.const(n, "int32") for n in (short[0], 1 << (short[1] - 1), short[1])]
-        return nest.op(SHORT_FIXED, [value, *parts], "int32")
+        return value.op("fixed_short", *parts)
     # The upper half of a product has the result where the shift is past it. Small values are shifted up there before.
     more = left + max(0, 33 - right)
     most = reach(value)
     vectors = more == 0 or (most is not None and most << more < 1 << 31)
     upper = right + max(0, 33 - right) - 32
     if left and not vectors:
-        shifted = f"((int64_t){{0}} << {left}) * INT64_C({significand})"
-        return nest.op(f"(int32_t)(({shifted} + INT64_C({1 << (right - 1)})) >> {right})", [value], "int32")
+        product = value.cast("int64").op("left_shift", left) * significand
+        return (product + (1 << (right - 1))).op("shr", right).cast("int32")
     if left:
-        value, more = nest.op("({0} << {1})", [value, nest.const(left, "int32")], "int32"), more - left
+        value, more = value.op("shl", nest.const(left, "int32")), more - left
     parts = [nest.const(n, "int64") for n in (1 << (right - 1), right)]
     parts += [nest.const(n, "int32") for n in (more, 1 << (upper - 1), upper, int(vectors))]
-    return nest.op(FIXED, [value, nest.const(significand, "int32"), *parts], "int32")
+    return value.op("fixed", significand, *parts)
 
 
 def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: Tensor | float, axis: int,
@@ -205,22 +200,19 @@ def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: 
     if numbers[0] is not None and numbers[1] is not None:
         significand, shift = fixed_point(numbers[0] / numbers[1])
         left, right = min(max(shift, 0), 63), min(max(-shift, 0) + 31, 63)
-        shifted = f"((int64_t){{0}} << {left})" if left else "(int64_t){0}"
         half = 1 << (right - 1)
         if upward:
             return _by_constant(nest, value, significand, left, right)
-        product = nest.op(f"({shifted} * INT64_C({significand}))", [value], "int64")
-        template = f"(int32_t)(({{0}} + ({{0}} >= 0 ? INT64_C({half}) : INT64_C({half - 1}))) >> {right})"
-        return nest.op(template, [product], "int32")
+        wide = value.cast("int64")
+        product = (wide.op("left_shift", left) if left else wide) * significand
+        return (product + (product >= 0).select(nest.const(half, "int64"), half - 1)).op("shr", right).cast("int32")
     parts = []
     for given in (scale, out_scale):
         number = nest.const(given, "float64") if isinstance(given, float) else along(given, axis, index, nest)
-        parts.append(convert(nest, number, "float64"))
-    multiplier = nest.op("({0} / {1})", parts, "float64")
-    significand_ = nest.op("r_fixed_significand({0})", [multiplier], "int64")
-    shift_ = nest.op("r_fixed_shift({0})", [multiplier], "int64")
-    name = "r_fixed_multiply" if upward else "r_fixed_multiply_nearest"
-    return nest.op(f"{name}({{0}}, {{1}}, {{2}})", [value, significand_, shift_], "int32")
+        parts.append(number.cast("float64"))
+    multiplier = parts[0] / parts[1]
+    factor = [nest.op(f"fixed_{part}", [multiplier], "int64") for part in ("significand", "shift")]
+    return value.op("fixed_multiply" if upward else "fixed_multiply_nearest", *factor)
 
 
 def requantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor | float, zero: Tensor, out_scale: Tensor,
@@ -233,15 +225,15 @@ def requantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor
         parts = []
         for given in (scale, out_scale):
             number = nest.const(given, "float64") if isinstance(given, float) else along(given, axis, index, nest)
-            parts.append(convert(nest, number, "float64"))
-        multiplier = convert(nest, nest.op("({0} / {1})", parts, "float64"), compute)
-        shift = convert(nest, along(out_zero, axis, (), nest), compute)
-        scaled = nest.op("({0} * {1} + {2})", [convert(nest, value, compute), multiplier, shift], compute)
+            parts.append(number.cast("float64"))
+        multiplier = (parts[0] / parts[1]).cast(compute)
+        shift = along(out_zero, axis, (), nest).cast(compute)
+        scaled = value.cast(compute) * multiplier + shift
         if upward:
-            scaled = unary("floor", nest, nest.op("({0} + {1})", [scaled, nest.const(0.5, compute)], compute))
+            scaled = unary("floor", nest, scaled + nest.const(0.5, compute))
         else:
             scaled = unary("round", nest, scaled)
-        shifted = convert(nest, scaled, "int32")
+        shifted = scaled.cast("int32")
     else:
         if points is not None and upward:
             shifted = points.multiply(nest, value, index[axis_of(axis, len(index))])
@@ -299,18 +291,18 @@ def _by_reciprocal(nest: Nest, value: Scalar, scale: Tensor, zero: Tensor, dtype
         return None
     low, high = (nest.const(end, "float32") for end in (-parts.ends[shift - least], parts.ends[most - shift]))
     if least == 0:
-        held = nest.op("({0} > {1} ? {0} : {1})", [value, low], "float32")
+        held = low.op("max", value)
     else:
         # A nan becomes a zero, which the shift makes of this value.
         nan = nest.const(-parts.ends[abs(shift)] if shift > 0 else parts.ends[abs(shift)], "float32")
-        held = nest.op("({0} == {0} ? {0} : {1})", [value, nan], "float32")
-        held = nest.op("({0} < {1} ? {1} : {0})", [held, low], "float32")
-    held = nest.op("({0} > {1} ? {1} : {0})", [held, high], "float32")
+        held = value.op("number", nan)
+        held = held.op("max", low)
+    held = held.op("min", high)
     factors = [nest.const(part, "float32") for part in (float(np.float32(scale.value)), parts.high, parts.low)]  # type: ignore[attr-defined]
-    rounded = unary("round", nest, nest.op("r_quotient_f32({0}, {1}, {2}, {3})", [held, *factors], "float32"))
+    rounded = unary("round", nest, held.op("near_quotient", *factors))
     if shift:
-        rounded = nest.op("({0} + {1})", [rounded, nest.const(float(shift), "float32")], "float32")
-    return convert(nest, rounded, dtype)
+        rounded = rounded + nest.const(float(shift), "float32")
+    return rounded.cast(dtype)
 
 
 def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, zero: Tensor, dtype: str,
@@ -319,25 +311,25 @@ def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, 
     found = _by_reciprocal(nest, value, scale, zero, dtype)
     if found is not None:
         return found
-    divided = nest.op("({0} / {1})", [value, along(scale, axis, index, nest)], value.dtype)
-    shift = convert(nest, convert(nest, along(zero, axis, index, nest), "int32"), value.dtype)
-    shifted = nest.op("({0} + {1})", [unary("round", nest, divided), shift], value.dtype)
+    divided = value / along(scale, axis, index, nest)
+    shift = along(zero, axis, index, nest).cast("int32").cast(value.dtype)
+    shifted = unary("round", nest, divided) + shift
     low, high = int_range(dtype)
     # float32 holds the bounds of 8 and 16 bits exactly; those of 32 bits need float64.
     wide = "float64" if high >= 1 << 24 else value.dtype
     if low == 0:
         # A nan is not greater, either.
-        held = nest.op("({0} > {1} ? {0} : {1})", [convert(nest, shifted, wide), nest.const(low, wide)], wide)
+        held = nest.const(low, wide).op("max", shifted.cast(wide))
     else:
-        held = convert(nest, nest.op("({0} == {0} ? {0} : 0)", [shifted], value.dtype), wide)
-        held = nest.op("({0} < {1} ? {1} : {0})", [held, nest.const(low, wide)], wide)
-    held = nest.op("({0} > {1} ? {1} : {0})", [held, nest.const(high, wide)], wide)
-    return convert(nest, held, dtype)
+        held = shifted.op("number", 0).cast(wide)
+        held = held.op("max", nest.const(low, wide))
+    held = held.op("min", nest.const(high, wide))
+    return held.cast(dtype)
 
 
 def dequantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, zero: Tensor, axis: int) -> Scalar:
-    shifted = convert(nest, _minus(nest, value, along(zero, axis, index, nest)), "float32")
-    return nest.op("({0} * {1})", [shifted, convert(nest, along(scale, axis, index, nest), "float32")], "float32")
+    shifted = _minus(nest, value, along(zero, axis, index, nest)).cast("float32")
+    return shifted * along(scale, axis, index, nest).cast("float32")
 
 
 def _quantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -354,7 +346,7 @@ def _dequantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         real = dequantized(nest, data.at(nest, index), index, scale, zero, axis)
-        return convert(nest, real, dtype)
+        return real.cast(dtype)
 
     return Recipe(shape, dtype, at)
 
@@ -370,21 +362,21 @@ def _simulated(back: bool) -> Any:
 
         def of(part: Tensor, nest: Nest, index: Sequence[Index]) -> Scalar:
             one = all(n == 1 for n in part.shape)
-            return convert(nest, part.at(nest, [ZERO for _ in part.shape]) if one else along(part, axis, index, nest), dtype)
+            return (part.at(nest, [ZERO for _ in part.shape]) if one else along(part, axis, index, nest)).cast(dtype)
 
         def at(nest: Nest, index: Sequence[Index]) -> Scalar:
             value = data.at(nest, index)
-            kind = convert(nest, code.at(nest, [ZERO for _ in code.shape]), "int32")
+            kind = code.at(nest, [ZERO for _ in code.shape]).cast("int32")
             by, shift = (of(part, nest, index) for part in (scale, zero))
             if back:
-                made = nest.op("(({0} - {1}) * {2})", [value, shift, by], dtype)
+                made = (value - shift) * by
             else:
-                divided = unary("round", nest, nest.op("({0} / {1})", [value, by], dtype))
-                made = nest.op("({0} + {1})", [divided, shift], dtype)
-                low = nest.op("({0} == 1 ? -128.0 : {0} == 2 ? 0.0 : -2147483648.0)", [kind], dtype)
-                high = nest.op("({0} == 1 ? 127.0 : {0} == 2 ? 255.0 : 2147483647.0)", [kind], dtype)
-                made = clamp(nest, made, low, high)
-            return nest.op("({0} >= 1 && {0} <= 3 ? {1} : {2})", [kind, made, value], dtype)
+                divided = unary("round", nest, value / by)
+                made = divided + shift
+                ends = [[nest.const(end, dtype) for end in int_range(code)] for code in ("int8", "uint8", "int32")]
+                low, high = (kind.eq(1).select(a, kind.eq(2).select(b, c)) for a, b, c in zip(*ends))
+                made = clamp(made, low, high)
+            return ((kind >= 1) & (kind <= 3)).select(made, value)
 
         return Recipe(shape, dtype, at)
 
@@ -399,10 +391,10 @@ def _annotated(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         value = data.at(nest, index)
         by, least, most = (broadcast_at(part, nest, index) for part in (scale, low, high))
-        held = nest.op("({0} / {1})", [value, by], dtype)
-        held = nest.op("({0} > {1} ? {1} : {0})", [held, most], dtype)
-        held = nest.op("({0} < {1} ? {1} : {0})", [held, least], dtype)
-        return nest.op("({0} * {1})", [unary("round", nest, held), by], dtype)
+        held = value / by
+        held = held.op("min", most)
+        held = held.op("max", least)
+        return unary("round", nest, held) * by
 
     return data if call.attrs.kind == 0 else Recipe(shape, dtype, at)
 
@@ -429,13 +421,13 @@ def upcast(nest: Nest, data: Tensor, index: Sequence[Index], scale: Tensor, zero
     """An operand at the output's scale and zero point, as int32."""
     value = broadcast_at(data, nest, index)
     if _same(scale, out_scale) and _same(zero, out_zero):
-        return convert(nest, value, "int32")
+        return value.cast("int32")
     own = index[len(index) - len(data.shape) :] if data.shape else ()
     return requantized(nest, value, own, scale, zero, out_scale, out_zero, "int32", axis)
 
 
-def _sum(sign: str) -> Any:
-    other = "-" if sign == "+" else "+"
+def _sum(name: str) -> Any:
+    other = "sub" if name == "add" else "add"
 
     def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         a, b, a_scale, a_zero, b_scale, b_zero, scale, zero = args
@@ -444,8 +436,8 @@ def _sum(sign: str) -> Any:
         def at(nest: Nest, index: Sequence[Index]) -> Scalar:
             left = upcast(nest, a, index, a_scale, a_zero, scale, zero, call.attrs.lhs_axis)
             right = upcast(nest, b, index, b_scale, b_zero, scale, zero, call.attrs.rhs_axis)
-            shift = convert(nest, along(zero, -1, (), nest), "int32")
-            total = nest.op(f"({{0}} {sign} {{1}} {other} {{2}})", [left, right, shift], "int32")
+            shift = along(zero, -1, (), nest).cast("int32")
+            total = left.op(name, right).op(other, shift)
             return saturate(nest, total, dtype) if dtype != "int32" else total
 
         return Recipe(shape, dtype, at)
@@ -461,13 +453,13 @@ def _mul(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def both(nest: Nest, index: Sequence[Index]) -> Scalar:
         # The product of the scales is taken in float32, as the interpreter takes it.
-        parts = [convert(nest, s.at(nest, []), "float32") for s in (a_scale, b_scale)]
-        return nest.op("(float)({0} * {1})", parts, "float32")
+        parts = [s.at(nest, []).cast("float32") for s in (a_scale, b_scale)]
+        return parts[0] * parts[1]
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         left = _minus(nest, broadcast_at(a, nest, index), along(a_zero, -1, (), nest))
         right = _minus(nest, broadcast_at(b, nest, index), along(b_zero, -1, (), nest))
-        product = nest.op("({0} * {1})", [left, right], "int32")
+        product = left * right
         return requantized(nest, product, index, Recipe((), "float32", both), Number(0, "int32"), scale, zero, dtype)
 
     return Recipe(shape, dtype, at)
@@ -497,14 +489,12 @@ def _leaky_relu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         held = upcast(nest, data, index, in_scale, in_zero, scale, zero, -1)
-        shift = convert(nest, along(zero, -1, (), nest), "int32")
-        low = nest.op("({0} + {1})", [
-            multiply_fixed(nest, held, float(alpha), 1.0, -1, index, True),
-            multiply_fixed(nest, shift, float(1 - alpha), 1.0, -1, index, True),
-        ], "int32")  # fmt: skip
-        x = convert(nest, data.at(nest, index), "int32")
-        first = convert(nest, along(in_zero, -1, (), nest), "int32")
-        return saturate(nest, nest.op("({0} < {1} ? {2} : {3})", [x, first, low, held], "int32"), dtype)
+        shift = along(zero, -1, (), nest).cast("int32")
+        low = multiply_fixed(nest, held, float(alpha), 1.0, -1, index, True)
+        low = low + multiply_fixed(nest, shift, float(1 - alpha), 1.0, -1, index, True)
+        x = data.at(nest, index).cast("int32")
+        first = along(in_zero, -1, (), nest).cast("int32")
+        return saturate(nest, (x < first).select(low, held), dtype)
 
     return Recipe(shape, dtype, at)
 
@@ -529,9 +519,9 @@ def _fixed_multiply(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     numbers = call.attrs.multiplier, call.attrs.shift
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = convert(nest, data.at(nest, index), "int64")
+        value = data.at(nest, index).cast("int64")
         parts = [nest.const(n, "int64") for n in numbers]
-        return convert(nest, nest.op("r_fixed_multiply({0}, {1}, {2})", [value, *parts], "int32"), dtype)
+        return nest.op("fixed_multiply", [value, *parts], "int32").cast(dtype)
 
     return Recipe(shape, dtype, at)
 
@@ -546,10 +536,10 @@ def _fixed_multiply_axis(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         where = [index[d] for d in named]
         own = [t.at(nest, nest.unravel(nest.offset(where, [shape[d] for d in named]), t.shape)) if t.shape
                else t.at(nest, []) for t in (multiplier, left, right)]  # fmt: skip
-        significand, lefts, rights = (convert(nest, v, "int64") for v in own)
-        shift = nest.op("({0} - {1})", [lefts, rights], "int64")
-        value = convert(nest, data.at(nest, index), "int64")
-        return convert(nest, nest.op("r_fixed_multiply({0}, {1}, {2})", [value, significand, shift], "int32"), dtype)
+        significand, lefts, rights = (v.cast("int64") for v in own)
+        shift = lefts - rights
+        value = data.at(nest, index).cast("int64")
+        return nest.op("fixed_multiply", [value, significand, shift], "int32").cast(dtype)
 
     return Recipe(shape, dtype, at)
 
@@ -557,23 +547,21 @@ def _fixed_multiply_axis(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 # Products
 
 
-def _zero(kernel: Kernel, zero: Tensor, call: Call, at: str = "0") -> tuple[Zero, list[Tensor]]:
-    """A zero point, as a number or a C expression, and the tensors that the expression reads."""
+def _zero(kernel: Kernel, zero: Tensor, call: Call, columns: bool = False) -> Zero:
+    """A zero point: a number, or where it lies in memory. Only with `columns` may there be one for each column."""
     if isinstance(zero, Number):
-        return int(zero.value), []
+        return int(zero.value)
     buf = kernel.in_memory(zero)
-    if buf.size == 1:
-        at = "0"
-    elif at == "0":
+    if buf.size != 1 and not columns:
         raise unsupported("a zero point per channel cannot be compiled here", call)
-    return f"(int32_t){buf.name}[{at}]", [BufTensor(buf)]
+    return buf
 
 
 def _conv2d(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, weight, in_zero, weight_zero, _, _ = args
     dtype = nn_dense.accumulator(sink.anchor.dtype)
     inner = sink if dtype == sink.anchor.dtype else nn_dense.through_buffer(kernel, sink, dtype)
-    zero, _ = _zero(kernel, in_zero, call)
+    zero = _zero(kernel, in_zero, call)
     own: Zero = 0
     if isinstance(weight_zero, Number):
         own = int(weight_zero.value)
@@ -600,13 +588,13 @@ def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         data, weight = (nn_dense.converted(kernel, x, dtype, z) for x, z in ((data, in_zero), (weight, weight_zero)))
         nn_dense.of_sizes(kernel, data, weight, sink, False, True)
         return
-    own, extra = _zero(kernel, weight_zero, call, "{column}")
+    own = _zero(kernel, weight_zero, call, columns=True)
     zero: Zero = 0
     if isinstance(in_zero, Number):
         zero = int(in_zero.value)
     else:
         data = nn_dense.converted(kernel, data, "int32", in_zero)
-    nn_dense.lower_product(kernel, nn_dense.dense_product(data, weight.shape[0]), data, weight, inner, dtype, zero, own, extra)
+    nn_dense.lower_product(kernel, nn_dense.dense_product(data, weight.shape[0]), data, weight, inner, dtype, zero, own)
     nn_dense.finish(kernel, sink, inner)
 
 
@@ -635,8 +623,8 @@ RECIPES: dict[str, Any] = {
     "qnn.simulated_dequantize": _simulated(back=True),
     "relay.op.annotation.simulated_quantize": _annotated,
     "qnn.requantize": _requantize,
-    "qnn.add": _sum("+"),
-    "qnn.subtract": _sum("-"),
+    "qnn.add": _sum("add"),
+    "qnn.subtract": _sum("sub"),
     "qnn.mul": _mul,
     "qnn.concatenate": _concatenate,
     "qnn.leaky_relu": _leaky_relu,

@@ -6,38 +6,96 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Value
 from relaylang.backends.cpu.lower.common import result_types
-from relaylang.backends.cpu.scalar import Buf
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.nest import Buf
 
 #: The number of blocks of four words in a unit of work.
 _BLOCKS = 256
+
+
+def _word(value: int) -> ir.Const:
+    return ir.Const(value, "uint64")
+
+
+def _threefry(b: Builder, key: Buf, counter: ir.Expr, block: ir.Expr, to: Buf | ir.Local) -> None:
+    """Four random words from a key and a counter."""
+    b.call("r_threefry", ir.address(key), counter, block, ir.address(to, written=True))
+
+
+def _copied(b: Builder, source: Buf, to: Buf) -> None:
+    with b.loop("i", 10) as i:
+        b.store(to, ir.load(source, i), i)
+
+
+def _fresh(b: Builder, key: Buf, counter: ir.Expr, path: int, to: Buf) -> None:
+    """A key of random words, whose path has its next bit at a place of the first word."""
+    _threefry(b, key, counter, ir.number(0), to)
+    with b.loop("i", 4, 10) as i:
+        b.store(to, ir.select(i.eq(8), _word(1 << path), _word(0)), i)
+
+
+def _right(b: Builder, key: Buf) -> None:
+    """Set the next bit of a key's path, of two words."""
+    for n in (4, 5):
+        b.store(key, ir.load(key, n) | ir.load(key, n + 4), n)
+
+
+def _step(b: Builder, key: Buf) -> None:
+    """Move the place of a path's next bit by one, from the first word on to the second."""
+    first, second = ir.load(key, 8), ir.load(key, 9)
+    b.store(key, ir.select(first.eq(1), _word(1 << 63), ir.select(first.ne(0), _word(0), second >> 1)), 9)
+    b.store(key, first >> 1, 8)
 
 
 def _words(kernel: Kernel, key: Buf, shape: tuple[int, ...]) -> tuple[Buf, Buf]:
     """The key to go on with, and random words."""
     size = math.prod(shape)
     start, following, words = kernel.buffer((10,), "uint64"), kernel.buffer((10,), "uint64"), kernel.buffer(shape, "uint64")
-    kernel.stage().put(f"r_words({key.name}, {size}, {start.name}, {following.name});")
+    b = Builder()
+    _copied(b, key, start)
+    need = ir.cast(ir.expr(size), "uint64")
+    # Where too few counts are left, the path goes on; of the path TVM tests the first word only.
+    with b.when(ir.load(key, 7) >= _word(2**64 - 1) - need):
+        with b.when(ir.load(key, 8).eq(0)):
+            ones = b.local("ones", "uint64", [4])
+            with b.loop("i", 4) as i:
+                b.store(ones, _word(2**64 - 1), i)
+            _fresh(b, key, ir.address(ones), 63, start)
+        with b.otherwise():
+            _right(b, start)
+            _step(b, start)
+            for n in (6, 7):
+                b.store(start, 0, n)
+    _copied(b, start, following)
+    b.store(following, 0, 6)
+    b.store(following, ir.load(following, 7) + ir.cast(ir.expr((size + 3) // 4 * 4), "uint64"), 7)
+    kernel.stage(body=b.body)
     blocks = -(-size // 4)
-    # The words behind the last whole block come from the counter moved on, not from a block's number.
-    kernel.stage(-(-blocks // _BLOCKS)).put(f"""for (long i = lo * {_BLOCKS}; i < hi * {_BLOCKS} && i < {blocks}; i++) {{
-  const int whole = i < {size // 4};
-  const uint64_t* c = {start.name} + 4;
-  const uint64_t counter[4] = {{c[0], c[1], c[2], c[3] + (whole ? 0 : i * 4)}};
-  uint64_t block[4];
-  r_threefry({start.name}, counter, whole ? i : 0, block);
-  for (long j = 0; j < (whole ? 4 : {size % 4}); j++) {words.name}[i * 4 + j] = block[j];
-}}""")
+    b = Builder()
+    with b.loop("u", -(-blocks // _BLOCKS), kind=ir.PARALLEL) as u:
+        counter, block = b.local("counter", "uint64", [4]), b.local("block", "uint64", [4])
+        with b.loop("i", u * _BLOCKS, ir.minimum((u + 1) * _BLOCKS, blocks)) as i:
+            # The words behind the last whole block come from the counter moved on, not from a block's number.
+            whole = b.let("whole", i < size // 4)
+            for n in range(4):
+                moved = ir.select(whole, ir.number(0), i * 4) if n == 3 else ir.number(0)
+                b.store(counter, ir.load(start, n + 4) + ir.cast(moved, "uint64"), n)
+            _threefry(b, start, ir.address(counter), ir.select(whole, i, ir.number(0)), block)
+            with b.loop("j", ir.select(whole, ir.number(4), ir.expr(size % 4))) as j:
+                b.store(words, ir.load(block, j), i * 4 + j)
+    kernel.stage(body=b.body)
     return following, words
 
 
-def _unit(word: str, dtype: str) -> str:
-    """C: a number from 0 to below 1 from the leading bits of as many as the type has."""
+def _unit(word: ir.Expr, dtype: str) -> ir.Expr:
+    """A number from 0 to below 1 from the leading bits of as many as the type has."""
     info = np.finfo(dtype)
-    return f"(({CTYPES[dtype]})((uint{info.bits}_t){word} >> {info.bits - info.nmant}) * {literal(2.0**-info.nmant, dtype)})"
+    leading = ir.cast(word, f"uint{info.bits}") >> (info.bits - info.nmant)
+    return ir.cast(leading, dtype) * 2.0**-info.nmant
 
 
 def _generate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -48,38 +106,40 @@ def _generate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 def _split(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     key = kernel.in_memory(args[0])
     left, right = kernel.buffer((10,), "uint64"), kernel.buffer((10,), "uint64")
+    b = Builder()
     # Of the path TVM tests the first word only.
-    kernel.stage().put(f"""uint64_t* l = {left.name};
-uint64_t* r = {right.name};
-for (int i = 0; i < 10; i++) l[i] = {key.name}[i];
-if (!l[8]) {{
-  r_threefry({key.name}, {key.name} + 4, 0, l);
-  for (int i = 4; i < 10; i++) l[i] = i == 8 ? UINT64_C(1) << 62 : 0;
-  for (int i = 0; i < 10; i++) r[i] = l[i];
-  r[4] = UINT64_C(1) << 63;
-}} else {{
-  for (int i = 0; i < 10; i++) r[i] = l[i];
-  r[4] |= l[8]; r[5] |= l[9];
-  r_path(l + 8);
-  r_path(r + 8);
-}}""")
+    with b.when(ir.load(key, 8).eq(0)):
+        _fresh(b, key, ir.address(key, 4), 62, left)
+        _copied(b, left, right)
+        b.store(right, _word(1 << 63), 4)
+    with b.otherwise():
+        _copied(b, key, left)
+        _copied(b, key, right)
+        _right(b, right)
+        _step(b, left)
+        _step(b, right)
+    kernel.stage(body=b.body)
     return [BufTensor(left), BufTensor(right)]
 
 
 def _distribution(normal: bool) -> Any:
     def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-        key, a, b = (kernel.in_memory(x) for x in args)
+        key, low, high = (kernel.in_memory(x) for x in args)
         _, (shape, dtype) = result_types(call)
-        size, f = math.prod(shape), "f" if dtype == "float32" else ""
+        size = math.prod(shape)
         following, words = _words(kernel, key, (2, *shape) if normal else shape)
         out = kernel.buffer(shape, dtype)
-        first = _unit(f"{words.name}[i]", dtype)
-        if normal:  # Box and Muller's transform
-            turn = f"sin{f}({literal(2 * np.pi, dtype)} * {_unit(f'{words.name}[{size} + i]', dtype)})"
-            value = f"sqrt{f}(-2 * log{f}(1 - {first})) * {turn} * {b.name}[0] + {a.name}[0]"
-        else:
-            value = f"{first} * ({b.name}[0] - {a.name}[0]) + {a.name}[0]"
-        kernel.stage(size).put(f"for (long i = lo; i < hi; i++) {out.name}[i] = {value};")
+        b = Builder()
+        with b.loop("i", size, kind=ir.PARALLEL) as i:
+            value = _unit(ir.load(words, i), dtype)
+            one, two = (ir.cast(ir.load(buf, 0), dtype) for buf in (low, high))
+            if normal:  # Box and Muller's transform
+                turn = ir.op("sin", ir.Const(2 * np.pi, dtype) * _unit(ir.load(words, i + size), dtype))
+                value = ir.op("sqrt", ir.op("libm_log", 1 - value) * -2) * turn * two + one
+            else:
+                value = value * (two - one) + one
+            b.store(out, value, i)
+        kernel.stage(body=b.body)
         return [BufTensor(following), BufTensor(out)]
 
     return lower
@@ -92,23 +152,35 @@ def _multinomial(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     following, words = _words(kernel, key, shape)
     out, sums = kernel.buffer(shape, dtype), kernel.buffer(probs.shape, "float32")
     classes, samples = probs.shape[-1], shape[-1]
-    kernel.stage(math.prod(shape[:-1])).put(f"""for (long u = lo; u < hi; u++) {{
-  const {CTYPES[probs.dtype]}* p = {probs.name} + u * {classes};
-  float* c = {sums.name} + u * {classes};
-  float all = 0, sum = 0;
-  for (long i = 0; i < {classes}; i++) all += p[i] > 0 ? (float)p[i] : 0;
-  for (long i = 0; i < {classes}; i++) c[i] = sum += (p[i] > 0 ? (float)p[i] : 0) / all;
-  for (long s = 0; s < {samples}; s++) {{
-    const float at = {_unit(f"{words.name}[u * {samples} + s]", "float32")};
-    float least = c[0] - at > 0 ? c[0] - at : 1;
-    int32_t best = 0;
-    for (long i = 1; i < {classes}; i++) {{
-      const float above = c[i] - at > 0 ? c[i] - at : 1;
-      if (above < least) {{ least = above; best = i; }}
-    }}
-    {out.name}[u * {samples} + s] = best;
-  }}
-}}""")
+    zero, one = ir.Const(0, "float32"), ir.Const(1, "float32")
+    b = Builder()
+
+    def above(c: ir.Expr, at: ir.Expr) -> ir.Expr:
+        return ir.select(c - at > 0, c - at, one)
+
+    with b.loop("u", math.prod(shape[:-1]), kind=ir.PARALLEL) as u:
+        c = b.let("c", ir.address(sums, u * classes, written=True))
+        every, total = b.var("every", zero), b.var("total", zero)
+
+        def share(i: ir.Expr) -> ir.Expr:
+            p = ir.load(probs, u * classes + i)
+            return ir.select(p > 0, ir.cast(p, "float32"), zero)
+
+        with b.loop("i", classes) as i:
+            b.assign(every, every + share(i))
+        with b.loop("i", classes) as i:
+            b.assign(total, total + share(i) / every)
+            b.store(c, total, i)
+        with b.loop("s", samples) as s:
+            at = b.let("at", _unit(ir.load(words, u * samples + s), "float32"))
+            least, best = b.var("least", above(ir.load(c, 0), at)), b.var("best", 0)
+            with b.loop("i", 1, classes) as i:
+                distance = b.let("distance", above(ir.load(c, i), at))
+                with b.when(distance < least):
+                    b.assign(least, distance)
+                    b.assign(best, i)
+            b.store(out, best, u * samples + s)
+    kernel.stage(body=b.body)
     return [BufTensor(following), BufTensor(out)]
 
 

@@ -11,46 +11,36 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float, literal
-from relaylang.backends.cpu.index import ZERO, Affine, variable
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Tensor, unsupported
-from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, number_of
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at
 from relaylang.ir import Call, TensorType
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import int_range, is_float
+from relaylang.kernels.index import ZERO, Affine, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 
 LANES = 16
-_COMBINE = {
-    "sum": "({0} + {1})",
-    "prod": "({0} * {1})",
-    "max": "({1} > {0} || {1} != {1} ? {1} : {0})",
-    "min": "({1} < {0} || {1} != {1} ? {1} : {0})",
-    "peak": "({1} > {0} || {1} != {1} ? {1} : {0})",
-    "all": "({0} & {1})",
-    "any": "({0} | {1})",
-}
-#: Of truth values, which C holds as 0 and 1: a sum is modulo 2.
-_COMBINE_BOOL = {**_COMBINE, "sum": "({0} ^ {1})", "prod": "({0} & {1})"}
+_COMBINE = {"sum": "add", "prod": "mul", "max": "peak", "min": "trough", "peak": "peak", "all": "and", "any": "or"}
+#: Of truth values: a sum is modulo 2.
+_COMBINE_BOOL = {**_COMBINE, "sum": "xor", "prod": "and"}
 
 
 def combine(kind: str, dtype: str) -> str:
-    """How two values of a type become one, as a C template."""
+    """The operation that makes one of two values of a type."""
     return (_COMBINE_BOOL if dtype == "bool" else _COMBINE)[kind]
 
 
-def start_of(kind: str, dtype: str) -> str:
+def start_of(kind: str, dtype: str) -> float:
     """The value that a reduction begins with. A peak is a maximum that begins with the least finite number, as in
     pools."""
     if kind in ("sum", "any"):
-        return literal(0, dtype)
+        return 0
     if kind in ("prod", "all"):
-        return literal(1, dtype)
-    if is_float(dtype) and kind == "peak":
-        return literal(float(np.finfo(dtype).min), dtype)
+        return 1
     if is_float(dtype):
-        return literal(float("-inf") if kind == "max" else float("inf"), dtype)
+        return float(np.finfo(dtype).min) if kind == "peak" else float("-inf") if kind == "max" else float("inf")
     low, high = int_range(dtype)
-    return literal(high if kind == "min" else low, dtype)
+    return high if kind == "min" else low
 
 
 def reduce_axes(rank: int, attrs: Any) -> list[int]:
@@ -84,17 +74,17 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
     whole, rest = divmod(length, LANES)
     acc, lanes = ir.Local("acc", acc_dtype, (LANES,)), Buf("acc", (LANES,), acc_dtype)
     lane = ir.Var("l")
-    start = ir.Template(start_of(kind, acc_dtype), (), acc_dtype)
+    start = ir.Const(start_of(kind, acc_dtype), acc_dtype)
     body: ir.Body = [acc, ir.loop("l", 0, LANES, [ir.store(acc, start, lane)])]
     index: list[Index] = [variable(d) for d in range(rows)]
     if whole != 0:
         nest = Nest([*kept, whole, LANES])
-        value = convert(nest, data.at(nest, [*index, Affine({rows: LANES, rows + 1: 1})]), acc_dtype)
+        value = data.at(nest, [*index, Affine({rows: LANES, rows + 1: 1})]).cast(acc_dtype)
         nest.reduce(lanes, variable(rows + 1), both, value)
         body += nest.build(fixed=rows)
     if rest != 0:
         nest = Nest([*kept, rest])
-        value = convert(nest, data.at(nest, [*index, variable(rows) + whole * LANES]), acc_dtype)
+        value = data.at(nest, [*index, variable(rows) + whole * LANES]).cast(acc_dtype)
         nest.reduce(lanes, variable(rows), both, value)
         body += nest.build(fixed=rows)
     half = LANES // 2
@@ -102,7 +92,7 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
         body.append(ir.loop("l", 0, half, [ir.Reduce(both, "acc", lane, ir.load(acc, lane + half))]))
         half //= 2
     nest = Nest(kept)
-    finish(nest, [variable(d) for d in range(rows)], nest.variable("acc[0]", acc_dtype, rows))
+    finish(nest, [variable(d) for d in range(rows)], nest.variable("acc", acc_dtype, rows, 0))
     kernel.stage(body=around(kept, body + nest.build(fixed=rows)))
 
 
@@ -115,9 +105,9 @@ def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdi
         empty = np.finfo(dtype) if is_float(dtype) else None
         ends = {} if empty is None else {"max": float(empty.min), "min": float(empty.max)}
         nest = Nest(sink.anchor.shape)
-        value = nest.const(ends[kind], dtype) if kind in ends else nest.op(start_of(kind, dtype), [], dtype)
+        value = nest.const(ends.get(kind, start_of(kind, dtype)), dtype)
         if scale is not None and scale <= 0 and is_float(dtype):
-            value = nest.op("({0} / {1})", [value, number_of(nest, scale, dtype)], dtype)
+            value = value / nest.const(scale, dtype)
         sink.store(nest, [variable(d) for d in range(len(sink.anchor.shape))], value)
         kernel.loops(nest)
         return
@@ -129,8 +119,8 @@ def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdi
 
     def finish(nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
         if scale is not None:
-            value = nest.op("({0} / {1})", [value, number_of(nest, scale, acc)], acc)
-        value = convert(nest, value, dtype)
+            value = value / nest.const(scale, acc)
+        value = value.cast(dtype)
         sink.store(nest, _result_index(rank, axes, keepdims, index), value)
 
     shape = [data.shape[d] for d in kept]
@@ -149,14 +139,14 @@ def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdi
     total = kernel.buffer(shape, acc)
     nest = Nest(shape)
     inner = [variable(d) for d in range(len(shape))]
-    nest.store(total, nest.offset(inner, shape), nest.op(start_of(kind, acc), [], acc))
+    nest.store(total, nest.offset(inner, shape), nest.const(start_of(kind, acc), acc))
     kernel.loops(nest)
     lead = next((n for n, d in enumerate(kept) if d != n), 0)
     order = [*kept[:lead], *axes, *kept[lead:]]
     nest = Nest([data.shape[d] for d in order])
     place = {d: variable(n) for n, d in enumerate(order)}
     where = nest.offset([place[d] for d in kept], shape)
-    value = convert(nest, data.at(nest, [place[d] for d in range(rank)]), acc)
+    value = data.at(nest, [place[d] for d in range(rank)]).cast(acc)
     nest.reduce(total, where, combine(kind, acc), value)
     kernel.loops(nest)
     nest = Nest(shape)
@@ -187,7 +177,7 @@ def _truths(data: Tensor) -> Tensor:
     """Whether each element differs from zero."""
     if data.dtype == "bool":
         return data
-    return Recipe(data.shape, "bool", lambda nest, index: nest.op("({0} != 0)", [data.at(nest, index)], "bool"))
+    return Recipe(data.shape, "bool", lambda nest, index: data.at(nest, index).ne(0))
 
 
 def _variance(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
@@ -195,8 +185,8 @@ def _variance(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     axes = reduce_axes(len(data.shape), call.attrs)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        diff = nest.op("({0} - {1})", [data.at(nest, index), broadcast_at(mean, nest, index)], data.dtype)
-        return nest.op("({0} * {0})", [diff], data.dtype)
+        diff = data.at(nest, index) - broadcast_at(mean, nest, index)
+        return diff * diff
 
     count = _count(data, axes) - (1 if call.attrs.unbiased else 0)
     reduce_over(kernel, Recipe(data.shape, data.dtype, at), "sum", axes, call.attrs.keepdims, sink, count)
@@ -214,22 +204,22 @@ def _arg(kind: str) -> Any:
         shape = [data.shape[d] for d in kept]
         source = BufTensor(kernel.strided(data))
         order = [*kept, *axes]
-        start = ir.Template(start_of(kind, data.dtype), (), data.dtype)
+        start = ir.Const(start_of(kind, data.dtype), data.dtype)
         nest = Nest([data.shape[d] for d in order])
         place = {d: variable(n) for n, d in enumerate(order)}
         value = source.at(nest, [place[d] for d in range(rank)])
         number = nest.index(nest.offset([place[d] for d in axes], [data.shape[d] for d in axes]))  # type: ignore[arg-type]
-        sign = ">" if kind == "max" else "<"
-        test = f"{sign}=" if call.attrs.select_last_index else sign
         if is_float(data.dtype):
             # A nan is never the extreme element.
-            value = nest.op("({0} == {0} ? {0} : {1})", [value, nest.op(start_of(kind, data.dtype), [], data.dtype)], data.dtype)
-        nest.statement(f"if (at < 0 || {{0}} {test} best) {{{{ best = {{0}}; at = {{1}}; }}}}", [value, number])
+            value = value.op("number", start_of(kind, data.dtype))
+        best, at = nest.variable("best", data.dtype, rank), nest.variable("at", "int64", rank)
+        name = ("ge" if call.attrs.select_last_index else "gt") if kind == "max" else "le" if call.attrs.select_last_index else "lt"
+        nest.update((at < 0) | value.op(name, best), [(best, value), (at, number)])
         body: ir.Body = [ir.Let("best", start, True), ir.Let("at", ir.Const(-1, "int64"), True)]
         body += nest.build(fixed=len(kept))
         nest = Nest(shape)
         index = _result_index(rank, axes, call.attrs.keepdims, [variable(d) for d in range(len(kept))])
-        sink.store(nest, index, nest.op(f"({CTYPES[dtype]})({{0}})", [nest.variable("at", "int64", len(kept))], dtype))
+        sink.store(nest, index, nest.variable("at", "int64", len(kept)).cast(dtype))
         kernel.stage(body=around(shape, body + nest.build(fixed=len(kept))))
 
     return lower

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, is_float, literal
-from relaylang.backends.cpu.index import ZERO, Affine, strides_of, variable
-from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Sink, Value, unsupported
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, result_type, result_types
+from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, result_type, result_types
 from relaylang.backends.cpu.lower.reduce import combine, start_of
-from relaylang.backends.cpu.scalar import Buf, Index, Nest, Scalar
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.dtypes import is_float
+from relaylang.kernels.index import ZERO, Affine, strides_of, variable
+from relaylang.kernels.nest import Buf, Index, Nest, Scalar
+from relaylang.kernels.ops import SHORT
 
 
 def pass_on(kernel: Kernel, sink: Sink, found: Buf) -> None:
@@ -26,7 +29,7 @@ def pass_on(kernel: Kernel, sink: Sink, found: Buf) -> None:
         return
     nest = Nest(sink.anchor.shape)
     index = [variable(d) for d in range(len(sink.anchor.shape))]
-    sink.store(nest, index, convert(nest, BufTensor(found).at(nest, index), sink.anchor.dtype))
+    sink.store(nest, index, BufTensor(found).at(nest, index).cast(sink.anchor.dtype))
     kernel.loops(nest)
 
 
@@ -49,134 +52,155 @@ def _running(kind: str) -> Any:
         else:
             outer, length, inner = around(data.shape, axis_of(attrs.axis, len(data.shape)))
         out = target_of(kernel, sink)
-        ctype = CTYPES[out.dtype]
-        value = f"{data.name}[at]"
-        value = f"({value} != 0)" if out.dtype == "bool" else f"({ctype}){value}"
-        step = f"s = ({ctype}){combine(kind, out.dtype).format('s', value)};"
-        write = f"{out.name}[at] = s;"
         # Minus zero is what leaves the first number as it is.
         plain = is_float(out.dtype) and kind == "sum" and not attrs.exclusive
-        start = literal(-0.0, out.dtype) if plain else start_of(kind, out.dtype)
-        stage = kernel.stage(outer * inner)
-        stage.put(
-            f"for (long u = lo; u < hi; u++) {{\n"
-            f"  {ctype} s = {start};\n"
-            f"  long at = u / {max(inner, 1)} * {length * inner} + u % {max(inner, 1)};\n"
-            f"  for (long a = 0; a < {length}; a++, at += {inner}) "
-            f"{{ {f'{write} {step}' if attrs.exclusive else f'{step} {write}'} }}\n}}"
-        )
+        b = Builder()
+        with b.loop("u", outer * inner, kind=ir.PARALLEL) as u:
+            s = b.var("s", ir.Const(-0.0 if plain else start_of(kind, out.dtype), out.dtype))
+            first = b.let("first", u // max(inner, 1) * (length * inner) + u % max(inner, 1))
+            with b.loop("a", length) as a:
+                element = ir.load(data, first + a * inner)
+                value = element.ne(0) if out.dtype == "bool" else ir.cast(element, out.dtype)
+                if attrs.exclusive:
+                    b.store(out, s, first + a * inner)
+                b.assign(s, ir.op(combine(kind, out.dtype), s, value))
+                if not attrs.exclusive:
+                    b.store(out, s, first + a * inner)
+        kernel.stage(body=b.body)
         pass_on(kernel, sink, out)
 
     return lower
 
 
-def _copied(kernel: Kernel, data: Buf, out: Buf) -> None:
-    if data.size:
-        kernel.stage().put(f"memcpy({out.name}, {data.name}, sizeof({CTYPES[out.dtype]}) * {data.size});")
+def filled(kernel: Kernel, out: Buf, value: Tensor) -> None:
+    """Write a tensor's elements, or the only one, to all of a contiguous buffer."""
+    nest = Nest(out.shape)
+    index = [variable(d) for d in range(len(out.shape))]
+    nest.store(out, nest.offset(index, out.shape), broadcast_at(value, nest, index).cast(out.dtype))
+    kernel.loops(nest)
 
 
-def _update(how: str, out: Buf, at: str, value: str) -> str:
-    """C that brings one value into its place."""
-    place = f"{out.name}[{at}]"
-    ctype = CTYPES[out.dtype]
+def within(place: ir.Expr, extent: int) -> ir.Expr:
+    """Whether a place lies in an axis."""
+    return (place >= 0) & (place < extent)
+
+
+def counted(b: Builder, name: str, place: ir.Expr, extent: int) -> ir.Var:
+    """A place of an axis; a negative one counts from the end."""
+    k = b.var(name, ir.cast(place, ir.INDEX))
+    b.assign(k, k + ir.select(k < 0, ir.expr(extent), ir.number(0)))
+    return k
+
+
+def _update(b: Builder, how: str, out: Buf, value: ir.Expr, *index: ir.Expr) -> None:
+    """Bring one value into its place."""
     if how == "update":
-        return f"{place} = {value};"
-    if how == "mean":
-        return f"{place} = ({ctype})(({place} + {value}) / 2);"
-    kind = {"add": "sum", "mul": "prod"}.get(how, how)
-    return f"{{ const {ctype} v = {value}; {place} = ({ctype}){combine(kind, out.dtype).format(place, 'v')}; }}"
+        b.store(out, value, *index)
+    elif how == "mean":
+        # The sum of short integers does not wrap.
+        wide = "int32" if out.dtype in SHORT or out.dtype == "bool" else out.dtype
+        total = ir.cast(ir.load(out, *index), wide) + ir.cast(value, wide)
+        b.store(out, total / 2 if is_float(wide) else total // 2, *index)
+    else:
+        name = combine({"add": "sum", "mul": "prod"}.get(how, how), out.dtype)
+        b.add(ir.Reduce(name, out.name, ir.offset(out.shape, index), b.let("v", ir.cast(value, out.dtype))))
 
 
 def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, indices, updates = (kernel.in_memory(a) for a in args)
     axis = axis_of(call.attrs.axis, len(data.shape))
     out = target_of(kernel, sink)
-    _copied(kernel, data, out)
-    steps, own, new = strides_of(data.shape), strides_of(indices.shape), strides_of(updates.shape)
-    stage = kernel.stage()
-    for d, extent in enumerate(indices.shape):
-        stage.put(f"for (long i{d} = 0; i{d} < {extent}; i{d}++)")
-    at = " + ".join([f"i{d} * {s}" for d, s in enumerate(own)] or ["0"])
-    place = " + ".join([f"i{d} * {s}" for d, s in enumerate(steps) if d != axis] + [f"k * {steps[axis]}"])
-    value = f"{updates.name}[{' + '.join(f'i{d} * {s}' for d, s in enumerate(new))}]"
-    stage.put(f"{{\n  long k = {indices.name}[{at}]; k += k < 0 ? {data.shape[axis]} : 0;\n"
-              f"  if (k < 0 || k >= {data.shape[axis]}) continue;\n"
-              f"  {_update(call.attrs.reduction, out, place, value)}\n}}")  # fmt: skip
+    filled(kernel, out, BufTensor(data))
+    b = Builder()
+    with b.loops("i", indices.shape) as index:
+        k = counted(b, "k", ir.load(indices, *index), data.shape[axis])
+        with b.when(within(k, data.shape[axis])):
+            _update(b, call.attrs.reduction, out, ir.load(updates, *index), *index[:axis], k, *index[axis + 1 :])
+    kernel.stage(body=b.body)
     pass_on(kernel, sink, out)
+
+
+def _offset_of(b: Builder, places: Sequence[ir.Expr], shape: Sequence[int]) -> tuple[ir.Expr, ir.Expr]:
+    """The offset of the part of an array at leading places, and whether all of these lie in it."""
+    ks = [counted(b, f"k{d}", place, shape[d]) for d, place in enumerate(places)]
+    inside: ir.Expr = ir.Const(True, "bool")
+    for d, k in enumerate(ks):
+        inside = inside & within(k, shape[d]) if d else within(k, shape[d])
+    return sum((k * step for k, step in zip(ks, strides_of(shape))), ir.number(0)), inside
 
 
 def _scatter_nd(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, indices, updates = (kernel.in_memory(a) for a in args)
-    how = call.attrs.mode
     out = target_of(kernel, sink)
-    _copied(kernel, data, out)
-    depth, places = indices.shape[0], math.prod(indices.shape[1:])
+    filled(kernel, out, BufTensor(data))
+    depth, count = indices.shape[0], math.prod(indices.shape[1:])
     row = math.prod(data.shape[depth:])
-    steps = strides_of(data.shape)
-    stage = kernel.stage()
-    stage.put(f"for (long p = 0; p < {places}; p++) {{\n  long at = 0, k;")
-    for d in range(depth):
-        stage.put(f"  k = {indices.name}[{d * places} + p]; k += k < 0 ? {data.shape[d]} : 0;\n"
-                  f"  if (k < 0 || k >= {data.shape[d]}) continue;\n  at += k * {steps[d]};")  # fmt: skip
-    value = f"{updates.name}[p * {row} + i]"
-    stage.put(f"  for (long i = 0; i < {row}; i++) {{ {_update(how, out, 'at + i', value)} }}\n}}")
+    b = Builder()
+    with b.loop("p", count) as p:
+        at, inside = _offset_of(b, [ir.load(indices, p + d * count) for d in range(depth)], data.shape)
+        with b.when(inside), b.loop("i", row) as i:
+            _update(b, call.attrs.mode, out, ir.load(updates, p * row + i), at + i)
+    kernel.stage(body=b.body)
     pass_on(kernel, sink, out)
 
 
 def _sparse_to_dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     indices, values = (kernel.in_memory(a) for a in args[:2])
     out = target_of(kernel, sink)
-    nest = Nest(out.shape)
-    default = args[2].at(nest, [ZERO for _ in args[2].shape])
-    where = nest.offset([variable(d) for d in range(len(out.shape))], out.shape)
-    nest.store(out, where, convert(nest, default, out.dtype))
-    kernel.loops(nest)
-    points, depth = (*indices.shape, 1, 1)[:2]
-    stage = kernel.stage()
-    stage.put(f"for (long p = 0; p < {points}; p++) {{\n  long at = 0, k;")
-    for d, step in enumerate(strides_of(out.shape)[:depth]):
-        stage.put(f"  k = {indices.name}[p * {depth} + {d}]; k += k < 0 ? {out.shape[d]} : 0;\n"
-                  f"  if (k < 0 || k >= {out.shape[d]}) continue;\n  at += k * {step};")  # fmt: skip
-    stage.put(f"  {out.name}[at] = {values.name}[{'p' if values.shape else 0}];\n}}")
+    filled(kernel, out, args[2])
+    count, depth = (*indices.shape, 1, 1)[:2]
+    b = Builder()
+    with b.loop("p", count) as p:
+        places = [ir.load(indices, p * depth + d) for d in range(min(depth, len(out.shape)))]
+        at, inside = _offset_of(b, places, out.shape)
+        with b.when(inside):
+            b.store(out, ir.load(values, p if values.shape else 0), at)
+    kernel.stage(body=b.body)
     pass_on(kernel, sink, out)
 
 
 def _strided_set(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, v, begin, end, strides = (kernel.in_memory(a) for a in args)
     out = target_of(kernel, sink)
-    _copied(kernel, data, out)
-    rank = len(v.shape)
-    if rank != len(data.shape):
+    filled(kernel, out, BufTensor(data))
+    if len(v.shape) != len(data.shape):
         raise unsupported("strided_set of a tensor of another rank cannot be compiled", call)
-    stage = kernel.stage()
+    b = Builder()
+    counts, firsts, steps = [], [], []
     for d, n in enumerate(data.shape):
         # Python's slices: a negative place counts from the end; then the place is clamped to the axis. A slice that
         # goes backwards begins at the last element at most. It ends before the first one at least.
-        step = f"{strides.name}[{d}]" if d < strides.size else "1"
-        stage.put(f"const long s{d} = {step}, low{d} = -(s{d} < 0), high{d} = {n} - (s{d} < 0);")
-        for name, places, whole in (("b", begin, (0, n - 1)), ("e", end, (n, -1))):
-            if d < places.size:
-                stage.put(f"long {name}{d} = {places.name}[{d}]; {name}{d} += {name}{d} < 0 ? {n} : 0;\n"
-                          f"{name}{d} = {name}{d} < low{d} ? low{d} : {name}{d} > high{d} ? high{d} : {name}{d};")  # fmt: skip
+        step = b.let(f"s{d}", ir.cast(ir.load(strides, d), ir.INDEX) if d < strides.size else 1)
+        back = ir.cast(step < 0, ir.INDEX)
+        ends = []
+        for name, given, whole in (("b", begin, (0, n - 1)), ("e", end, (n, -1))):
+            if d < given.size:
+                ends.append(counted(b, f"{name}{d}", ir.load(given, d), n))
+                b.assign(ends[-1], ir.op("clamp", ends[-1], -back, n - back))
             else:
-                stage.put(f"const long {name}{d} = s{d} < 0 ? {whole[1]} : {whole[0]};")
-    own, steps = strides_of(v.shape), strides_of(data.shape)
-    for d, extent in enumerate(v.shape):
-        stage.put(f"for (long i{d} = 0, k{d} = b{d}; i{d} < {extent} && (s{d} < 0 ? k{d} > e{d} : s{d} > 0 && k{d} < e{d});"
-                  f" i{d}++, k{d} += s{d})")  # fmt: skip
-    at = " + ".join(f"k{d} * {s}" for d, s in enumerate(steps)) or "0"
-    source = " + ".join(f"i{d} * {s}" for d, s in enumerate(own)) or "0"
-    stage.put(f"  {out.name}[{at}] = {v.name}[{source}];")
+                ends.append(b.let(f"{name}{d}", ir.select(step < 0, ir.expr(whole[1]), ir.expr(whole[0]))))
+        way = b.let(f"way{d}", ir.select(step < 0, ends[0] - ends[1], ends[1] - ends[0]))
+        some = (way > 0) & step.ne(0)
+        count = ir.select(some, (way - 1) // ir.select(step < 0, -step, step) + 1, ir.number(0))
+        counts.append(b.let(f"n{d}", ir.minimum(count, v.shape[d])))
+        firsts.append(ends[0])
+        steps.append(step)
+    with b.loops("i", counts) as index:
+        b.store(out, ir.load(v, *index), *(first + i * step for i, first, step in zip(index, firsts, steps)))
+    kernel.stage(body=b.body)
     pass_on(kernel, sink, out)
 
 
 def _invert_permutation(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data = kernel.in_memory(args[0])
     out = target_of(kernel, sink)
-    stage = kernel.stage()
-    stage.put(f"memset({out.name}, 0, sizeof({CTYPES[out.dtype]}) * {out.size});\n"
-              f"for (long i = 0; i < {data.size}; i++) {{ long k = {data.name}[i]; k += k < 0 ? {data.size} : 0;"
-              f" if (k >= 0 && k < {data.size}) {out.name}[k] = i; }}")  # fmt: skip
+    filled(kernel, out, Number(0, out.dtype))
+    b = Builder()
+    with b.loop("i", data.size) as i:
+        k = counted(b, "k", ir.load(data, i), data.size)
+        with b.when(within(k, data.size)):
+            b.store(out, i, k)
+    kernel.stage(body=b.body)
     pass_on(kernel, sink, out)
 
 
@@ -186,15 +210,15 @@ def _unravel_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     rank = extents.shape[0]
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        left = convert(nest, data.at(nest, list(index[1:])), "int64")
+        left = data.at(nest, list(index[1:])).cast("int64")
         out = left
         for d in reversed(range(rank)):
-            extent = convert(nest, extents.at(nest, [Affine({}, d)]), "int64")
-            digit = nest.op("r_mod({0}, {1})", [left, extent], "int64") if d else left
-            left = nest.op("r_div({0}, {1})", [left, extent], "int64")
-            test = nest.op(f"({{0}} == {d})", [nest.as_scalar(index[0])], "bool")
-            out = digit if d == rank - 1 else nest.op("({0} ? {1} : {2})", [test, digit, out], "int64")
-        return convert(nest, out, dtype)
+            extent = extents.at(nest, [Affine({}, d)]).cast("int64")
+            digit = left.op("mod", extent) if d else left
+            left = left / extent
+            test = nest.as_scalar(index[0]).eq(d)
+            out = digit if d == rank - 1 else test.select(digit, out)
+        return out.cast(dtype)
 
     return Recipe(shape, dtype, at)
 
@@ -207,9 +231,9 @@ def _adv_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         where: list[Index] = []
         for part, extent in zip(indices, data.shape):
-            k = convert(nest, broadcast_at(part, nest, index[:width]), "int64")
-            k = nest.op(f"({{0}} < 0 ? {{0}} + {extent} : {{0}})", [k], "int64")
-            where.append(nest.op(f"r_clamp_index({{0}}, 0, {extent - 1})", [k], "int64"))
+            k = broadcast_at(part, nest, index[:width]).cast("int64")
+            k = (k < 0).select(k + extent, k)
+            where.append(k.op("clamp", 0, extent - 1))
         return data.at(nest, [*where, *index[width:]])
 
     return Recipe(shape, dtype, at)
@@ -221,9 +245,9 @@ def _trilu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         row, column = (nest.as_scalar(i) for i in index[-2:])
-        first = convert(nest, k.at(nest, [ZERO for _ in k.shape]), "int64")
-        test = nest.op(f"({{0}} - {{1}} {'>=' if call.attrs.upper else '<='} {{2}})", [column, row, first], "bool")
-        return nest.op("({0} ? {1} : {2})", [test, data.at(nest, index), nest.const(0, dtype)], dtype)
+        first = k.at(nest, [ZERO for _ in k.shape]).cast("int64")
+        test = column - row >= first if call.attrs.upper else column - row <= first
+        return test.select(data.at(nest, index), nest.const(0, dtype))
 
     return Recipe(shape, dtype, at)
 
@@ -244,15 +268,15 @@ def _matrix_set_diag(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         row, column = (nest.as_scalar(i) for i in index[-2:])
-        k = nest.op("({1} - {0})", [row, column], "int64")
-        test = nest.op(f"({{0}} >= {attrs.k1} && {{0}} <= {attrs.k2})", [k], "bool")
-        line = nest.op(f"r_clamp_index({{0}} - {attrs.k1}, 0, {attrs.k2 - attrs.k1})", [k], "int64")
-        place = nest.op("(({0} < {1} ? {0} : {1}) + {2})", [row, column, nest.load(begins, line)], "int64")
-        place = nest.op(f"r_clamp_index({{0}}, 0, {max(width - 1, 0)})", [place], "int64")
+        k = column - row
+        test = (k >= attrs.k1) & (k <= attrs.k2)
+        line = (k - attrs.k1).op("clamp", 0, attrs.k2 - attrs.k1)
+        place = row.op("min", column) + nest.load(begins, line)
+        place = place.op("clamp", 0, max(width - 1, 0))
         where: list[Index] = [*index[:-2], place]
         if several:
-            where.insert(-1, nest.op(f"({attrs.k2 - attrs.k1} - {{0}})", [line], "int64"))
-        return nest.op("({0} ? {1} : {2})", [test, diagonals.at(nest, where), data.at(nest, index)], dtype)
+            where.insert(-1, attrs.k2 - attrs.k1 - line)
+        return test.select(diagonals.at(nest, where), data.at(nest, index))
 
     return Recipe(shape, dtype, at)
 
@@ -263,24 +287,36 @@ def _sparse_reshape(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     indices, old, new = (kernel.in_memory(a) for a in args)
     places, extents = (kernel.buffer(shape, dtype) for shape, dtype in result_types(call))
     had, has, count = old.size, new.size, indices.shape[0]
-    kernel.stage().put(f"""long total = 1, known = 1, same = {had} == {has};
-for (long d = 0; d < {had}; d++) total *= {old.name}[d];
-for (long d = 0; d < {has}; d++) known *= {new.name}[d] == -1 ? 1 : {new.name}[d];
-for (long d = 0; d < {has}; d++) {{
-  {extents.name}[d] = {new.name}[d] == -1 ? r_div(total, known) : {new.name}[d];
-  same = same && {extents.name}[d] == {old.name}[d];
-}}
-for (long i = 0; i < {count}; i++) {{
-  long at = 0, left = total;
-  for (long d = 0; d < {had}; d++) at = at * {old.name}[d] + {indices.name}[i * {had} + d];
-  for (long d = 0; d < {has}; d++) {{
-    const long extent = {extents.name}[d];
-    left = r_div(left, extent);
-    long k = left ? r_floor_div(at, left) : 0;
-    if (d) k = r_floor_mod(k, extent);
-    {places.name}[i * {has} + d] = same ? {indices.name}[i * {had} + d] : k;
-  }}
-}}""")
+    b = Builder()
+    total, known, same = b.var("total", 1), b.var("known", 1), b.var("same", ir.Const(had == has, "bool"))
+
+    def old_at(d: ir.Expr) -> ir.Expr:
+        return ir.cast(ir.load(old, d), ir.INDEX)
+
+    def new_at(d: ir.Expr) -> ir.Expr:
+        return ir.cast(ir.load(new, d), ir.INDEX)
+
+    with b.loop("d", had) as d:
+        b.assign(total, total * old_at(d))
+    with b.loop("d", has) as d:
+        b.assign(known, known * ir.select(new_at(d).eq(-1), ir.number(1), new_at(d)))
+    with b.loop("d", has) as d:
+        extent = b.let("extent", ir.select(new_at(d).eq(-1), total / known, new_at(d)))
+        b.store(extents, extent, d)
+        if had == has:
+            b.assign(same, same & extent.eq(old_at(d)))
+    with b.loop("i", count) as i:
+        at, left = b.var("at", 0), b.var("left", total)
+        with b.loop("d", had) as d:
+            b.assign(at, at * old_at(d) + ir.cast(ir.load(indices, i * had + d), ir.INDEX))
+        with b.loop("d", has) as d:
+            extent = b.let("extent", ir.cast(ir.load(extents, d), ir.INDEX))
+            b.assign(left, left / extent)
+            k = b.let("k", ir.select(left.ne(0), ir.op("floor_div", at, left), ir.number(0)))
+            digit = ir.cast(ir.select(d > 0, ir.op("floor_mod", k, extent), k), places.dtype)
+            own = ir.cast(ir.load(indices, i * had + d), places.dtype)
+            b.store(places, ir.select(same, own, digit), i * has + d)
+    kernel.stage(body=b.body)
     return [BufTensor(places), BufTensor(extents)]
 
 
@@ -300,22 +336,17 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
             extents[letter] = max(extent, extents.get(letter, 1))
     summed = [c for c in extents if c not in result]
     out = target_of(kernel, sink)
-    nest = Nest(out.shape)
-    place = nest.offset([variable(d) for d in range(len(out.shape))], out.shape)
-    nest.store(out, place, nest.const(0, out.dtype))
-    kernel.loops(nest)
+    filled(kernel, out, Number(0, out.dtype))
     order = [*result[:-1], *summed, *result[-1:]]
     nest = Nest([extents[c] for c in order])
     where = {c: variable(n) for n, c in enumerate(order)}
     value: Scalar | None = None
     for term, part in zip(terms, parts):
         factor = part.at(nest, [ZERO if n == 1 else where[c] for c, n in zip(term, part.shape)])
-        factor = convert(nest, factor, out.dtype)
-        product = f"({CTYPES[out.dtype]})({{0}} * {{1}})"
-        value = factor if value is None else nest.op(product, [value, factor], out.dtype)
+        factor = factor.cast(out.dtype)
+        value = factor if value is None else value * factor
     assert value is not None
-    nest.reduce(out, nest.offset([where[c] for c in result], out.shape),
-                f"({CTYPES[out.dtype]}){combine('sum', out.dtype)}", value)  # fmt: skip
+    nest.reduce(out, nest.offset([where[c] for c in result], out.shape), combine("sum", out.dtype), value)
     kernel.loops(nest)
     pass_on(kernel, sink, out)
 

@@ -8,11 +8,12 @@ Rows are positions in the data, along any number of axes. The sum runs over axes
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relaylang.backends.cpu.kernel import Tensor
-from relaylang.backends.cpu.sizes import has_sizes
+from relaylang.kernels import ir
+from relaylang.kernels.sizes import has_sizes
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,15 @@ class Contraction:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights: a tensor, and C of each value from `{0}`, a value in memory, and `{column}`, its column.
+    """The weights: a tensor, and how each value in memory becomes one of the product: `value(element, column)`.
 
-    `extra` are further tensors that the text reads. `begin`, where given, is C of a constant that times a column's sum of
-    weights is taken from its results. Weights that are read `as_is` lie at the steps of the contraction; others are
+    `extra` are further tensors that this reads. `begin`, where given, is a constant that times a column's sum of weights is
+    taken from its results. Weights that are read `as_is` lie at the steps of the contraction; others are
     contiguous.
     """
 
     tensor: Tensor
-    text: str = "{0}"
+    value: Callable[[ir.Expr, ir.Expr], ir.Expr] = lambda element, column: element
     extra: Sequence[Tensor] = ()
     begin: int = 0
     as_is: bool = False

@@ -1,98 +1,41 @@
 """Element-wise and broadcasting operators: a C expression for each, chosen by dtype."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import CTYPES, int_range, is_float
 from relaylang.backends.cpu.kernel import Kernel, Number, Recipe, Tensor, Value
-from relaylang.backends.cpu.lower.common import broadcast_at, convert, result_type, typed
-from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.backends.cpu.lower.common import broadcast_at, clamp, result_type
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import int_range, is_float
+from relaylang.kernels.nest import Index, Nest, Scalar
 
-#: Functions of one float. A pair is (float32, float64).
-FLOAT_UNARY: dict[str, tuple[str, str]] = {
-    "exp": ("r_exp_f32({0})", "exp({0})"),
-    "fast_exp": ("r_exp_f32({0})", "exp({0})"),
-    "log": ("r_log_f32({0})", "log({0})"),
-    "log2": ("log2f({0})", "log2({0})"),
-    "log10": ("log10f({0})", "log10({0})"),
-    "sqrt": ("__builtin_sqrtf({0})", "__builtin_sqrt({0})"),
-    "rsqrt": ("(1.0f / __builtin_sqrtf({0}))", "(1.0 / __builtin_sqrt({0}))"),
-    "tanh": ("r_tanh_f32({0})", "tanh({0})"),
-    "atanh": ("r_atanh_f32({0})", "atanh({0})"),
-    "fast_tanh": ("r_tanh_f32({0})", "tanh({0})"),
-    "sigmoid": ("r_sigmoid_f32({0})", "(1.0 / (1.0 + exp(-{0})))"),
-    "erf": ("r_erf_f32({0})", "erf({0})"),
-    "fast_erf": ("r_erf_f32({0})", "erf({0})"),
-    "floor": ("__builtin_floorf({0})", "__builtin_floor({0})"),
-    "ceil": ("__builtin_ceilf({0})", "__builtin_ceil({0})"),
-    "trunc": ("__builtin_truncf({0})", "__builtin_trunc({0})"),
-    "round": ("r_round_f32({0})", "round({0})"),
-    **{f: (f"{f}f({{0}})", f"{f}({{0}})") for f in ("sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan",
-                                                    "asinh", "acosh")},
+#: Functions of one float -> the operation.
+FLOAT_UNARY: Mapping[str, str] = {
+    **{name: name for name in ("exp", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "atanh", "sigmoid", "erf", "floor", "ceil",
+                               "trunc", "round", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh")},
+    "fast_exp": "exp", "fast_tanh": "tanh", "fast_erf": "erf",
 }  # fmt: skip
-#: Functions of one number of any type.
-UNARY: dict[str, str] = {
-    "negative": "-{0}",
-    "copy": "{0}",
-    "identity": "{0}",
-    "device_copy": "{0}",
-    **{f"annotation.{mark}": "{0}" for mark in ("bitpack_start", "bitpack_end", "cast_hint", "checkpoint",
-                                                "compiler_begin", "compiler_end", "stop_fusion", "with_funcid")},
-    "on_device": "{0}",
-    # A nan becomes zero.
-    "nn.relu": "{0} > 0 ? {0} : 0",
-    "sign": "({0} > 0) - ({0} < 0)",
+#: Operators whose result is their operand.
+SAME = ("copy", "identity", "device_copy", "on_device",
+        *(f"annotation.{mark}" for mark in ("bitpack_start", "bitpack_end", "cast_hint", "checkpoint", "compiler_begin",
+                                            "compiler_end", "stop_fusion", "with_funcid")))  # fmt: skip
+#: Functions of two numbers -> the operation.
+BINARY: Mapping[str, str] = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "trunc_divide": "div", "floor_divide": "floor_div",
+    "floor_mod": "floor_mod", "mod": "mod", "trunc_mod": "mod", "power": "pow", "maximum": "max", "minimum": "min",
+    "left_shift": "left_shift", "right_shift": "right_shift", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
+}  # fmt: skip
+#: Tests, whose result is a bool -> the operation.
+COMPARE: Mapping[str, str] = {
+    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+    "logical_and": "and", "logical_or": "or", "logical_xor": "xor",
+}  # fmt: skip
+TESTS: Mapping[str, Callable[[Scalar], Scalar]] = {
+    "isnan": lambda x: x.ne(x),
+    "isfinite": lambda x: (x - x).eq(0),
+    "isinf": lambda x: (x - x).ne(0) & x.eq(x),
 }
-#: Functions of two numbers: (floats, integers).
-BINARY: dict[str, tuple[str, str]] = {
-    "add": ("{0} + {1}", "{0} + {1}"),
-    "subtract": ("{0} - {1}", "{0} - {1}"),
-    "multiply": ("{0} * {1}", "{0} * {1}"),
-    "divide": ("{0} / {1}", "r_div({0}, {1})"),
-    "trunc_divide": ("TRUNC({0} / {1})", "r_div({0}, {1})"),
-    "floor_divide": ("FLOOR({0} / {1})", "r_floor_div({0}, {1})"),
-    "floor_mod": ("{0} - FLOOR({0} / {1}) * {1}", "r_floor_mod({0}, {1})"),
-    "mod": ("FMOD({0}, {1})", "r_mod({0}, {1})"),
-    "trunc_mod": ("FMOD({0}, {1})", "r_mod({0}, {1})"),
-    "power": ("POW({0}, {1})", "r_pow_int({0}, {1})"),
-    "maximum": ("{0} > {1} ? {0} : {1}", "{0} > {1} ? {0} : {1}"),
-    "minimum": ("{0} < {1} ? {0} : {1}", "{0} < {1} ? {0} : {1}"),
-    "left_shift": ("", "r_left_shift({0}, {1})"),
-    "right_shift": ("", "r_right_shift({0}, {1})"),
-    "bitwise_and": ("", "{0} & {1}"),
-    "bitwise_or": ("", "{0} | {1}"),
-    "bitwise_xor": ("", "{0} ^ {1}"),
-}
-#: Tests, whose result is a bool.
-COMPARE: dict[str, str] = {
-    "equal": "({0} == {1})",
-    "not_equal": "({0} != {1})",
-    "less": "({0} < {1})",
-    "less_equal": "({0} <= {1})",
-    "greater": "({0} > {1})",
-    "greater_equal": "({0} >= {1})",
-    "logical_and": "(({0} != 0) & ({1} != 0))",
-    "logical_or": "(({0} != 0) | ({1} != 0))",
-    "logical_xor": "(({0} != 0) ^ ({1} != 0))",
-}
-TESTS: dict[str, tuple[str, str]] = {
-    "isnan": ("({0} != {0})", "0"),
-    "isfinite": ("(({0} - {0}) == 0)", "1"),
-    "isinf": ("((({0} - {0}) != 0) & ({0} == {0}))", "0"),
-}
-_MACROS = {"TRUNC": "__builtin_trunc", "FLOOR": "__builtin_floor", "FMOD": "fmod", "POW": "pow"}
-
-
-def _float_template(pair: tuple[str, str], dtype: str) -> str:
-    return pair[1] if dtype == "float64" else pair[0]
-
-
-def _suffixed(template: str, dtype: str) -> str:
-    for macro, name in _MACROS.items():
-        template = template.replace(f"{macro}(", f"{name}(" if dtype == "float64" else f"{name}f(")
-    return template
 
 
 def elementwise(shape: Sequence[int], dtype: str, args: Sequence[Tensor],
@@ -109,32 +52,29 @@ def unary(name: str, nest: Nest, x: Scalar) -> Scalar:
     """One function of one number, in the dtype of its operand."""
     dtype = x.dtype
     if name in FLOAT_UNARY:
-        if not is_float(dtype):
-            if name in ("floor", "ceil", "trunc", "round"):
-                return x
-            return convert(nest, unary(name, nest, convert(nest, x, "float64")), dtype)
-        return nest.op(_float_template(FLOAT_UNARY[name], dtype), [x], dtype)
-    if name == "abs":
         if is_float(dtype):
-            template = {"float32": "__builtin_fabsf({0})", "float64": "__builtin_fabs({0})"}.get(
-                dtype, "({0} < 0 ? -{0} : {0})"
-            )
-            return nest.op(template, [x], dtype)
-        return x if dtype.startswith("u") or dtype == "bool" else nest.op(typed("{0} < 0 ? -{0} : {0}", dtype), [x], dtype)
-    if dtype == "bool" and name == "negative":
+            return x.op(FLOAT_UNARY[name])
+        return x if name in ("floor", "ceil", "trunc", "round") else unary(name, nest, x.cast("float64")).cast(dtype)
+    if name == "nn.relu":
+        return nest.const(0, dtype).op("max", x)  # a nan becomes zero
+    if name in SAME or (name == "abs" and dtype.startswith("u")) or (dtype == "bool" and name in ("abs", "negative")):
         return x
-    return nest.op(typed(UNARY[name], dtype), [x], dtype)
+    return x.op({"negative": "neg"}.get(name, name))
 
 
 def binary(name: str, nest: Nest, a: Scalar, b: Scalar) -> Scalar:
     """One function of two numbers of one dtype."""
     dtype = a.dtype
+    if dtype == "bool" and name in ("left_shift", "right_shift"):
+        return a & b.eq(0)
     if dtype == "bool" and name in ("add", "subtract"):
         name = "bitwise_xor"
-    if dtype == "bool" and name in ("left_shift", "right_shift"):
-        return nest.op("({0} & !{1})", [a, b], dtype)
-    template = _suffixed(BINARY[name][0], dtype) if is_float(dtype) else BINARY[name][1]
-    return nest.op(typed(template, dtype), [a, b], dtype)
+    if name == "maximum":
+        return b.op("max", a)  # where one is a nan, the second
+    if name == "minimum":
+        return b.op("min", a)
+    value = a.op(BINARY[name], b)
+    return value.op("trunc") if name == "trunc_divide" and is_float(dtype) else value
 
 
 def _unary(name: str) -> Any:
@@ -153,37 +93,42 @@ def _binary(name: str) -> Any:
     return lower
 
 
-def _test(template: str) -> Any:
+def _test(name: str) -> Any:
     def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         shape, dtype = result_type(call)
-        return elementwise(shape, dtype, args, lambda nest, xs: nest.op(f"(uint8_t){template}", xs, "bool"))
+        logical = name.startswith("logical_")
+
+        def make(nest: Nest, xs: list[Scalar]) -> Scalar:
+            return nest.op(COMPARE[name], [x.ne(0) for x in xs] if logical else xs, "bool")
+
+        return elementwise(shape, dtype, args, make)
 
     return lower
 
 
-def _float_test(pair: tuple[str, str]) -> Any:
+def _float_test(name: str) -> Any:
     def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-        template = pair[0] if is_float(args[0].dtype) else pair[1]
         shape, dtype = result_type(call)
-        return elementwise(shape, dtype, args, lambda nest, xs: nest.op(f"(uint8_t){template}", xs, "bool"))
+        if not is_float(args[0].dtype):
+            return Number(name == "isfinite", "bool", shape)
+        return elementwise(shape, dtype, args, lambda nest, xs: TESTS[name](xs[0]))
 
     return lower
 
 
 def _cast(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
-    return elementwise(shape, dtype, args[:1], lambda nest, xs: convert(nest, xs[0], dtype))
+    return elementwise(shape, dtype, args[:1], lambda nest, xs: xs[0].cast(dtype))
 
 
 def _logical_not(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
-    return elementwise(shape, dtype, args, lambda nest, xs: nest.op("(uint8_t)({0} == 0)", xs, "bool"))
+    return elementwise(shape, dtype, args, lambda nest, xs: xs[0].eq(0))
 
 
 def _bitwise_not(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
-    template = "(uint8_t)({0} == 0)" if dtype == "bool" else typed("~{0}", dtype)
-    return elementwise(shape, dtype, args, lambda nest, xs: nest.op(template, xs, dtype))
+    return elementwise(shape, dtype, args, lambda nest, xs: xs[0].eq(0) if dtype == "bool" else xs[0].op("not"))
 
 
 def _clip(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -199,19 +144,18 @@ def _clip(kernel: Kernel, call: Call, args: list[Any]) -> Value:
             least = type_low if least <= type_low else int(least)
             most = type_high if most >= type_high else int(most)
             if least > type_low:
-                value = nest.op("({0} < {1} ? {1} : {0})", [value, nest.const(least, dtype)], dtype)
+                value = value.op("max", least)
             if most < type_high:
-                value = nest.op("({0} > {1} ? {1} : {0})", [value, nest.const(most, dtype)], dtype)
+                value = value.op("min", most)
             return value
-        value = nest.op("({0} < {1} ? {1} : {0})", [value, nest.const(least, dtype)], dtype)
-        return nest.op("({0} > {1} ? {1} : {0})", [value, nest.const(most, dtype)], dtype)
+        return clamp(value, least, most)
 
     return elementwise(shape, dtype, args, make)
 
 
 def _where(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
-    return elementwise(shape, dtype, args, lambda nest, xs: nest.op("({0} ? {1} : {2})", xs, dtype))
+    return elementwise(shape, dtype, args, lambda nest, xs: xs[0].select(xs[1], xs[2]))
 
 
 def _filled(value: float) -> Any:
@@ -225,7 +169,7 @@ def _filled(value: float) -> Any:
 def _full(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     fill = args[-1]
-    return Recipe(shape, dtype, lambda nest, index: convert(nest, fill.at(nest, []), dtype))
+    return Recipe(shape, dtype, lambda nest, index: fill.at(nest, []).cast(dtype))
 
 
 def _reinterpret(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -233,20 +177,14 @@ def _reinterpret(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     source = args[0].dtype
     if source == dtype:
         return args[0]  # type: ignore[no-any-return]
-    helper = {("float32", "int32"): "r_bits_f32({0})", ("int32", "float32"): "r_f32_bits({0})",
-              ("float32", "uint32"): "(uint32_t)r_bits_f32({0})",
-              ("uint32", "float32"): "r_f32_bits((int32_t){0})"}.get((source, dtype))  # fmt: skip
-    if helper is None:
-        held = f"{CTYPES[dtype]} to_; const {CTYPES[source]} from_ = {{0}}; memcpy(&to_, &from_, sizeof to_);"
-        helper = f"({{{{ {held} to_; }}}})"
-    return elementwise(shape, dtype, args, lambda nest, xs: nest.op(helper, xs, dtype))
+    return elementwise(shape, dtype, args, lambda nest, xs: nest.op("bitcast", xs, dtype))
 
 
 RECIPES: dict[str, Any] = {
-    **{name: _unary(name) for name in [*FLOAT_UNARY, *UNARY, "abs"]},
+    **{name: _unary(name) for name in [*FLOAT_UNARY, *SAME, "negative", "nn.relu", "sign", "abs"]},
     **{name: _binary(name) for name in BINARY},
-    **{name: _test(template) for name, template in COMPARE.items()},
-    **{name: _float_test(pair) for name, pair in TESTS.items()},
+    **{name: _test(name) for name in COMPARE},
+    **{name: _float_test(name) for name in TESTS},
     "cast": _cast,
     "cast_like": _cast,
     "logical_not": _logical_not,

@@ -6,20 +6,20 @@ time. Tiles at the ends of a line are functions of their own. So nothing is copi
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from relaylang.backends.cpu.dtypes import CTYPES
-from relaylang.backends.cpu.index import Affine, strides_of, variable
-from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
-from relaylang.backends.cpu.loops import render
-from relaylang.backends.cpu.loops.render import VECTORS
-from relaylang.backends.cpu.loops.vectors import WIDEN, written_out
-from relaylang.backends.cpu.lower.geometry import Conv, digits
+from relaylang.backends.cpu.lower.factors import Zero, takes_off, zero_of
+from relaylang.backends.cpu.lower.geometry import Conv
 from relaylang.backends.cpu.lower.reduce import combine, start_of
-from relaylang.backends.cpu.scalar import Bounds, Buf, Nest, Scalar
-from relaylang.backends.cpu.sizes import Size, sizes_in, surely_less
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.index import Affine, strides_of, variable
+from relaylang.kernels.nest import Bounds, Buf, Nest, Scalar
+from relaylang.kernels.sizes import Size, sizes_in, surely_less
 
 #: The most channels of a tile's results that are held before they are passed on.
 _CHUNK = 256
@@ -48,7 +48,6 @@ class Tile:
 class Form:
     """How a tile's code is written: its types, and where the next row and column are."""
 
-    isa: Isa
     dtype: str
     source: str  # the data's type
     weight: str  # the weights'
@@ -63,105 +62,103 @@ class Form:
     to: int  # the results' step along the line
     how: str  # "dot", "sum" or "peak"
     pairs: bool  # two rows at once, as 16-bit numbers
-    zero: str
+    zero: bool  # whether the data have a zero point
     even: bool  # every chunk of channels is whole vectors
 
     @property
     def vector(self) -> str:
-        return VECTORS[self.dtype][0] if self.lanes > 1 else CTYPES[self.dtype]
+        return ir.vector(self.dtype, self.lanes)
 
-    def at(self, address: str) -> str:
-        """The data at an address, in the accumulator's type and without their zero point."""
-        value = self.loaded(address, self.source)
-        return f"({value} - z)" if self.zero else value
+    def at(self, place: ir.Expr) -> ir.Expr:
+        """The data at a place of `x`, in the accumulator's type and without their zero point."""
+        value = self.loaded("x", self.source, place)
+        return value - ir.Var("z", self.vector) if self.zero else value
 
-    def loaded(self, address: str, dtype: str) -> str:
-        """The numbers of a type at an address, in the accumulator's type."""
-        if self.lanes == 1:
-            return f"({self.vector})*({address})"
-        return f"*(const {self.vector}u*)({address})" if dtype == self.dtype else f"{WIDEN[self.dtype][dtype]}({address})"
+    def loaded(self, pointer: str, dtype: str, place: ir.Expr) -> ir.Expr:
+        """The numbers of a type at a place, in the accumulator's type."""
+        return ir.cast(ir.load(ir.Var(pointer, f"const {dtype}*"), place, lanes=self.lanes), self.vector)
 
     @property
     def sizes(self) -> list[str]:
         """The sizes that the code reads."""
-        return sizes_in(f"{self.rows} {self.weights} {self.column} {self.channels} {self.to}")
+        return sizes_in(*self.rows, *self.weights, self.column, self.channels, self.to)
 
     @property
-    def start(self) -> str:
+    def start(self) -> ir.Expr:
         """What a result begins with."""
-        if self.how != "peak":
-            return "{0}"
-        lowest = start_of("peak", self.dtype)
-        return f"r_splat_{VECTORS[self.dtype][1]}({lowest})" if self.lanes > 1 else lowest
+        return ir.splat(ir.Const(start_of("peak", self.dtype) if self.how == "peak" else 0, self.dtype), self.lanes)
 
-    def add(self, x: str, w: str, total: str) -> str:
-        if self.how == "sum":
-            return f"{total} + {x}"
-        suffix = VECTORS[self.dtype][1]
-        if self.how == "peak":
-            return combine("peak", self.dtype).format(total, x) if self.lanes == 1 else f"r_peak_{suffix}({x}, {total})"
-        if self.lanes == 1:
-            return f"r_fma_f32({x}, {w}, {total})" if self.dtype == "float32" else f"{x} * {w} + {total}"
-        return f"r_{'madd' if self.pairs else 'fma'}_{suffix}({x}, {w}, {total})"
+    def add(self, x: ir.Expr, w: ir.Expr, total: ir.Expr) -> ir.Expr:
+        if self.how != "dot":
+            return ir.op(combine(self.how, self.dtype), total, x)
+        if self.pairs:
+            return ir.Intrinsic("madd", (x, w, total), total.type)
+        return ir.fma(x, w, total) if self.lanes > 1 or self.dtype == "float32" else x * w + total
 
 
-def _tile_function(name: str, form: Form, tile: Tile) -> str:
-    """C of `name(x, w, t, cn, n0, n1..., z, sizes...)`: a tile's results for `cn` channels; outer axis `i` has `n<i>` taps."""
-    ctype = CTYPES[form.dtype]
-    vec, lanes = form.vector, form.lanes
+def _tile_function(name: str, form: Form, tile: Tile) -> ir.Function:
+    """`name(x0, w0, t, cn, n0, n1..., zero, sizes...)`: a tile's results for `cn` channels; outer axis `i` has `n<i>` taps."""
     depth = len(form.rows)
-    limits = "".join(f", long n{d}" for d in range(depth)) + (", int32_t zero" if form.zero else "")
-    limits += "".join(f", long {size}" for size in form.sizes)
-    out = [
-        f"static __attribute__((noinline)) void {name}(const {CTYPES[form.source]}* restrict x, "
-        f"const {CTYPES[form.weight]}* restrict w, {ctype}* restrict t, long cn{limits}) {{"
-    ]
+    x, w = ir.Param("x0", f"const {form.source}*"), ir.Param("w0", f"const {form.weight}*")
+    t, cn = ir.Param("t", f"{form.dtype}*"), ir.Param("cn", ir.INDEX)
+    params = [x, w, t, cn, *(ir.Param(f"n{d}", ir.INDEX) for d in range(depth))]
+    params += [ir.Param("zero", "int32")] if form.zero else []
+    b = Builder()
     if form.zero:
-        out.append(f"  const {vec} z = {f'r_splat_{VECTORS[form.dtype][1]}(({ctype})zero)' if lanes > 1 else 'zero'};")
-    out.append(f"  for (long c = 0; c < cn; c += {lanes}) {{")
-    # The last vector reaches back where the channels are not whole vectors.
-    out.append("    const long e = c;" if form.even or lanes == 1 else f"    const long e = c < cn - {lanes} ? c : cn - {lanes};")
-    out.append(f"    {vec} " + ", ".join(f"a{p} = {form.start}" for p in range(tile.count)) + ";")
-    pad, x, w = "    ", "x + e", "w + e"
+        b.let("z", ir.splat(ir.cast(ir.Var("zero", "int32"), form.dtype), form.lanes))
+    with b.loop("c", 0, ir.Var("cn"), step=form.lanes) as c:
+        # The last vector reaches back where the channels are not whole vectors.
+        e = b.let("e", c if form.even or form.lanes == 1 else ir.minimum(c, ir.Var("cn") - form.lanes))
+        totals = [b.var(f"a{p}", form.start) for p in range(tile.count)]
+        b.var("x", ir.address(x, e))
+        b.var("w", ir.address(w, e))
+        _rows(b, form, tile, totals, 0)
+        for p, total in enumerate(totals):
+            b.store(t, total, e + p * form.to)
+    return ir.Function(name, [*params, *(ir.Param(size, ir.INDEX) for size in form.sizes)], b.body)
+
+
+def _rows(b: Builder, form: Form, tile: Tile, totals: list[ir.Var], depth: int) -> None:
+    """The loops over the outer axes of the kernel from `depth` on, and the lines inside. Pointers go on with each row."""
+    if depth == len(form.rows):
+        _sums(b, form, tile, totals)
+        return
     step = form.channels * (2 if form.pairs else 1)  # between the weights of neighbouring taps
-    for d in range(depth):
-        next_row, next_weight = form.rows[d], form.weights[d] * step
-        out.append(f"{pad}const {CTYPES[form.source]}* x{d} = {x};\n{pad}const {CTYPES[form.weight]}* w{d} = {w};")
-        x, w = f"x{d}", f"w{d}"
-        if form.pairs and d == depth - 1:
-            out.append(f"{pad}long l{d} = 0;")
-            out.append(f"{pad}for (; l{d} + 1 < n{d}; l{d} += 2, x{d} += {2 * next_row}, w{d} += {2 * next_weight}) {{")
-            out += _sums(f"{pad}  ", form, tile, x, w, step, pair=next_row)
-            out.append(f"{pad}}}\n{pad}if (l{d} < n{d}) {{")
-            w = f"{w} + {form.channels}"
+    row, weight, count = form.rows[depth], form.weights[depth] * step, ir.Var(f"n{depth}")
+    data, taps = ir.Var("x", f"const {form.source}*"), ir.Var("w", f"const {form.weight}*")
+    # Each axis begins where the one around it stands.
+    outer = [b.let(f"{name.name}_{depth}", ir.address(name, 0)) for name in (data, taps)]
+    twice = form.pairs and depth == len(form.rows) - 1
+    with b.loop(f"l{depth}", 0, count // 2 * 2 if twice else count, step=2 if twice else 1):
+        if twice:
+            _sums(b, form, tile, totals, pair=row)
         else:
-            out.append(f"{pad}for (long l{d} = 0; l{d} < n{d}; l{d}++, x{d} += {next_row}, w{d} += {next_weight}) {{")
-        pad += "  "
-    out += _sums(pad, form, tile, x, w, step)
-    for _ in range(depth):
-        pad = pad[:-2]
-        out.append(f"{pad}}}")
-    store = f"*({vec}u*)(t + " if lanes > 1 else "*(t + "
-    for p in range(tile.count):
-        out.append(f"    {store}{p * form.to} + e) = a{p};")
-    out.append("  }\n}")
-    return "\n".join(out)
+            _rows(b, form, tile, totals, depth + 1)
+        b.assign(data, ir.address(data, row * (2 if twice else 1)))
+        b.assign(taps, ir.address(taps, weight * (2 if twice else 1)))
+    if twice:
+        with b.when((count % 2).eq(1)):
+            b.assign(taps, ir.address(taps, form.channels))
+            _sums(b, form, tile, totals)
+    if depth:
+        for name, begin in zip((data, taps), outer):
+            b.assign(name, begin)
 
 
-def _sums(pad: str, form: Form, tile: Tile, x: str, w: str, step: int, pair: int = 0) -> list[str]:
-    """C that adds a line of taps to the tile's sums. With `pair`, it adds two lines, so far apart in the data."""
-    weights = range(form.taps if form.how == "dot" else 0)
-    out = [f"{pad}const {form.vector} k{k} = {form.loaded(f'{w} + {k * step}', form.weight)};" for k in weights]
+def _sums(b: Builder, form: Form, tile: Tile, totals: list[ir.Var], pair: int = 0) -> None:
+    """Add a line of taps to the tile's sums. With `pair`, add two lines, so far apart in the data."""
+    step = form.channels * (2 if form.pairs else 1)
+    weights = [b.let(f"k{k}", form.loaded("w", form.weight, ir.expr(k * step))) for k in range(form.taps if form.how == "dot" else 0)]
     for j in tile.columns:
         uses = [(p, k) for k in range(form.taps) for p in range(tile.count) if p * form.stride + k * form.dilation == j]
         if not uses:
             continue
-        value = form.at(f"{x} + {j * form.column}")
+        value = form.at(ir.expr(j * form.column))
         if pair:
-            value = f"r_pair_vi({value}, {form.at(f'{x} + {j * form.column + pair}')})"
-        steps = " ".join(f"a{p} = {form.add('v', f'k{k}', f'a{p}')};" for p, k in uses)
-        out.append(f"{pad}{{ const {form.vector} v = {value}; {steps} }}")
-    return out
+            value = value & 65535 | form.at(ir.expr(j * form.column + pair)) << 16
+        v = b.let(f"v{j}", value)
+        for p, k in uses:
+            b.assign(totals[p], form.add(v, weights[k] if weights else v, totals[p]))
 
 
 def tiles_of(conv: Conv, most: int) -> list[tuple[Tile, int]]:
@@ -195,19 +192,19 @@ def _chunk(channels: int, lanes: int) -> int:
     return min(size, channels)
 
 
-def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, how: str, pairs: bool = False, zero: str = "",
+def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, how: str, pairs: bool = False, zero: Zero = 0,
                 pack: Callable[[bool], Buf] | None = None, finish: Finish = plain) -> None:  # fmt: skip
     """Emit windows over channels-last data: `how` is "dot" (with weights), "sum" or "peak" (the maximum).
 
     Result channel `c` is made of channel `c` of the data, whose last stride is 1. `pack(pairs)` gives the weights. With
-    `pairs`, two rows go through one instruction, if the geometry allows. `zero` is C subtracted from each element.
+    `pairs`, two rows go through one instruction, if the geometry allows. `zero` is taken off each element.
     `finish(nest, index, value)` stores a result.
     """
     shape = sink.anchor.shape
     channels = conv.groups * conv.outputs
     isa = kernel.isa.of(dtype)
     lanes = isa.lanes if surely_less(isa.lanes - 1, channels) else 1
-    held = min(conv.kernel[-1], 5) + 2 + (2 if pairs or zero else 0)
+    held = min(conv.kernel[-1], 5) + 2 + (2 if pairs or takes_off(zero) else 0)
     tiles = [] if isinstance(conv.out[-1], Size) else tiles_of(conv, max(1, min(_TILE, isa.registers - held)))
     along = conv.kernel[-1] <= _TAPS and 0 < len({tile for tile, _ in tiles}) <= _SHAPES
     pairs = pairs and along and lanes > 1
@@ -226,10 +223,10 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
     direct = sink.direct if finish is plain else None
     taps = strides_of(conv.kernel)
     form = Form(
-        isa, dtype, data.dtype, packed.dtype if packed is not None else dtype, lanes,
+        dtype, data.dtype, packed.dtype if packed is not None else dtype, lanes,
         [conv.dilation[d] * x_steps[d + 1] for d in outer], [taps[d] for d in outer],
         x_steps[len(conv.kernel)], channels, conv.kernel[-1], conv.stride[-1], conv.dilation[-1],
-        channels if direct else chunk, how, pairs, zero, channels % lanes == 0,
+        channels if direct else chunk, how, pairs, takes_off(zero), channels % lanes == 0,
     )  # fmt: skip
     names: dict[Tile, str] = {}
     for tile, _ in tiles:
@@ -238,66 +235,65 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
             kernel.functions.append(_tile_function(names[tile], form, tile))
     most, line = tiles[0][0].count, sum(equal for _, equal in tiles)
     chunks = -(-channels // chunk)
-    units = conv.batch * chunks
-    for d in outer:
-        units *= conv.out[d]
-    ctype = CTYPES[dtype]
-    stage = kernel.stage(units)
-    put = stage.put
-    put("for (long u = lo; u < hi; u++) {")
-    order = [*[(f"y{d}", conv.out[d]) for d in reversed(outer)], ("k", chunks), ("n", conv.batch)]
-    put(f"  const long {', '.join(digits('u', order))};")
-    put(f"  const long c0 = k * {chunk}, cn = {channels} - c0 < {chunk} ? {channels} - c0 : {chunk};")
-    x_at = [f"n * {x_steps[0]}", "c0"]
-    w_at, counts = ["c0"], []
-    for d in outer:
-        size, count, step, before = conv.size[d], conv.kernel[d], conv.dilation[d], conv.before[d]
-        if not before and not conv.behind[d]:
-            x_at.append(f"y{d} * {conv.stride[d] * x_steps[d + 1]}")
-            counts.append(str(count))
-            continue
-        # The rows of the window that are data: `count` of them from `first` on.
-        put(f"  const long at{d} = y{d} * {conv.stride[d]} - {before}, first{d} = at{d} < 0 ? ({step - 1} - at{d}) / {step} : 0;")
-        put(f"  const long end{d} = ({size} - at{d} + {step - 1}) / {step}, n{d} = (end{d} < {count} ? end{d} : {count}) - first{d};")
-        x_at.append(f"(at{d} + first{d} * {step}) * {x_steps[d + 1]}")
-        w_at.append(f"first{d} * {form.weights[d] * channels * (2 if pairs else 1)}")
-        counts.append(f"n{d}")
-    put(f"  const {CTYPES[data.dtype]}* x = {data.name} + {' + '.join(x_at)};")
-    put(f"  const {CTYPES[form.weight]}* w = {packed.name + ' + ' + ' + '.join(w_at) if packed is not None else 0};")
-    place = " + ".join([f"n * {o_steps[0]}", *[f"y{d} * {o_steps[d + 1]}" for d in outer], "c0"])
-    if direct is None:
-        put(f"  {ctype} t[{most * chunk}] __attribute__((aligned(64)));")
-    pad = "  "
-    if line > 1:
-        put(f"  for (long q = 0; q < {line}; q++) {{")
-        pad = "    "
-    put(f"{pad}const long p = {f'q * {most}' if line > 1 else 0};")
-    if direct is not None:
-        put(f"{pad}{ctype}* t = {direct.name} + {place} + p * {channels};")
-    arguments = "".join(f", {n}" for n in [*counts, *([zero] if zero else []), *form.sizes])
-    start = f"x + (p * {conv.stride[-1]} - {conv.before[-1]}) * {form.column}"
-    passed = 0
-    for tile, equal in tiles:
-        passed += equal
-        test = f"if (q < {passed}) " if passed < line else ""
-        put(f"{pad}{test}{names[tile]}({start}, w, t, cn{arguments});" + (" else" if test else ""))
-    if direct is None:
-        strides = [0] * len(shape)
-        strides[conv.channel] = 1
-        bounds: Bounds = {0: ("n", "n + 1"), conv.channel: ("c0", "c0 + cn")}
-        for d in outer:
-            bounds[conv.axes[d]] = (f"y{d}", f"y{d} + 1")
-        shift = "c0"
-        if along:
-            bounds[conv.axes[-1]] = ("p", f"(p + {most} < {conv.out[-1]} ? p + {most} : {conv.out[-1]})")
-            strides[conv.axes[-1]] = chunk
-            shift = f"(c0 + p * {chunk})"
-        put(f"{pad}const {ctype}* v = t - {shift};")
-        nest = Nest(shape, bounds)
-        index = [variable(d) for d in range(len(shape))]
-        place_in = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
-        finish(sink, nest, index, nest.load(Buf("v", shape, dtype), place_in))
-        stage.lines += render.lines(written_out(nest.build(), kernel.isa), len(pad) // 2 + 1)
-    if line > 1:
-        put("  }")
-    put("}")
+    extents = [conv.batch, chunks, *(conv.out[d] for d in outer)]
+    b = Builder()
+    with b.loop("u", math.prod(extents), kind=ir.PARALLEL) as u, ExitStack() as inside:
+        n, k, *ys = (b.let(name, digit) for name, digit in zip(["n", "k", *(f"y{d}" for d in outer)], ir.digits(u, extents)))
+        c0 = b.let("c0", k * chunk)
+        cn = b.let("cn", ir.minimum(channels - c0, chunk))
+        x_at: ir.Expr = n * x_steps[0] + c0
+        w_at: ir.Expr = c0
+        counts: list[ir.Expr] = []
+        for d, y in zip(outer, ys):
+            count, step = conv.kernel[d], conv.dilation[d]
+            if not conv.before[d] and not conv.behind[d]:
+                x_at = x_at + y * (conv.stride[d] * x_steps[d + 1])
+                counts.append(ir.expr(count))
+                continue
+            # The rows of the window that are data: `count` of them from `first` on.
+            at = b.let(f"at{d}", y * conv.stride[d] - conv.before[d])
+            first = b.let(f"first{d}", ir.select(at < 0, (step - 1 - at) // step, ir.number(0)))
+            end = b.let(f"end{d}", (conv.size[d] + (step - 1) - at) // step)
+            counts.append(b.let(f"n{d}", ir.minimum(end, count) - first))
+            x_at = x_at + (at + first * step) * x_steps[d + 1]
+            w_at = w_at + first * (form.weights[d] * channels * (2 if pairs else 1))
+        x = b.let("x", ir.address(data, x_at))
+        w = ir.address(packed, w_at) if packed is not None else ir.cast(ir.number(0), f"const {form.weight}*")
+        t: ir.Local | ir.Var | None = b.local("t", dtype, [most * chunk]) if direct is None else None
+        q = inside.enter_context(b.loop("q", line)) if line > 1 else ir.number(0)
+        p = b.let("p", q * most)
+        if direct is not None:
+            place = sum((y * o_steps[d + 1] for d, y in zip(outer, ys)), n * o_steps[0] + c0 + p * channels)
+            t = b.let("t", ir.address(direct, place, written=True))
+        zeros = [] if not form.zero else [zero_of(zero)]
+        start = ir.address(x, p * (conv.stride[-1] * form.column) - conv.before[-1] * form.column)
+        to = ir.address(t, 0, written=True)
+        _calls(b, tiles, q, lambda tile: ir.Call(names[tile], (start, w, to, cn, *counts, *zeros, *map(ir.Var, form.sizes))))
+        if direct is None:
+            strides = [0] * len(shape)
+            strides[conv.channel] = 1
+            bounds: Bounds = {0: (n, n + 1), conv.channel: (c0, c0 + cn)}
+            for d, y in zip(outer, ys):
+                bounds[conv.axes[d]] = (y, y + 1)
+            shift: ir.Expr = c0
+            if along:
+                bounds[conv.axes[-1]] = (p, ir.minimum(p + most, conv.out[-1]))
+                strides[conv.axes[-1]] = chunk
+                shift = c0 + p * chunk
+            b.let("v", ir.address(t, shift * -1))
+            nest = Nest(shape, bounds)
+            index = [variable(d) for d in range(len(shape))]
+            place_in = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
+            finish(sink, nest, index, nest.load(Buf("v", shape, dtype), place_in))
+            b.add(*kernel.statements(nest))
+    kernel.stage(body=b.body)
+
+
+def _calls(b: Builder, tiles: list[tuple[Tile, int]], q: ir.Expr, call: Callable[[Tile], ir.Call]) -> None:
+    """The call of the tile that number `q` is, of stretches of equal ones."""
+    passed = sum(equal for _, equal in tiles)
+    body: ir.Body = []
+    for tile, equal in reversed(tiles):
+        passed -= equal
+        body = [ir.If(q < passed + equal, [call(tile)], body)] if body else [call(tile)]
+    b.add(*body)

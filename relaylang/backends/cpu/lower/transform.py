@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import is_float
-from relaylang.backends.cpu.index import ZERO, Affine
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, convert, number_of, result_type, result_types
-from relaylang.backends.cpu.scalar import Index, Nest, Scalar
-from relaylang.backends.cpu.sizes import has_sizes
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, result_type, result_types
 from relaylang.ir import Call
+from relaylang.kernels.dtypes import is_float
+from relaylang.kernels.index import ZERO, Affine
+from relaylang.kernels.nest import Index, Nest, Scalar
+from relaylang.kernels.sizes import has_sizes, largest
 from relaylang.ops.indexing import slice_bound, slice_entries
 
 Source = Callable[[Nest, list[Index]], Sequence[Index]]
@@ -99,8 +99,8 @@ class Joined(Recipe):
             if out is None:
                 out = value
             else:
-                test = nest.op(f"({{0}} < {shift + extent})", [nest.as_scalar(where)], "bool")
-                out = nest.op("({0} ? {1} : {2})", [test, value, out], self.dtype)
+                test = nest.as_scalar(where) < shift + extent
+                out = test.select(value, out)
         assert out is not None
         return out
 
@@ -153,12 +153,11 @@ def _take(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def bounded(nest: Nest, value: Scalar) -> Scalar:
         if indices.dtype == "uint64":  # its upper half is no int64
-            wrap, clip = f"{{0}} % (uint64_t)({extent} > 0 ? {extent} : 1)", f"{{0}} > {extent - 1} ? {extent - 1} : {{0}}"
-            return nest.op(f"(int64_t)({wrap if mode == 'wrap' else clip})", [value], "int64")
-        value = convert(nest, value, "int64")
+            return (value % largest(extent, 1) if mode == "wrap" else value.op("min", extent - 1)).cast("int64")
+        value = value.cast("int64")
         if mode == "wrap":
-            return nest.op(f"r_floor_mod({{0}}, (int64_t){extent})", [value], "int64")
-        return nest.op(f"r_clamp_index({{0}}, 0, {extent - 1})", [value], "int64")
+            return value.op("floor_mod", extent)
+        return value.op("clamp", 0, extent - 1)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         if axis is None:
@@ -178,8 +177,8 @@ def _gather(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     extent = data.shape[axis]
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = convert(nest, indices.at(nest, index), "int64")
-        where = nest.op(f"r_clamp_index({{0}}, 0, {extent - 1})", [value], "int64")
+        value = indices.at(nest, index).cast("int64")
+        where = value.op("clamp", 0, extent - 1)
         return data.at(nest, [*index[:axis], where, *index[axis + 1 :]])
 
     return Recipe(shape, dtype, at)
@@ -194,9 +193,9 @@ def _gather_nd(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         where: list[Index] = list(index[:batch])
         for d in range(depth):
-            value = convert(nest, indices.at(nest, [Affine({}, d), *index[:width]]), "int64")
+            value = indices.at(nest, [Affine({}, d), *index[:width]]).cast("int64")
             limit = data.shape[batch + d] - 1
-            where.append(nest.op(f"r_clamp_index({{0}}, 0, {limit})", [value], "int64"))
+            where.append(value.op("clamp", 0, limit))
         return data.at(nest, [*where, *index[width:]])
 
     return Recipe(shape, dtype, at)
@@ -215,7 +214,7 @@ def _tile(kernel: Kernel, call: Call, args: list[Any]) -> Value:
             elif extent == 1:
                 where.append(ZERO)
             else:
-                where.append(nest.op(f"({{0}} % {extent})", [nest.as_scalar(i)], "int64"))
+                where.append(nest.as_scalar(i) % extent)
         return data.at(nest, where)
 
     return Recipe(shape, dtype, at)
@@ -227,7 +226,7 @@ def _repeat(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     axis = axis_of(0 if call.attrs.axis is None else call.attrs.axis, len(data.shape))
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
-        where = nest.op(f"({{0}} / {times})", [nest.as_scalar(index[axis])], "int64")
+        where = nest.as_scalar(index[axis]) // times
         return [*index[:axis], where, *index[axis + 1 :]]
 
     return moved(call, data, source)
@@ -259,7 +258,7 @@ class Padded(Recipe):
             for low, high in ((0, before), (before + extent, self.shape[d])):
                 if low < high:
                     slab = (*shape[:d], high - low, *shape[d + 1 :])
-                    fill = Recipe(slab, self.dtype, lambda nest, index: convert(nest, border.at(nest, []), self.dtype))
+                    fill = Recipe(slab, self.dtype, lambda nest, index: border.at(nest, []).cast(self.dtype))
                     yield slab, [*first[:d], low, *first[d + 1 :]], fill
             shape[d], first[d] = extent, before
         yield self.data.shape, self.before, self.data
@@ -274,8 +273,8 @@ class Padded(Recipe):
                 tests.append(test)
         value = self.data.at(nest, where)
         for test in tests:
-            border = convert(nest, self.border.at(nest, []), self.dtype)
-            value = nest.op("({0} ? {1} : {2})", [test, value, border], self.dtype)
+            border = self.border.at(nest, []).cast(self.dtype)
+            value = test.select(value, border)
         return value
 
 
@@ -291,7 +290,7 @@ def _pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
             cut, held = [max(-a, 0) for a, _ in width], data
             kept = [min(n, n + b) - c for n, c, (_, b) in zip(held.shape, cut, width)]
             if min(kept) <= 0:
-                return Recipe(shape, dtype, lambda nest, index: convert(nest, border.at(nest, []), dtype))
+                return Recipe(shape, dtype, lambda nest, index: border.at(nest, []).cast(dtype))
             data = Recipe(kept, dtype, lambda nest, index: held.at(nest, [nest.add(i, c) for i, c in zip(index, cut)]))
             width = [(max(a, 0), max(b, 0)) for a, b in width]
         return Padded(shape, dtype, data, [a for a, _ in width], border)
@@ -323,10 +322,10 @@ def _mirror(nest: Nest, index: Index, extent: int, edge: int) -> Index:
     value = nest.as_scalar(index)
     if not once:
         around = last + edge
-        value = nest.op(f"(({{0}} % {around} + {around}) % {around})", [value], "int64")
+        value = (value % around + around) % around
     else:
-        value = nest.op(f"({{0}} < 0 ? -{{0}} - {edge} : {{0}})", [value], "int64")
-    return nest.op(f"({{0}} >= {extent} ? {last} - {{0}} : {{0}})", [value], "int64")
+        value = (value < 0).select(-value - edge, value)
+    return (value >= extent).select(last - value, value)
 
 
 def _mirror_pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -346,10 +345,10 @@ def _one_hot(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     axis = axis_of(call.attrs.axis, len(shape))
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = convert(nest, indices.at(nest, [*index[:axis], *index[axis + 1 :]]), "int64")
-        test = nest.op("({0} == {1})", [value, nest.as_scalar(index[axis])], "bool")
-        values = [convert(nest, v.at(nest, []), dtype) for v in (on, off)]
-        return nest.op("({0} ? {1} : {2})", [test, *values], dtype)
+        value = indices.at(nest, [*index[:axis], *index[axis + 1 :]]).cast("int64")
+        test = value.eq(nest.as_scalar(index[axis]))
+        values = [v.at(nest, []).cast(dtype) for v in (on, off)]
+        return test.select(*values)
 
     return Recipe(shape, dtype, at)
 
@@ -359,9 +358,9 @@ def _arange(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        n = convert(nest, nest.as_scalar(index[0]), dtype)
-        values = [convert(nest, v.at(nest, []), dtype) for v in (start, step)]
-        return convert(nest, nest.op("({0} + {1} * {2})", [values[0], values[1], n], dtype), dtype)
+        n = nest.as_scalar(index[0]).cast(dtype)
+        values = [v.at(nest, []).cast(dtype) for v in (start, step)]
+        return (values[0] + values[1] * n).cast(dtype)
 
     return Recipe(shape, dtype, at)
 
@@ -408,10 +407,10 @@ def _sequence_mask(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         kind = "float64" if is_float(lengths.dtype) else "int64"
-        length = convert(nest, lengths.at(nest, [index[1 - axis]]), kind)
-        test = nest.op("({0} < {1})", [nest.as_scalar(index[axis]), length], "bool")
+        length = lengths.at(nest, [index[1 - axis]]).cast(kind)
+        test = nest.as_scalar(index[axis]) < length
         mask = nest.const(call.attrs.mask_value, dtype)
-        return nest.op("({0} ? {1} : {2})", [test, data.at(nest, index), mask], dtype)
+        return test.select(data.at(nest, index), mask)
 
     return Recipe(shape, dtype, at)
 
@@ -422,10 +421,10 @@ def _reverse_sequence(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     seq, batch = axis_of(call.attrs.seq_axis, len(shape)), axis_of(call.attrs.batch_axis, len(shape))
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        length = convert(nest, lengths.at(nest, [index[batch]]), "int64")
-        length = nest.op(f"({{0}} > {shape[seq]} ? {shape[seq]} : {{0}})", [length], "int64")
+        length = lengths.at(nest, [index[batch]]).cast("int64")
+        length = length.op("min", shape[seq])
         here = nest.as_scalar(index[seq])
-        where = nest.op("({0} < {1} ? {1} - 1 - {0} : {0})", [here, length], "int64")
+        where = (here < length).select(length - 1 - here, here)
         return data.at(nest, [*index[:seq], where, *index[seq + 1 :]])
 
     return Recipe(shape, dtype, at)
@@ -460,11 +459,11 @@ def _dilate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
                 where.append(i)
                 continue
             place = nest.as_scalar(i)
-            tests.append(nest.op(f"({{0}} % {step} == 0)", [place], "bool"))
-            where.append(nest.op(f"({{0}} / {step})", [place], "int64"))
+            tests.append((place % step).eq(0))
+            where.append(place // step)
         out = data.at(nest, where)
         for test in tests:
-            out = nest.op("({0} ? {1} : {2})", [test, out, fill], dtype)
+            out = test.select(out, fill)
         return out
 
     return Recipe(shape, dtype, at)
@@ -477,10 +476,10 @@ def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         return BufTensor(kernel.constant(np.array(extents or 0, dtype), dtype))
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        found = number_of(nest, extents[-1], dtype)
+        found = nest.const(extents[-1], dtype)
         for d, extent in enumerate(extents[:-1]):
-            test = nest.op(f"({{0}} == {d})", [nest.as_scalar(index[0])], "bool")
-            found = nest.op("({0} ? {1} : {2})", [test, number_of(nest, extent, dtype), found], dtype)
+            test = nest.as_scalar(index[0]).eq(d)
+            found = test.select(nest.const(extent, dtype), found)
         return found
 
     return Recipe(shape, dtype, at)
@@ -489,7 +488,7 @@ def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 def _ndarray_size(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     shape, dtype = result_type(call)
     count = math.prod(args[0].shape)
-    return Recipe(shape, dtype, lambda nest, index: number_of(nest, count, dtype))
+    return Recipe(shape, dtype, lambda nest, index: nest.const(count, dtype))
 
 
 #: Operators that lay their operands out in a result.

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.dtypes import CTYPES, literal
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Recipe, Value
-from relaylang.backends.cpu.lower.common import clamp, convert, result_type, result_types
-from relaylang.backends.cpu.scalar import Index, Nest, Scalar
+from relaylang.backends.cpu.lower.common import clamp, result_type, result_types
+from relaylang.backends.cpu.lower.sampling import wide, widened
 from relaylang.ir import Call
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.nest import Index, Nest, Scalar
 
 
 def _multibox_prior(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -33,37 +35,40 @@ def _multibox_prior(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         row, column, kind = nest.unravel(index[1], (height, width, len(half_x)))
         y, x = (nest.load(b, i) for b, i in zip(centres, (row, column)))
-        centre = nest.op("({0} & 1 ? {1} : {2})", [nest.as_scalar(index[2]), y, x], "float32")
-        value = nest.op("({0} + {1})", [centre, nest.load(reach, nest.offset([kind, index[2]], reach.shape))], "float32")
+        centre = (nest.as_scalar(index[2]) & 1).ne(0).select(y, x)
+        value = centre + nest.load(reach, nest.offset([kind, index[2]], reach.shape))
         if attrs.clip:
-            value = clamp(nest, value, nest.const(0, "float32"), nest.const(1, "float32"))
-        return convert(nest, value, dtype)
+            value = clamp(value, 0, 1)
+        return value.cast(dtype)
 
     return Recipe(shape, dtype, at)
 
 
 def _get_valid_counts(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    """The rows whose score is above the threshold first, in their order, and -1 behind them."""
+    """The rows whose score is above the threshold first, in their order, and -1 after them."""
     data, threshold = (kernel.in_memory(a) for a in args)
     attrs = call.attrs
     counts, rows, indices = out = [kernel.buffer(shape, dtype) for shape, dtype in result_types(call)]
     batch, anchors, width = data.shape
-    test = f"row[{attrs.score_index}] > {threshold.name}[0]"
-    if attrs.id_index >= 0:
-        test += f" && row[{attrs.id_index}] >= 0"
-    kernel.stage(batch).put(f"""for (long u = lo; u < hi; u++) {{
-  long n = 0;
-  for (long i = 0; i < {anchors}; i++) {{
-    const {CTYPES[data.dtype]}* row = {data.name} + (u * {anchors} + i) * {width};
-    if (!({test})) continue;
-    memcpy({rows.name} + (u * {anchors} + n) * {width}, row, sizeof(*row) * {width});
-    {indices.name}[u * {anchors} + n++] = i;
-  }}
-  {counts.name}[u] = n;
-  for (long i = n; i < {anchors}; i++) {indices.name}[u * {anchors} + i] = -1;
-  for (long i = n * {width}; i < {anchors * width}; i++) {rows.name}[u * {anchors * width} + i] = -1;
-}}""")
-    return [BufTensor(b) for b in out]
+    b = Builder()
+    with b.loop("u", batch, kind=ir.PARALLEL) as u:
+        n = b.var("n", 0)
+        with b.loop("i", anchors) as i:
+            row = b.let("row", ir.address(data, (u * anchors + i) * width))
+            score, least = widened(ir.load(row, attrs.score_index), ir.load(threshold, 0))
+            test = score > least
+            if attrs.id_index >= 0:
+                test = test & (ir.load(row, attrs.id_index) >= 0)
+            with b.when(test):
+                with b.loop("c", width) as c:
+                    b.store(rows, ir.load(row, c), u, n, c)
+                b.store(indices, i, u, n)
+                b.assign(n, n + 1)
+        b.store(counts, n, u)
+        b.fill(b.let("left", ir.address(indices, u * anchors, written=True)), -1, n, anchors)
+        b.fill(b.let("rest", ir.address(rows, u * (anchors * width), written=True)), -1, n * width, anchors * width)
+    kernel.stage(body=b.body)
+    return [BufTensor(buf) for buf in out]
 
 
 def _multibox_transform_loc(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -73,35 +78,42 @@ def _multibox_transform_loc(kernel: Kernel, call: Call, args: list[Any]) -> Valu
     rows, counts = out = [kernel.buffer(shape, dtype) for shape, dtype in result_types(call)]
     batch, classes, anchors = probability.shape
     first = 0 if attrs.keep_background else 1
-    dtype = "float64" if location.dtype == "float64" else "float32"
-    t = CTYPES[dtype]
-    moved = [f"m[{n}] * {literal(v, dtype)}" for n, v in enumerate(attrs.variances)]
-    one = "v = v < 0 ? 0 : v > 1 ? 1 : v;" if attrs.clip else ""
-    kernel.stage(batch).put(f"""for (long u = lo; u < hi; u++) {{
-  long n = 0;
-  {CTYPES[rows.dtype]}* to = {rows.name} + u * {anchors * 6};
-  for (long i = 0; i < {anchors}; i++) {{
-    const {CTYPES[probability.dtype]}* p = {probability.name} + u * {classes * anchors} + i;
-    long best = 0;
-    {t} score = -1;
-    for (long c = {first}; c < {classes}; c++) if (p[c * {anchors}] > score) {{ score = p[c * {anchors}]; best = c; }}
-    if (score < {literal(attrs.threshold, dtype)}) best = 0;
-    if ({'0' if attrs.keep_background else 'best == 0'}) continue;
-    const {CTYPES[location.dtype]}* m = {location.name} + (u * {anchors} + i) * 4;
-    const {CTYPES[anchor.dtype]}* a = {anchor.name} + i * 4;
-    const {t} wide = a[2] - a[0], high = a[3] - a[1];
-    const {t} x = {moved[0]} * wide + (a[0] + a[2]) / ({t})2, y = {moved[1]} * high + (a[1] + a[3]) / ({t})2;
-    const {t} w = exp({moved[2]}) * wide / 2, h = exp({moved[3]}) * high / 2;
-    const {t} box[4] = {{x - w, y - h, x + w, y + h}};
-    to[n * 6] = best - {first};
-    to[n * 6 + 1] = score;
-    for (int k = 0; k < 4; k++) {{ {t} v = box[k]; {one} to[n * 6 + 2 + k] = v; }}
-    n++;
-  }}
-  {counts.name}[u] = n;
-  for (long i = n * 6; i < {anchors * 6}; i++) to[i] = -1;
-}}""")
-    return [BufTensor(b) for b in out]
+    dtype = wide(location)
+    b = Builder()
+    with b.loop("u", batch, kind=ir.PARALLEL) as u:
+        n = b.var("n", 0)
+        to = b.let("to", ir.address(rows, u * (anchors * 6), written=True))
+        with b.loop("i", anchors) as i:
+            best, score = b.var("best", 0), b.var("score", ir.Const(-1, dtype))
+            with b.loop("c", first, classes) as c:
+                p = b.let("p", ir.cast(ir.load(probability, u, c, i), dtype))
+                with b.when(p > score):
+                    b.assign(score, p)
+                    b.assign(best, c)
+            b.assign(best, ir.select(score < attrs.threshold, ir.number(0), best))
+            with b.when(best >= first):
+                box = b.local("box", dtype, [4])
+                corners = [ir.cast(ir.load(anchor, i * 4 + k), dtype) for k in range(4)]
+                middles, halves = [], []
+                for d in range(2):
+                    move, growth = (ir.load(location, (u * anchors + i) * 4 + k) * attrs.variances[k] for k in (d, d + 2))
+                    size = b.let(f"size{d}", corners[d + 2] - corners[d])
+                    middles.append(b.let(f"middle{d}", move * size + (corners[d] + corners[d + 2]) / 2))
+                    half = ir.op("exp", ir.cast(growth, "float64")) * ir.cast(size, "float64") / 2
+                    halves.append(b.let(f"half{d}", ir.cast(half, dtype)))
+                b.store(to, best - first, n * 6)
+                b.store(to, score, n * 6 + 1)
+                ends = [m - h for m, h in zip(middles, halves)] + [m + h for m, h in zip(middles, halves)]
+                for d, corner in enumerate(ends):
+                    b.store(box, corner, d)
+                with b.loop("k", 4) as k:
+                    end = b.let("end", ir.load(box, k))
+                    b.store(to, ir.op("clamp", end, 0, 1) if attrs.clip else end, n * 6 + k + 2)
+                b.assign(n, n + 1)
+        b.store(counts, n, u)
+        b.fill(to, -1, n * 6, anchors * 6)
+    kernel.stage(body=b.body)
+    return [BufTensor(buf) for buf in out]
 
 
 RECIPES: dict[str, Any] = {"vision.multibox_prior": _multibox_prior}

@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.arith import PAIRS, PLAIN, Arith
-from relaylang.backends.cpu.dtypes import SIZES, int_range, is_float
 from relaylang.backends.cpu.gemm import block_kernel
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
-from relaylang.backends.cpu.loops import ir
-from relaylang.backends.cpu.lower.factors import Factors
+from relaylang.backends.cpu.lower.factors import Factors, Zero, less, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv
-from relaylang.backends.cpu.scalar import Bounds, Buf, End
-from relaylang.backends.cpu.sizes import has_sizes
 from relaylang.backends.cpu.tiling import SECOND_CACHE, choose
+from relaylang.kernels import ir
+from relaylang.kernels.dtypes import SIZES, int_range, is_float
+from relaylang.kernels.nest import Bounds, Buf, End
+from relaylang.kernels.sizes import has_sizes
 
 Matrix = Sequence[Sequence[Fraction | int]]
 _H, _S, _T, _Q = Fraction(1, 2), Fraction(1, 6), Fraction(1, 12), Fraction(1, 24)
@@ -64,12 +64,12 @@ _TWICE: Matrix = ((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2))
 
 @dataclass(frozen=True)
 class Numbers:
-    """The types of a convolution's data and factors, and the zero point taken off the data."""
+    """The types of a convolution's data and factors, and the zero points taken off them."""
 
     arith: Arith = PLAIN["float32"]
     data: str = "float32"
     zero: int = 0
-    weight: str = "{0}"
+    weight_zero: Zero = 0
 
     @property
     def exact(self) -> bool:
@@ -95,7 +95,7 @@ def numbers_of(conv: Conv, data: str, weight: str, factors: Factors) -> Numbers 
     if not int_range(data)[0] <= factors.zero <= int_range(data)[1]:
         return None  # a border has no such value
     # Four times a sum of 9 products for each input channel stays in int32.
-    return Numbers(PAIRS, data, factors.zero, factors.weight) if 36 * conv.inputs * 255 * 255 < 1 << 31 else None
+    return Numbers(PAIRS, data, factors.zero, factors.weight_less) if 36 * conv.inputs * 255 * 255 < 1 << 31 else None
 
 
 def tile_of(kernel: Kernel, conv: Conv, exact: bool) -> int:
@@ -137,17 +137,17 @@ def _count(extent: int, m: int) -> int:
 
 def _sum(row: Sequence[Fraction | int], terms: Sequence[ir.Expr]) -> ir.Expr:
     """A row of a matrix times `terms`."""
-    dtype = ir.vector_of(terms[0].type)[0]
-    text = ""
-    used: list[ir.Expr] = []
+    whole: Callable[[Any], float] = float if is_float(ir.vector_of(terms[0].type)[0]) else int
+    total: ir.Expr | None = None
     for factor, term in zip(row, terms):
         if factor:
-            size = abs(factor)
-            scale = f"{float(size)!r}{'f' if dtype == 'float32' else ''}" if is_float(dtype) else f"{size}"
-            text += (" - " if factor < 0 else " + ") if text else "-" if factor < 0 else ""
-            text += f"{{{len(used)}}}" + (f" * {scale}" if size != 1 else "")
-            used.append(term)
-    return used[0] if text == "{0}" else ir.Template(f"({text})", tuple(used), terms[0].type)
+            part = term * whole(abs(factor)) if abs(factor) != 1 else term
+            if total is None:
+                total = -part if factor < 0 else part
+            else:
+                total = total - part if factor < 0 else total + part
+    assert total is not None
+    return total
 
 
 def _both(matrix: Matrix, source: ir.Local, target: ir.Local) -> ir.Body:
@@ -189,9 +189,9 @@ def _packed(kernel: Kernel, conv: Conv, weight: Any, strides: tuple[int, int, in
         b, k, r, o, i, j = (ir.Var(name) for name in "bkroij")
         g, u = ir.Local("g", kind, (3, 3), ir.REGISTERS), ir.Local("u", kind, (n, n), ir.REGISTERS)
         value: ir.Expr = ir.load(source, o * row + k * inner + i * down + j * along)
-        value = ir.Template(numbers.weight, (value,), kind) if numbers.weight != "{0}" else value
+        value = less(ir.cast(value, kind), numbers.weight_zero) if takes_off(numbers.weight_zero) else value
         if conv.outputs % width:
-            value = ir.select(ir.Binary("<", o, ir.number(conv.outputs)), value, ir.number(0))
+            value = ir.select(o < conv.outputs, value, ir.Const(0, value.type))
         to = b * (n * n * conv.inputs * width) + k // steps * (steps * width) + r * steps + k % steps
         moved = ir.store(target, ir.Cast(ir.load(u, i, j), numbers.arith.weight), to + (i * n + j) * (conv.inputs * width))
         matrix = _TWICE if numbers.exact else TRANSFORMS[m].weight
@@ -216,8 +216,7 @@ def _transform(name: str, conv: Conv, data: Buf, m: int, lanes: int, numbers: Nu
     for a in range(n):
         for b in range(n):
             row, column = y + (a - conv.before[0]), x0 + (b - conv.before[1])
-            inside = ir.Template("{0} >= 0 && {0} < {2} && {1} >= 0 && {1} < {3}",
-                                 (row, column, ir.number(height), ir.number(wide)), ir.INDEX)  # fmt: skip
+            inside = (row >= 0) & (row < height) & (column >= 0) & (column < wide)
             body.append(ir.Let(f"p{a}_{b}", ir.select(inside, ir.address(x, row * line + column * pixel), ir.address(none, 0))))
 
     def pixels(lanes: int) -> ir.Body:
@@ -227,7 +226,7 @@ def _transform(name: str, conv: Conv, data: Buf, m: int, lanes: int, numbers: Nu
         for a in range(n):
             for b in range(n):
                 value: ir.Expr = ir.load(ir.Var(f"p{a}_{b}", kind), c, lanes=lanes)
-                value = ir.Template(f"({{0}} - {numbers.zero})", (value,), ty) if numbers.zero else value
+                value = ir.cast(value, ty) - numbers.zero if numbers.zero else value
                 reads.append(ir.store(d, value, a, b))
         return [d, *reads, *_both(TRANSFORMS[m].data, d, e), *_every(n, ir.store(v, ir.load(e, i, j), (i * n + j) * step + c))]
 
@@ -245,7 +244,7 @@ def _back(name: str, m: int, width: int, lanes: int, numbers: Numbers) -> ir.Fun
         ty = ir.vector(total, lanes)
         d, e = ir.Local("d", ty, (n, n), ir.REGISTERS), ir.Local("e", ty, (m, m), ir.REGISTERS)
         value: ir.Expr = ir.load(e, i, j)
-        value = ir.Template("({0} >> 2)", (value,), ty) if numbers.exact else value
+        value = value >> 2 if numbers.exact else value
         reads = _every(n, ir.store(d, ir.load(p, (i * n + j) * step + c, lanes=lanes), i, j))
         return [d, *reads, *_both(TRANSFORMS[m].result, d, e), *_every(m, ir.store(r, value, i * line + j * width + c))]
 
@@ -389,8 +388,8 @@ class _Unit:
         if self.down % self.lines == 0 and self.along % self.across == 0:
             return body
         least = self.sizes[-1]
-        last = ir.If(ir.Binary(">=", count, ir.number(least)), [self.block(least, count - least)], self.alone(done))
-        return [*body, ir.If(ir.Binary("<", done, count), [last])]
+        last = ir.If(count >= least, [self.block(least, count - least)], self.alone(done))
+        return [*body, ir.If(done < count, [last])]
 
     def block(self, rows: int, first: ir.Expr) -> ir.Stmt:
         """The products of a block of rows."""
@@ -408,7 +407,7 @@ class _Unit:
         x = ir.load(ir.Var("a", f"const {self.arith.data}*"), i * self.conv.inputs + z)
         w = ir.load(ir.Var("weights", f"const {self.arith.weight}*"), z // steps * (steps * self.width) + c * steps + z % steps)
         sum_ = ir.Let("sum", ir.Const(0, total), mutable=True)
-        added = ir.Assign("sum", ir.Template("{0} + {1} * {2}", (sum_.var, x, w), total))
+        added = ir.Assign("sum", sum_.var + ir.cast(x, total) * ir.cast(w, total))
         inner = [sum_, ir.loop("z", 0, self.conv.inputs, [added]), ir.store(ir.Var("q", f"{total}*"), sum_.var, i * self.width + c)]
         return [ir.loop("i", first, ir.Var("count"), [ir.loop("c", 0, self.width, inner)])]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.backends.cpu.dtypes import literal
-from relaylang.backends.cpu.index import ZERO, Affine, is_contiguous, linear, reshaped, splittable, strides_of, unravel
-from relaylang.backends.cpu.loops import halves, ir, render
-from relaylang.backends.cpu.sizes import Size, surely_less
+from relaylang.kernels import ir, render
+from relaylang.kernels.dtypes import literal
+from relaylang.kernels.index import ZERO, Affine, is_contiguous, linear, reshaped, splittable, strides_of, unravel
+from relaylang.kernels.ops import TESTS
+from relaylang.kernels.sizes import Size, surely_less
 
 #: A longer expression in C gets a name, even if it is used once.
 _INLINE = 72
@@ -50,16 +51,86 @@ class Buf:
 
 
 class Scalar:
-    """One node: a constant, an index value, a load, a C variable, or an operation given as a C template."""
+    """One node: a constant, an index value, a load, a variable, a conversion, or an operation of `relaylang.kernels.ops`.
 
-    __slots__ = ("kind", "text", "args", "dtype", "data")
+    Operators make operations in the same nest; numbers become constants of the node's type. `//` and `%` are those of C,
+    and their second operand is positive. Comparisons but `==` make tests.
+    """
 
-    def __init__(self, kind: str, text: str, args: tuple[Scalar, ...], dtype: str, data: Any = None) -> None:
+    __slots__ = ("nest", "kind", "text", "args", "dtype", "data")
+
+    def __init__(self, nest: Nest, kind: str, text: str, args: tuple[Scalar, ...], dtype: str, data: Any = None) -> None:
+        self.nest = nest
         self.kind = kind
         self.text = text
         self.args = args
         self.dtype = dtype
         self.data = data
+
+    def op(self, name: str, *others: Scalar | float) -> Scalar:
+        """An operation with this value as its first operand, of this value's type."""
+        return self.nest.op(name, [self, *others], "bool" if name in TESTS else self.dtype)
+
+    def __add__(self, other: Scalar | float) -> Scalar:
+        return self.op("add", other)
+
+    def __sub__(self, other: Scalar | float) -> Scalar:
+        return self.op("sub", other)
+
+    def __rsub__(self, other: float) -> Scalar:
+        return self.nest.op("sub", [other, self], self.dtype)
+
+    def __mul__(self, other: Scalar | float) -> Scalar:
+        return self.op("mul", other)
+
+    def __truediv__(self, other: Scalar | float) -> Scalar:
+        return self.op("div", other)
+
+    def __floordiv__(self, other: Scalar | int) -> Scalar:
+        return self.op("quotient", other)
+
+    def __mod__(self, other: Scalar | int) -> Scalar:
+        return self.op("remainder", other)
+
+    def __neg__(self) -> Scalar:
+        return self.op("neg")
+
+    def __lt__(self, other: Scalar | float) -> Scalar:
+        return self.op("lt", other)
+
+    def __le__(self, other: Scalar | float) -> Scalar:
+        return self.op("le", other)
+
+    def __gt__(self, other: Scalar | float) -> Scalar:
+        return self.op("gt", other)
+
+    def __ge__(self, other: Scalar | float) -> Scalar:
+        return self.op("ge", other)
+
+    def __and__(self, other: Scalar | int) -> Scalar:
+        return self.op("and", other)
+
+    def __or__(self, other: Scalar | int) -> Scalar:
+        return self.op("or", other)
+
+    def eq(self, other: Scalar | float) -> Scalar:
+        """Whether two values are equal (`==` compares nodes)."""
+        return self.op("eq", other)
+
+    def ne(self, other: Scalar | float) -> Scalar:
+        return self.op("ne", other)
+
+    def select(self, yes: Scalar, no: Scalar | float) -> Scalar:
+        """One of two values by this test; the other is not computed."""
+        return self.nest.op("select", [self, yes, yes.lifted(no)], yes.dtype)
+
+    def lifted(self, other: Scalar | float) -> Scalar:
+        """A number as a constant of this value's type."""
+        return other if isinstance(other, Scalar) else self.nest.const(other, self.dtype)
+
+    def cast(self, dtype: str) -> Scalar:
+        """The value as another type: floats are cut to integers, integers wrap, anything but zero and nan is True."""
+        return self.nest.cast(self, dtype)
 
 
 Index = Affine | Scalar
@@ -87,17 +158,20 @@ class Nest:
         #: Loops to cut in two, so that an index needs no division: (loop, extent of its inner part).
         self.splits: list[tuple[int, int]] = []
         self.reductions: list[tuple[Buf, Index, Scalar, str]] = []
-        self.statements: list[tuple[str, tuple[Scalar, ...]]] = []
+        self.updates: list[tuple[Scalar, list[tuple[Scalar, Scalar]]]] = []
 
     # -- making expressions ------------------------------------------------------------------------------------------
     def _make(self, key: tuple[Any, ...], kind: str, text: str, args: tuple[Scalar, ...], dtype: str,
               data: Any = None) -> Scalar:  # fmt: skip
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Scalar(kind, text, args, dtype, data)
+            found = self._known[key] = Scalar(self, kind, text, args, dtype, data)
         return found
 
     def const(self, value: float | int | bool, dtype: str) -> Scalar:
+        """A number, which may be a size."""
+        if isinstance(value, Size):
+            return self.cast(self.index(Affine({}, value)), dtype)
         text = literal(value, dtype)
         return self._make(("const", text, dtype), "const", text, (), dtype, value)
 
@@ -108,14 +182,24 @@ class Nest:
     def as_scalar(self, index: Index) -> Scalar:
         return self.index(index) if isinstance(index, Affine) else index
 
-    def variable(self, name: str, dtype: str, depth: int) -> Scalar:
-        """A C variable that is set by hand in the loop at `depth`."""
-        return self._make(("var", name), "var", name, (), dtype, depth)
+    def variable(self, name: str, dtype: str, depth: int, index: int | None = None) -> Scalar:
+        """A variable that is set by hand in the loop at `depth`; with `index`, an element of a local array."""
+        return self._make(("var", name, index), "var", name, (), dtype, (depth, index))
 
-    def op(self, template: str, args: Sequence[Scalar], dtype: str) -> Scalar:
-        """An operation: `template` is C with `{0}`, `{1}` ... for the operands, and must be closed by brackets."""
-        key = ("op", template, dtype, *[id(a) for a in args])
-        return self._make(key, "op", template, tuple(args), dtype)
+    def op(self, name: str, args: Sequence[Scalar | float], dtype: str) -> Scalar:
+        """An operation by its name. Numbers among the operands become constants of the type of the first value."""
+        like = next(a for a in args if isinstance(a, Scalar))
+        operands = tuple([like.lifted(a) for a in args])
+        return self._make(("op", name, dtype, *[id(a) for a in operands]), "op", name, operands, dtype)
+
+    def cast(self, value: Scalar, dtype: str) -> Scalar:
+        """A value as another type; see `Scalar.cast`."""
+        if value.dtype == dtype:
+            return value
+        between = {value.dtype, dtype} & {"float16", "bfloat16"} and (value.dtype, dtype) != ("float64", "float16")
+        if between and "float32" not in (value.dtype, dtype):
+            value = self.cast(value, "float32")
+        return self._make(("cast", dtype, id(value)), "cast", "", (value,), dtype)
 
     def load(self, buf: Buf, offset: Index) -> Scalar:
         """The element at an offset; 0 where the buffer has none, which a selection may ask for and not use."""
@@ -130,14 +214,12 @@ class Nest:
     def add(self, left: Index, right: Index | int) -> Index:
         if isinstance(left, Affine) and isinstance(right, (Affine, int)):
             return left + right
-        if isinstance(right, int):
-            right = Affine({}, right)
-        return self.op("({0} + {1})", [self.as_scalar(left), self.as_scalar(right)], "int64")
+        return self.as_scalar(left) + self.as_scalar(Affine({}, right) if isinstance(right, int) else right)
 
     def scale(self, index: Index, factor: int) -> Index:
         if isinstance(index, Affine):
             return index * factor
-        return index if factor == 1 else self.op(f"({{0}} * {factor})", [index], "int64")
+        return index if factor == 1 else index * factor
 
     def offset(self, index: Sequence[Index], shape: Sequence[int], strides: Sequence[int] | None = None) -> Index:
         """The offset of an element in an array of `shape`: a C-contiguous one, or one with `strides`."""
@@ -165,8 +247,8 @@ class Nest:
             if extent == 1:
                 out.append(ZERO)
                 continue
-            part = value if stride == 1 else self.op(f"({{0}} / {stride})", [value], "int64")
-            out.append(part if d == 0 else self.op(f"({{0}} % {extent})", [part], "int64"))
+            part = value if stride == 1 else value // stride
+            out.append(part if d == 0 else part % extent)
         return out
 
     def inside(self, index: Index, low: int, high: int) -> tuple[Scalar | None, Index]:
@@ -176,9 +258,7 @@ class Nest:
             if surely_less(low - 1, least) and surely_less(most, high):
                 return None, index
         value = self.as_scalar(index)
-        test = self.op(f"(({{0}} >= {low}) & ({{0}} < {high}))", [value], "bool")
-        clamped = self.op(f"r_clamp_index({{0}}, {low}, {high - 1})", [value], "int64")
-        return test, clamped
+        return (value >= low) & (value < high), value.op("clamp", low, high - 1)
 
     def place(self, buf: Buf, index: Sequence[Index]) -> Index:
         """The offset of an element in a buffer."""
@@ -187,13 +267,13 @@ class Nest:
     def store(self, buf: Buf, offset: Index, value: Scalar) -> None:
         self.stores.append((buf, offset, value))
 
-    def reduce(self, buf: Buf, offset: Index, both: str, value: Scalar) -> None:
-        """Combine a value into an element: `both` is C with `{0}` for the element and `{1}` for the value."""
-        self.reductions.append((buf, offset, value, both))
+    def reduce(self, buf: Buf, offset: Index, name: str, value: Scalar) -> None:
+        """Combine a value into an element, by an operation."""
+        self.reductions.append((buf, offset, value, name))
 
-    def statement(self, template: str, args: Sequence[Scalar]) -> None:
-        """A C statement in the innermost loop, with `{0}`, `{1}` ... for expressions."""
-        self.statements.append((template, tuple(args)))
+    def update(self, test: Scalar, values: Sequence[tuple[Scalar, Scalar]]) -> None:
+        """Where a test holds, variables get new values, in the innermost loop."""
+        self.updates.append((test, list(values)))
 
     # -- emitting ----------------------------------------------------------------------------------------------------
     def _written(self) -> list[tuple[Buf, Index, Scalar]]:
@@ -205,8 +285,8 @@ class Nest:
         order: list[Scalar] = []
         done: set[int] = set()
         stack: list[tuple[Scalar, bool]] = []
-        for _, args in reversed(self.statements):
-            stack.extend((a, False) for a in reversed(args))
+        for test, values in reversed(self.updates):
+            stack.extend((a, False) for a in (*(value for _, value in values), test))
         for _, offset, value in reversed(self._written()):
             stack.append((value, False))
             if isinstance(offset, Scalar):
@@ -259,7 +339,7 @@ class Nest:
 
     def only_read_where_written(self, bufs: Sequence[Buf]) -> list[Buf]:
         """The buffers of these that are read at the written offset alone."""
-        if len(self.stores) != 1 or len(self._written()) != 1 or self.statements:
+        if len(self.stores) != 1 or len(self._written()) != 1 or self.updates:
             return []
         where = self.stores[0][1]
         elsewhere = {
@@ -278,11 +358,11 @@ class Nest:
         The first `fixed` loops are neither merged nor opened: the caller has opened them, with variables `i0`, `i1`...
         `flat` = (first, last, low, high) bounds the loops `first..last`, which must merge, taken as one.
         """
-        if self.empty or not (self._written() or self.statements):
+        if self.empty or not (self._written() or self.updates):
             return []
         order = self.reachable()
         forms = self._forms(order)
-        variables = [n for n in order if n.kind == "var"] or self.statements
+        variables = [n for n in order if n.kind == "var"] or self.updates
         self._scaled = dict(self.bounds)
         if fixed or variables:
             keep = [d for d in range(len(self.extents)) if d < fixed or self.extents[d] != 1 or d in self.bounds]
@@ -304,14 +384,10 @@ class Nest:
         """
         loops = len(position)
 
+        names = [f"i{v}" for v in range(len(self.extents))]
+
         def known(form: Affine) -> ir.Expr:
-            terms = [(v, c) for v, c in form.terms.items() if v in position]
-            if len(terms) == 1 and terms[0][1] == 1 and form.const == 0:
-                return ir.Var(f"i{terms[0][0]}")
-            parts = [(ir.times(ir.Var(f"i{v}"), c), 1) if isinstance(c, Size) else (ir.Var(f"i{v}"), c) for v, c in terms]
-            if isinstance(form.const, Size):
-                return ir.Linear((*parts, (ir.expr(form.const), 1)))
-            return ir.Linear(tuple(parts), form.const)
+            return indexed(Affine({v: c for v, c in form.terms.items() if v in position}, form.const), names)
 
         stored = {buf.name for buf, _, _ in self._written()}
         depth: dict[int, int] = {}
@@ -328,7 +404,7 @@ class Nest:
             if isinstance(node.data, Affine):
                 own = max((position.get(v, 0) for v in node.data.terms), default=0)
             elif node.kind == "var":
-                own = int(node.data)
+                own = min(node.data[0], loops)
             if node.text in stored and node.kind in ("load", "loadx"):
                 # What the loops write they read anew each time.
                 own = loops
@@ -339,8 +415,8 @@ class Nest:
             use(value, loops)
             if isinstance(offset, Scalar):
                 use(offset, loops)
-        for _, args in self.statements:
-            for a in args:
+        for test, values in self.updates:
+            for a in (test, *(value for _, value in values)):
                 use(a, loops)
         levels: list[ir.Body] = [[] for _ in range(loops + 1)]
         made: dict[int, ir.Expr] = {}
@@ -363,17 +439,17 @@ class Nest:
 
         for buf, offset, value in self.stores:
             levels[loops].append(ir.Store(buf.name, place(offset), made[id(value)]))
-        for buf, offset, value, both in self.reductions:
-            levels[loops].append(ir.Reduce(both, buf.name, place(offset), made[id(value)]))
-        for template, args in self.statements:
-            levels[loops].append(ir.Statement(template, tuple(made[id(a)] for a in args)))
+        for buf, offset, value, name in self.reductions:
+            levels[loops].append(ir.Reduce(name, buf.name, place(offset), made[id(value)]))
+        for test, values in self.updates:
+            levels[loops].append(ir.If(made[id(test)], [ir.Assign(name.text, made[id(value)]) for name, value in values]))
         return levels
 
     def _loops(self, keep: list[int], extents: list[int], levels: list[ir.Body], fixed: int) -> ir.Body:
         """The loops around the levels, from inside out."""
         body = levels[-1]
         inner = keep[-1] if keep else -1
-        vector = not self.statements and all(
+        vector = not self.updates and all(
             isinstance(offset, Affine) and inner in offset.terms for _, offset, _, _ in self.reductions
         )
         last = len(keep) - 1
@@ -397,10 +473,6 @@ class Nest:
                 # Names of its own: several nests may stand in the loops that the caller has opened.
                 return [ir.Block(body)]
         return body
-
-    def emit(self, indent: str = "  ", fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> list[str]:
-        """The C of the loops, for lowerings that write C; see `build`."""
-        return render.lines(halves.blocked(self.build(fixed, flat)), len(indent) // 2)
 
 
 #: The most iterations of an innermost loop that are written out.
@@ -427,17 +499,28 @@ def split_nest(shape: Sequence[int], fill: Callable[[Nest, list[Affine]], None])
     return nest
 
 
+def indexed(form: Affine, names: Sequence[str]) -> ir.Expr:
+    """An index of loop variables as an expression, by the variables' names."""
+    total: ir.Expr = ir.number(0)
+    for v, c in form.terms.items():
+        total = total + ir.Var(names[v]) * c
+    return total + form.const
+
+
 def _expr(node: Scalar, args: tuple[ir.Expr, ...], known: Callable[[Affine], ir.Expr]) -> ir.Expr:
     """A node as an expression of the loop language."""
     match node.kind:
         case "const":
             return ir.Const(node.data, node.dtype)
         case "var":
-            return ir.Var(node.text, node.dtype) if node.text.isidentifier() else ir.Template(node.text, (), node.dtype)
+            index = node.data[1]
+            return ir.Var(node.text, node.dtype) if index is None else ir.Load(node.text, ir.number(index), node.dtype)
         case "index":
             return ir.Cast(known(node.data), "int64")
         case "load":
             return ir.Load(node.text, known(node.data), node.dtype)
         case "loadx":
             return ir.Load(node.text, args[0], node.dtype)
-    return ir.Template(node.text, args, node.dtype)
+        case "cast":
+            return ir.Cast(args[0], node.dtype)
+    return ir.Op(node.text, args, node.dtype)

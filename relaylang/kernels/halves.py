@@ -5,32 +5,33 @@ Compilers have instructions for these conversions, but few use them in vector co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from relaylang.backends.cpu.loops.ir import (
+from relaylang.kernels.ir import (
     SERIAL,
     VECTOR,
     Address,
     Block,
     Body,
     Call,
+    Cast,
     Expr,
     Let,
     Load,
     Local,
     Loop,
+    Op,
     Stmt,
     Store,
-    Template,
     Var,
     expr,
     expressions,
     key,
     load,
     minimum,
+    op,
     parts,
     rebuilt,
     rewrite,
@@ -38,14 +39,12 @@ from relaylang.backends.cpu.loops.ir import (
     store,
     with_parts,
 )
-from relaylang.backends.cpu.loops.rewrites import stride
+from relaylang.kernels.ops import OPERATIONS
+from relaylang.kernels.rewrites import stride
 
 #: The iterations of a block, and the fewest of a loop that is worth one.
 BLOCK, _LEAST = 256, 16
 _TYPE = "float16"
-_CHOICE = re.compile(r"\?|&&|\|\|")
-#: The conversions as lowerings write them, and a number rounded to float16.
-_READ, _WRITE, _ROUND = "r_f16_f32({0})", "r_f32_f16({0})", "r_round_f16({0})"
 
 
 def blocked(body: Sequence[Stmt]) -> Body:
@@ -63,14 +62,18 @@ def _converts(loop: Loop) -> bool:
     reads = [part for v in values for part in expressions(v) if isinstance(part, Load) and part.buffer in places]
     if len(places) < sum(isinstance(s, Store) for s in loop.body) or any(key(r.index) != places[r.buffer] for r in reads):
         return False
-    found = [part for v in values for part in expressions(v) if isinstance(part, Template) and part.text in (_READ, _WRITE)]
+    found = [part for v in values for part in expressions(v) if _reads(part) or _writes(part)]
     return plain and bool(found) and loop.step == 1 and (loop.trips is None or loop.trips >= _LEAST)
 
 
-def _certain(value: Template) -> list[bool]:
-    """Which operands of a template C always computes: those in front of the first choice."""
-    head = _CHOICE.split(value.text)[0]
-    return [f"{{{n}}}" in head for n in range(len(value.args))]
+def _reads(value: Expr) -> bool:
+    """Whether an expression converts from float16."""
+    return isinstance(value, Cast) and value.type == "float32" and value.value.type == _TYPE
+
+
+def _writes(value: Expr) -> bool:
+    """Whether an expression converts to float16."""
+    return isinstance(value, Cast) and value.type == _TYPE and value.value.type == "float32"
 
 
 @dataclass
@@ -114,19 +117,20 @@ class _Block:
     def value(self, value: Expr, certain: bool = True) -> Expr:
         """An expression in floats, as far as it converts. Elements that may not be there are read where it does."""
         old = parts(value)
-        sure = _certain(value) if isinstance(value, Template) else [True] * len(old)
+        lazy = isinstance(value, Op) and OPERATIONS[value.name].lazy
+        sure = [not (lazy and n) for n in range(len(old))]
         new = [self.value(part, certain and s) for part, s in zip(old, sure)]
         if any(a is not b for a, b in zip(old, new)):
             value = with_parts(value, new)
-        return self.converted(value, certain) if isinstance(value, Template) and value.text == _READ else value
+        return self.converted(value, certain) if isinstance(value, Cast) and _reads(value) else value
 
-    def converted(self, value: Template, certain: bool) -> Expr:
+    def converted(self, value: Cast, certain: bool) -> Expr:
         """A number of float16 as a float."""
-        match value.args[0]:
+        match value.value:
             case Var(name) if name in self.exact:
                 return self.exact[name]
-            case Template(text, args) if text == _WRITE:
-                return Template(_ROUND, args, "float32")
+            case Cast(exact) if _writes(value.value):
+                return op("round_half", exact)
             case Load() as found if certain and (held := self.read(found)) is not None:
                 return held
         return value
@@ -136,8 +140,8 @@ class _Block:
         value, longer = self.value(stmt.value), None
         if isinstance(stmt.value, Var):
             longer = self.longer.get(stmt.value.name)
-        elif isinstance(value, Template) and value.text == _WRITE:
-            longer = value.args[0]
+        elif isinstance(value, Cast) and _writes(value):
+            longer = value.value
         if longer is None or stride(stmt.index, self.loop.var) != 1:
             return Store(stmt.buffer, stmt.index, value, stmt.aligned)
         made = self.arrays[len(self.arrays)] = self.array()
@@ -151,11 +155,11 @@ class _Block:
         value = self.value(stmt.value)
         if isinstance(value, Load) and value.type == _TYPE and (held := self.read(value)) is not None:
             self.exact[stmt.name] = held
-        elif isinstance(value, Template) and value.text == _WRITE:
-            wide = Let(f"{stmt.name}w", value.args[0])
-            rounded = Let(f"{stmt.name}r", Template(_ROUND, (wide.var,), "float32"))
+        elif isinstance(value, Cast) and _writes(value):
+            wide = Let(f"{stmt.name}w", value.value)
+            rounded = Let(f"{stmt.name}r", op("round_half", wide.var))
             self.longer[stmt.name], self.exact[stmt.name] = wide.var, rounded.var
-            return [wide, rounded, Let(stmt.name, Template(_WRITE, (wide.var,), _TYPE))]
+            return [wide, rounded, Let(stmt.name, Cast(wide.var, _TYPE))]
         return [Let(stmt.name, value)]
 
 

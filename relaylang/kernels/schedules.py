@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import permutations
 
-from relaylang.backends.cpu.loops.ir import VECTOR, Body, Loop, constant_of
-from relaylang.backends.cpu.loops.rewrites import Refused, independent, parallelise, reorder, tile
+from relaylang.kernels.ir import VECTOR, Body, Loop, constant_of
+from relaylang.kernels.rewrites import Refused, independent, parallelise, reorder, tile
 
 #: The iterations of a unit of work, where a lone loop is cut into units.
 UNITS = (256, 1024, 4096, 16384)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relaylang.backends.cpu.sizes import surely_less
+from relaylang.kernels.sizes import surely_less
 
 
 class Affine:
@@ -45,15 +45,8 @@ class Affine:
         """How many loops must be open for the value to be known."""
         return max(self.terms, default=-1) + 1
 
-    def text(self, names: Sequence[str]) -> str:
-        """The form in C."""
-        parts = [names[v] if c == 1 else f"{names[v]}*{c}" for v, c in self.terms.items()]
-        if self.const or not parts:
-            parts.append(str(self.const))
-        return " + ".join(parts).replace("+ -", "- ")
-
     def __repr__(self) -> str:
-        return self.text([f"i{n}" for n in range(64)])
+        return " + ".join([*(f"i{v}*{c}" for v, c in self.terms.items()), str(self.const)])
 
 
 ZERO = Affine({}, 0)

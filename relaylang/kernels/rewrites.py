@@ -1,20 +1,18 @@
 """Schedules: functions from statements to statements, each for one loop, found by its variable.
 
-A rewrite checks what it needs and raises `Refused` where the result could differ. C texts cannot be looked into: a rewrite
-that depends on what a loop's body touches refuses them.
+A rewrite checks what it needs and raises `Refused` where the result could differ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from relaylang.backends.cpu.loops.ir import (
+from relaylang.kernels.ir import (
     PARALLEL,
     SERIAL,
     UNROLLED,
     VECTOR,
     Assign,
-    Binary,
     Body,
     Call,
     Const,
@@ -25,8 +23,8 @@ from relaylang.backends.cpu.loops.ir import (
     Load,
     Local,
     Loop,
+    Op,
     Reduce,
-    Statement,
     Stmt,
     Store,
     Var,
@@ -44,6 +42,7 @@ from relaylang.backends.cpu.loops.ir import (
     vector,
     vector_of,
 )
+from relaylang.kernels.ops import OPERATIONS
 
 #: The variable of a loop over units.
 UNIT = "u"
@@ -264,11 +263,11 @@ def _widened(value: Expr, var: str, count: int, wide: dict[str, str]) -> Expr:
             if step not in (0, 1):
                 raise Refused(f"{buffer} is not read one by one along {var}")
             return Load(buffer, index, vector(ty, count), aligned) if step else value
-        case Binary(op, left, right, ty) if op in ("+", "-", "*"):
-            one, two = _widened(left, var, count, wide), _widened(right, var, count, wide)
-            if vector_of(one.type)[1] == vector_of(two.type)[1] == 1:
-                return Binary(op, one, two, ty)
-            return Binary(op, _full(one, count), _full(two, count), vector(ty, count))
+        case Op(name, args, ty) if OPERATIONS[name].on_vectors(ty) is not None:
+            new = [_widened(a, var, count, wide) for a in args]
+            if all(vector_of(a.type)[1] == 1 for a in new):
+                return Op(name, tuple(new), ty)
+            return Op(name, tuple(_full(a, count) for a in new), vector(ty, count))
         case Intrinsic("fma", args, ty):
             return Intrinsic("fma", tuple(_full(_widened(a, var, count, wide), count) for a in args), vector(ty, count))
     raise Refused(f"a {type(value).__name__} has no vector form")
@@ -297,8 +296,8 @@ def independent(at: Loop, reductions: bool) -> None:
     """
     inside = list(statements(at.body))
     for stmt in inside:
-        if isinstance(stmt, (Statement, Call)):
-            raise Refused(f"loop {at.var} has a {type(stmt).__name__.lower()} inside, which may touch anything")
+        if isinstance(stmt, Call):
+            raise Refused(f"loop {at.var} calls {stmt.name}, which may touch anything")
     own = {s.name for s in inside if isinstance(s, (Let, Local))}
     extents = {s.var: None if s.trips is None else s.trips * s.step for s in inside if isinstance(s, Loop)}
     reads: dict[str, list[Expr]] = {}

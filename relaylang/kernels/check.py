@@ -1,15 +1,13 @@
 """The rules of the loop language, each a small function over one statement; tests and rewrites run them.
 
-`check(body, names)` returns the violations as texts. `names` are the buffers and variables that the body is given. A C text
-may define what it mentions, so names in it count as known from there on.
+`check(body, names)` returns the violations as texts. `names` are the buffers and variables that the body is given.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 
-from relaylang.backends.cpu.loops.ir import (
+from relaylang.kernels.ir import (
     DOTS,
     INDEX,
     INTRINSICS,
@@ -20,6 +18,7 @@ from relaylang.backends.cpu.loops.ir import (
     Address,
     Assign,
     Expr,
+    Extent,
     Function,
     Intrinsic,
     Let,
@@ -27,21 +26,19 @@ from relaylang.backends.cpu.loops.ir import (
     Load,
     Local,
     Loop,
+    Op,
     Reduce,
-    Statement,
     Stmt,
     Store,
-    Template,
     Var,
     bodies,
     constant_of,
     expressions,
     exprs,
-    statements,
+    used,
     vector_of,
 )
-
-_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+from relaylang.kernels.ops import OPERATIONS
 
 
 class _Place:
@@ -54,19 +51,11 @@ class _Place:
         #: The variables of the unrolled loops around, with their first and last values.
         self.unrolled: dict[str, tuple[int, int]] = {}
         self.depth = 0
-        self.text = False
 
 
 def _names(stmt: Stmt, at: _Place) -> str | None:
     """Every name has a definition before it."""
-    used = {stmt.buffer} if isinstance(stmt, (Store, Reduce)) else set()
-    for value in exprs(stmt):
-        for part in expressions(value):
-            if isinstance(part, Var):
-                used.add(part.name)
-            elif isinstance(part, (Load, Address)):
-                used.add(part.buffer)
-    unknown = sorted(used - at.names)
+    unknown = sorted(used(stmt) - at.names)
     return f"undefined: {', '.join(unknown)}" if unknown else None
 
 
@@ -79,7 +68,7 @@ def _kinds(stmt: Stmt, at: _Place) -> str | None:
 
 def _parallels(stmt: Stmt, at: _Place) -> str | None:
     """A parallel loop is outermost and runs from 0 to a constant, or to a size."""
-    known = not isinstance(stmt, Loop) or stmt.trips is not None or (isinstance(stmt.high, Template) and not stmt.high.args)
+    known = not isinstance(stmt, Loop) or stmt.trips is not None or isinstance(stmt.high, Extent)
     if isinstance(stmt, Loop) and stmt.kind == PARALLEL and (at.depth or constant_of(stmt.low) != 0 or not known):
         return f"parallel loop {stmt.var} is not outermost, or its bounds are not constant"
     return None
@@ -143,7 +132,7 @@ def _lanes(stmt: Stmt, at: _Place) -> str | None:
     for value in exprs(stmt):
         for part in expressions(value):
             if isinstance(part, Intrinsic):
-                if len(part.args) != INTRINSICS.get(part.name):
+                if INTRINSICS.get(part.name) not in (0, len(part.args)):
                     return f"the intrinsic {part.name} with {len(part.args)} operands"
                 if part.name == "fma" and len({vector_of(a.type) for a in part.args}) != 1:
                     return f"fma of {', '.join(a.type for a in part.args)}"
@@ -152,29 +141,42 @@ def _lanes(stmt: Stmt, at: _Place) -> str | None:
     return None
 
 
+def _operations(stmt: Stmt, at: _Place) -> str | None:
+    """An operation is one of the table's."""
+    names = [p.name for v in exprs(stmt) for p in expressions(v) if isinstance(p, Op)]
+    names += [stmt.op] if isinstance(stmt, Reduce) else []
+    unknown = [name for name in names if name not in OPERATIONS]
+    return f"no operation is called {unknown[0]}" if unknown else None
+
+
 def _assigned(stmt: Stmt, at: _Place) -> str | None:
     """Only a mutable name gets another value."""
-    if isinstance(stmt, Assign) and stmt.name not in at.mutable and not at.text:
+    if isinstance(stmt, Assign) and stmt.name not in at.mutable:
         return f"{stmt.name} is not mutable"
     return None
 
 
 #: The rules, in the order of their messages.
 RULES: tuple[Callable[[Stmt, _Place], str | None], ...] = (
-    _names, _kinds, _parallels, _unrolls, _registers, _types, _lanes, _assigned,
+    _names, _kinds, _parallels, _unrolls, _registers, _types, _lanes, _operations, _assigned,
 )  # fmt: skip
 
 
-def check(body: Sequence[Stmt], names: Collection[str] = ()) -> list[str]:
-    """The violations of a stage's or a function's statements."""
+Report = Callable[[Stmt, str], None]
+
+
+def check(body: Sequence[Stmt], names: Collection[str] = (), report: Report = lambda stmt, text: None) -> list[str]:
+    """The violations of a stage's or a function's statements. `report` is called with the statement of each."""
     found: list[str] = []
-    _check(body, _Place(names), found)
-    parallels = sum(isinstance(s, Loop) and s.kind == PARALLEL for s in body)
-    if parallels > 1:
-        found.append("a stage has one parallel loop")
-    texts = [s.text for s in statements(body) if isinstance(s, Statement)]
-    if sum(t.count("{") - t.count("}") for t in texts):
-        found.append("braces are left open")
+
+    def violation(stmt: Stmt, text: str) -> None:
+        found.append(text)
+        report(stmt, text)
+
+    _check(body, _Place(names), violation)
+    parallels = [s for s in body if isinstance(s, Loop) and s.kind == PARALLEL]
+    for stmt in parallels[1:2]:
+        violation(stmt, "a stage has one parallel loop")
     return found
 
 
@@ -183,7 +185,7 @@ def check_function(function: Function, names: Collection[str] = ()) -> list[str]
     return check(function.body, {*names, *(p.name for p in function.params)})
 
 
-def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
+def _check(body: Sequence[Stmt], at: _Place, violation: Report) -> None:
     new: list[str] = []
 
     def define(name: str) -> None:
@@ -192,7 +194,9 @@ def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
             new.append(name)
 
     for stmt in body:
-        found += [text for rule in RULES if (text := rule(stmt, at)) is not None]
+        for rule in RULES:
+            if (text := rule(stmt, at)) is not None:
+                violation(stmt, text)
         match stmt:
             case Let(name, _, mutable):
                 define(name)
@@ -203,10 +207,6 @@ def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
                     at.registers[name] = stmt
                 else:
                     at.registers.pop(name, None)
-            case Statement(text):
-                for name in _WORD.findall(text):
-                    define(name)
-                at.text = True
         known = isinstance(stmt, Loop) and stmt.var not in at.names
         if isinstance(stmt, Loop):
             at.names.add(stmt.var)
@@ -215,7 +215,7 @@ def _check(body: Sequence[Stmt], at: _Place, found: list[str]) -> None:
                 at.unrolled[stmt.var] = low, low + (stmt.trips - 1) * stmt.step
         at.depth += 1
         for inner in bodies(stmt):
-            _check(inner, at, found)
+            _check(inner, at, violation)
         at.depth -= 1
         if isinstance(stmt, Loop):
             at.unrolled.pop(stmt.var, None)

@@ -11,7 +11,6 @@ number would be wrong for others. So a kernel is made for two of them, and must 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import NoReturn
@@ -28,8 +27,6 @@ _USUAL = 56
 
 #: Operands that sizes compute with, or refuse. Others, as those of the loop language, compute with sizes.
 _NUMBER = (int, float)
-_NAME = re.compile(r"\bsize(\d+)\b")
-
 _Terms = Mapping[tuple[str, ...], int]
 
 
@@ -45,6 +42,8 @@ class Sizes:
         self.atoms: dict[str, tuple[int, int | None, int]] = {}
         #: what cost models take each atom for
         self.usual: dict[str, int] = {}
+        #: of each atom: the numbers of the sizes that it is made of
+        self.made_of = {f"size{n}": frozenset({n}) for n in range(len(numbers))}
         self.sizes = [self.atom(f"size{n}", 1, MOST, number, _USUAL) for n, number in enumerate(numbers)]
 
     def begin(self) -> None:
@@ -57,7 +56,9 @@ class Sizes:
         self.assumed.setdefault(condition if holds else f"!({condition})")
         return holds
 
-    def atom(self, text: str, low: int, high: int | None, number: int, likely: int) -> Size:
+    def atom(self, text: str, low: int, high: int | None, number: int, likely: int, *parts: int) -> Size:
+        """A size with a text of its own, made of others."""
+        self.made_of.setdefault(text, _numbers(*parts))
         self.atoms.setdefault(text, (low, high, number))
         self.usual.setdefault(text, likely)
         return _size(self, {(text,): 1})  # type: ignore[return-value]
@@ -278,7 +279,7 @@ def largest(one: int, two: int) -> int:
         low = max(n for n in (a, c, 0) if n is not None)
         most = None if b is None or d is None else max(b, d)
         numbers = max(number_of(one), number_of(two)), max(usual(one), usual(two))
-        return sizes.atom(f"({one} > {two} ? {one} : {two})", low, most, *numbers)
+        return sizes.atom(f"({one} > {two} ? {one} : {two})", low, most, *numbers, one, two)
     return two if surely_less(one - 1, two) else one
 
 
@@ -287,9 +288,15 @@ def has_sizes(extents: Iterable[int]) -> bool:
     return any(isinstance(e, Size) for e in extents)
 
 
-def sizes_in(*texts: str) -> list[str]:
-    """The names of the sizes that texts read, in order."""
-    return [f"size{n}" for n in sorted({int(number) for text in texts for number in _NAME.findall(text)})]
+def _numbers(*values: int) -> frozenset[int]:
+    """The numbers of the sizes that numbers are made of."""
+    atoms = [v.sizes.made_of[atom] for v in values if isinstance(v, Size) for product in v.terms for atom in product]
+    return frozenset().union(*atoms)
+
+
+def sizes_in(*values: int) -> list[str]:
+    """The names of the sizes that numbers are made of, in order."""
+    return [f"size{n}" for n in sorted(_numbers(*values))]
 
 
 def smallest(one: int, two: int) -> int:
@@ -332,8 +339,8 @@ def _cut(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
     number, likely = (divmod(f(value), max(1, f(by))) for f in (number_of, usual))
     most = None if high is None else max(high, 0) // max(1, least or 1)
     first = 0 if low is None or end is None else max(low, 0) // end
-    quotient = sizes.atom(f"({value} / {by})", first, most, number[0], likely[0])
-    return quotient, sizes.atom(f"({value} % {by})", 0, None if end is None else end - 1, number[1], likely[1])
+    quotient = sizes.atom(f"({value} / {by})", first, most, number[0], likely[0], value, by)
+    return quotient, sizes.atom(f"({value} % {by})", 0, None if end is None else end - 1, number[1], likely[1], value, by)
 
 
 def _without(product: tuple[str, ...], atoms: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -1,8 +1,7 @@
 """The nodes of the loop language: expressions, and statements that hold lists of statements.
 
 A type is a text: `float32`, `float32x16` (a vector of 16), or `index` (a loop variable, C's long). `const float32*` is a
-pointer to read through, `float32*` one to write through. Buffers, locals and pointers have names. A `Template` or a
-`Statement` may use any name of the C.
+pointer to read through, `float32*` one to write through. Buffers, locals and pointers have names.
 Nodes never change after construction. Rewrites make new ones and share what stays.
 """
 
@@ -14,7 +13,8 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from relaylang.backends.cpu.sizes import Size
+from relaylang.kernels.ops import TESTS
+from relaylang.kernels.sizes import Size
 
 #: How a loop runs. The iterations of a parallel loop are units of work for threads. Those of a vector loop may run in any
 #: order. An unrolled loop is written out, once for each iteration.
@@ -46,35 +46,78 @@ def vector(dtype: str, lanes: int) -> str:
 
 
 class Expr:
-    """An expression. `+ - * // %` make index arithmetic; `//` and `%` are of numbers that are not negative."""
+    """An expression. Operators make index arithmetic of indices, and operations of values (`op`).
+
+    On indices, `//` and `%` are of numbers that are not negative; on integers, they round towards zero.
+    """
 
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()
     type: str
 
-    def __add__(self, other: Expr | int) -> Expr:
-        return plus(self, other)
+    def __add__(self, other: Expr | float) -> Expr:
+        return _arithmetic("add", self, other)
 
-    def __radd__(self, other: int) -> Expr:
-        return plus(other, self)
+    def __radd__(self, other: float) -> Expr:
+        return _arithmetic("add", other, self)
 
-    def __sub__(self, other: Expr | int) -> Expr:
-        return plus(self, times(other, -1))
+    def __sub__(self, other: Expr | float) -> Expr:
+        return _arithmetic("sub", self, other)
 
-    def __rsub__(self, other: int) -> Expr:
-        return plus(other, times(self, -1))
+    def __rsub__(self, other: float) -> Expr:
+        return _arithmetic("sub", other, self)
 
-    def __mul__(self, other: Expr | int) -> Expr:
-        return times(self, other)
+    def __mul__(self, other: Expr | float) -> Expr:
+        return _arithmetic("mul", self, other)
 
-    def __rmul__(self, other: int) -> Expr:
-        return times(self, other)
+    def __rmul__(self, other: float) -> Expr:
+        return _arithmetic("mul", other, self)
+
+    def __truediv__(self, other: Expr | float) -> Expr:
+        return op("div", self, other)
 
     def __floordiv__(self, other: Expr | int) -> Expr:
-        return binary("/", self, other)
+        return _arithmetic("quotient", self, other)
 
     def __mod__(self, other: Expr | int) -> Expr:
-        return binary("%", self, other)
+        return _arithmetic("remainder", self, other)
+
+    def __neg__(self) -> Expr:
+        return self * -1 if self.type == INDEX else op("neg", self)
+
+    def __lt__(self, other: Expr | float) -> Expr:
+        return op("lt", self, other)
+
+    def __le__(self, other: Expr | float) -> Expr:
+        return op("le", self, other)
+
+    def __gt__(self, other: Expr | float) -> Expr:
+        return op("gt", self, other)
+
+    def __ge__(self, other: Expr | float) -> Expr:
+        return op("ge", self, other)
+
+    def __and__(self, other: Expr | int) -> Expr:
+        return op("and", self, other)
+
+    def __or__(self, other: Expr | int) -> Expr:
+        return op("or", self, other)
+
+    def __xor__(self, other: Expr | int) -> Expr:
+        return op("xor", self, other)
+
+    def __lshift__(self, other: Expr | int) -> Expr:
+        return op("shl", self, other)
+
+    def __rshift__(self, other: Expr | int) -> Expr:
+        return op("shr", self, other)
+
+    def eq(self, other: Expr | float) -> Expr:
+        """Whether two values are equal (`==` compares nodes)."""
+        return op("eq", self, other)
+
+    def ne(self, other: Expr | float) -> Expr:
+        return op("ne", self, other)
 
 
 @dataclass(slots=True, eq=False)
@@ -103,13 +146,20 @@ class Linear(Expr):
 
 
 @dataclass(slots=True, eq=False)
-class Binary(Expr):
-    """`left op right`, where `op` is a C operator, or `min` or `max`."""
+class Op(Expr):
+    """An operation of `relaylang.kernels.ops` by its name, on values or vectors."""
 
-    op: str
-    left: Expr
-    right: Expr
-    type: str = INDEX
+    name: str
+    args: tuple[Expr, ...]
+    type: str
+
+
+@dataclass(slots=True, eq=False)
+class Extent(Expr):
+    """A size of the kernel, which is known when it runs."""
+
+    size: Size
+    type: ClassVar[str] = INDEX  # type: ignore[misc]
 
 
 @dataclass(slots=True, eq=False)
@@ -132,15 +182,6 @@ class Address(Expr):
 
 
 @dataclass(slots=True, eq=False)
-class Template(Expr):
-    """C with `{0}`, `{1}` ... for operands; closed by brackets. Without operands, the text stands as it is."""
-
-    text: str
-    args: tuple[Expr, ...]
-    type: str
-
-
-@dataclass(slots=True, eq=False)
 class Intrinsic(Expr):
     """An operation of the machine by its name in `INTRINSICS`; its operands choose the variant."""
 
@@ -151,19 +192,22 @@ class Intrinsic(Expr):
 
 @dataclass(slots=True, eq=False)
 class Cast(Expr):
-    """A value converted to another element type, as C converts it."""
+    """A value converted to another type (`relaylang.kernels.ops.cast_form`)."""
 
     value: Expr
     type: str
 
 
-#: Intrinsics: how many operands each has. Those of `DOTS` add the products of neighbours to each lane of their last operand.
-#: `splat_pair` and `splat_quad` repeat so many elements, from an address on. `two_rows` are half a vector of each of two
-#: rows. `square` multiplies two rows by two columns, and adds to four sums.
+#: Intrinsics: how many operands each has; 0 stands for any number. Those of `DOTS` add the products of neighbours to each
+#: lane of their last operand. `splat_pair` and `splat_quad` repeat so many elements, from an address on. `two_rows` are
+#: half a vector of each of two rows. `square` multiplies two rows by two columns, and adds to four sums. `mix` picks
+#: lanes of two vectors, by their numbers. `lane` is one of a vector's, `low` are the first of a name's vector. `madd` takes
+#: each int32 for two int16, and adds the products of both.
 INTRINSICS = {
     "splat": 1, "splat_pair": 1, "splat_quad": 1, "fma": 3, "sum": 1,
     "dot_pair": 3, "dot_halves": 3, "dot_bfloat": 3, "dot_quad": 3, "dot_signed": 3,
-    "two_rows": 2, "square": 3, "square_mixed": 3, "square_unsigned": 3,
+    "two_rows": 2, "square": 3, "square_mixed": 3, "square_unsigned": 3, "mix": 0, "lane": 2, "low": 1,
+    "madd": 3,
 }  # fmt: skip
 #: Of sums of products: the element types of both factors, and how many neighbours are added up.
 DOTS = {
@@ -188,9 +232,47 @@ def splat(value: Expr, lanes: int) -> Expr:
     return Intrinsic("splat", (value,), vector(value.type, lanes)) if lanes > 1 else value
 
 
+def cast(value: Expr, ty: str) -> Expr:
+    """A value as another type; itself where it has that type."""
+    return value if value.type == ty else Cast(value, ty)
+
+
+def mix(one: Expr, two: Expr, lanes: Sequence[int]) -> Expr:
+    """A vector of lanes of two, which are numbered on from the first to the second."""
+    return Intrinsic("mix", (one, two, *map(number, lanes)), one.type)
+
+
+def lane(vector: Expr, number_of: int) -> Expr:
+    """A lane of a vector."""
+    return Intrinsic("lane", (vector, number(number_of)), vector_of(vector.type)[0])
+
+
 def select(condition: Expr, yes: Expr, no: Expr) -> Expr:
     """One of two values by a condition; the other is not computed."""
-    return Template("({0} ? {1} : {2})", (condition, yes, no), yes.type)
+    return Op("select", (condition, yes, no), yes.type)
+
+
+def lifted(value: Expr | float, like: Expr) -> Expr:
+    """A number as a constant of the type of another operand; a size, as its value there."""
+    if isinstance(value, Expr):
+        return value
+    if like.type == INDEX:
+        return expr(value)  # type: ignore[arg-type]
+    dtype, count = vector_of(like.type)
+    return splat(cast(expr(value), dtype) if isinstance(value, Size) else Const(value, dtype), count)
+
+
+def op(name: str, *args: Expr | float, type: str = "") -> Expr:
+    """An operation; its type is that of the first operand that is no number, or a truth value, or as given."""
+    like = next(a for a in args if isinstance(a, Expr))
+    operands = tuple(lifted(a, like) for a in args)
+    return Op(name, operands, type or ("bool" if name in TESTS else like.type))
+
+
+def _arithmetic(name: str, left: Expr | float, right: Expr | float) -> Expr:
+    if any(isinstance(x, Expr) and x.type == INDEX for x in (left, right)):
+        return binary(name, left, right)  # type: ignore[arg-type]
+    return op(name, left, right)
 
 
 def number(value: int) -> Expr:
@@ -198,16 +280,13 @@ def number(value: int) -> Expr:
 
 
 def expr(value: Expr | int | str) -> Expr:
-    """A number, a C text or an expression as an index expression."""
+    """A number, a variable's name or an expression as an index expression."""
     if isinstance(value, Size):
-        return Template(str(value), (), INDEX)
+        return Extent(value)
     if isinstance(value, int):
         return Linear((), value)
     if isinstance(value, str):
-        text = value.strip()
-        if text.isdigit():
-            return Linear((), int(text))
-        return Var(text) if text.isidentifier() else Template(f"({text})", (), INDEX)
+        return Var(value)
     return value
 
 
@@ -260,7 +339,7 @@ def times(left: Expr | int, right: Expr | int) -> Expr:
     """The product of two indices."""
     one, two = _linear(left), _linear(right)
     if one.terms and two.terms:
-        return Binary("*", _plain(one), _plain(two))
+        return Op("mul", (_plain(one), _plain(two)), INDEX)
     value, factor = (one, two.const) if one.terms else (two, one.const)
     return _plain(Linear(tuple((a, c * factor) for a, c in value.terms if factor), value.const * factor))
 
@@ -271,23 +350,25 @@ def _plain(value: Linear) -> Expr:
 
 
 _FOLDED: dict[str, Callable[[int, int], int]] = {
-    "/": lambda a, b: a // b, "%": lambda a, b: a % b, "min": min, "max": max, "*": lambda a, b: a * b,
+    "quotient": lambda a, b: a // b, "remainder": lambda a, b: a % b, "min": min, "max": max,
 }  # fmt: skip
 
 
-def binary(op: str, left: Expr | int, right: Expr | int, ty: str = INDEX) -> Expr:
+def binary(name: str, left: Expr | int, right: Expr | int) -> Expr:
     """An operation on indices; of constants, its result."""
+    if name == "add":
+        return plus(left, right)
+    if name == "sub":
+        return plus(left, times(right, -1))
+    if name == "mul":
+        return times(left, right)
     one, two = expr(left), expr(right)
     a, b = constant_of(one), constant_of(two)
-    if a is not None and b is not None and op in _FOLDED and a >= 0 and (b > 0 or op in ("min", "max", "*")):
-        return number(_FOLDED[op](a, b))
-    if op == "/" and b == 1:
-        return one
-    if op == "%" and b == 1:
-        return number(0)
-    if op == "*":
-        return times(one, two)
-    return Binary(op, one, two, ty)
+    if a is not None and b is not None and name in _FOLDED and a >= 0 and (b > 0 or name in ("min", "max")):
+        return number(_FOLDED[name](a, b))
+    if name in ("quotient", "remainder") and b == 1:
+        return one if name == "quotient" else number(0)
+    return Op(name, (one, two), INDEX)
 
 
 def sum_text(value: Linear, one: Callable[[Expr], str]) -> str:
@@ -389,9 +470,9 @@ class Store(Stmt):
 
 @dataclass(slots=True, eq=False)
 class Reduce(Stmt):
-    """`buffer[index] = both(buffer[index], value)`; `both` is a template, its order of no account."""
+    """`buffer[index] = op(buffer[index], value)`, by an operation whose order is of no account."""
 
-    both: str
+    op: str
     buffer: str
     index: Expr
     value: Expr
@@ -428,6 +509,14 @@ class If(Stmt):
 
 
 @dataclass(slots=True, eq=False)
+class While(Stmt):
+    """Statements that run as long as a condition holds."""
+
+    condition: Expr
+    body: Body
+
+
+@dataclass(slots=True, eq=False)
 class Block(Stmt):
     """Statements whose names end with them."""
 
@@ -440,14 +529,6 @@ class Call(Stmt):
 
     name: str
     args: tuple[Expr, ...]
-
-
-@dataclass(slots=True, eq=False)
-class Statement(Stmt):
-    """C that is no business of the loop language; with operands, a template. It may open or close braces."""
-
-    text: str
-    args: tuple[Expr, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -490,13 +571,14 @@ def offset(shape: Sequence[int], index: Sequence[Expr | int]) -> Expr:
     return total
 
 
-def _element(array: Any) -> str:
+def dtype_of(array: Any) -> str:
+    """The element type of a buffer, a local array or a pointer."""
     return element_of(array.type) if isinstance(array, (Local, Param, Var)) else array.dtype
 
 
 def load(array: Any, *index: Expr | int, lanes: int = 1, aligned: bool = False) -> Load:
     """An element (or `lanes` elements) of a buffer, a local array or a pointer, by its index or its offset."""
-    return Load(array.name, offset(getattr(array, "shape", ()), index), vector(_element(array), lanes), aligned)
+    return Load(array.name, offset(getattr(array, "shape", ()), index), vector(dtype_of(array), lanes), aligned)
 
 
 def store(array: Any, value: Expr, *index: Expr | int, aligned: bool = False) -> Store:
@@ -506,7 +588,7 @@ def store(array: Any, value: Expr, *index: Expr | int, aligned: bool = False) ->
 
 def address(array: Any, *index: Expr | int, written: bool = False) -> Address:
     """A pointer into a buffer, a local array or from another pointer, to read or to write through."""
-    ty = f"{'' if written else 'const '}{_element(array)}*"
+    ty = f"{'' if written else 'const '}{dtype_of(array)}*"
     return Address(array.name, offset(getattr(array, "shape", ()), index), ty)
 
 
@@ -518,11 +600,9 @@ def parts(value: Expr) -> tuple[Expr, ...]:
     match value:
         case Linear(terms):
             return tuple(a for a, _ in terms)
-        case Binary(_, left, right):
-            return (left, right)
         case Load(_, index) | Address(_, index):
             return (index,)
-        case Template(_, args) | Intrinsic(_, args):
+        case Op(_, args) | Intrinsic(_, args):
             return args
         case Cast(inner):
             return (inner,)
@@ -537,14 +617,12 @@ def with_parts(value: Expr, new: Sequence[Expr]) -> Expr:
             for (_, factor), atom in zip(terms, new):
                 total = plus(total, times(atom, factor))
             return total
-        case Binary(op, _, _, ty):
-            return binary(op, new[0], new[1], ty)
+        case Op(name, _, ty):
+            return binary(name, *new) if ty == INDEX and name in _FOLDED else Op(name, tuple(new), ty)
         case Load(buffer, _, ty, aligned):
             return Load(buffer, new[0], ty, aligned)
         case Address(buffer, _, ty):
             return Address(buffer, new[0], ty)
-        case Template(text, _, ty):
-            return Template(text, tuple(new), ty)
         case Intrinsic(name, _, ty):
             return Intrinsic(name, tuple(new), ty)
         case Cast(_, ty):
@@ -571,9 +649,9 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
             return (index, value)
         case Loop(_, low, high):
             return (low, high)
-        case If(condition):
+        case If(condition) | While(condition):
             return (condition,)
-        case Call(_, args) | Statement(_, args):
+        case Call(_, args):
             return args
     return ()
 
@@ -581,7 +659,7 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
 def bodies(stmt: Stmt) -> tuple[Body, ...]:
     """The statements inside a statement."""
     match stmt:
-        case Loop(body=body) | Block(body):
+        case Loop(body=body) | Block(body) | While(_, body):
             return (body,)
         case If(_, body, otherwise):
             return (body, otherwise)
@@ -597,18 +675,18 @@ def rebuilt(stmt: Stmt, change: Callable[[Expr], Expr], inner: Callable[[Body], 
             return Assign(name, change(value))
         case Store(buffer, index, value, aligned):
             return Store(buffer, change(index), change(value), aligned)
-        case Reduce(both, buffer, index, value):
-            return Reduce(both, buffer, change(index), change(value))
+        case Reduce(op_, buffer, index, value):
+            return Reduce(op_, buffer, change(index), change(value))
         case Loop(var, low, high, body, kind, step):
             return Loop(var, change(low), change(high), inner(body), kind, step)
         case If(condition, body, otherwise):
             return If(change(condition), inner(body), inner(otherwise))
+        case While(condition, body):
+            return While(change(condition), inner(body))
         case Block(body):
             return Block(inner(body))
         case Call(name, args):
             return Call(name, tuple(map(change, args)))
-        case Statement(text, args) if args:
-            return Statement(text, tuple(map(change, args)))
     return stmt
 
 
@@ -654,6 +732,23 @@ def expressions(value: Expr) -> Iterator[Expr]:
         node = stack.pop()
         yield node
         stack.extend(parts(node))
+
+
+def used(stmt: Stmt) -> set[str]:
+    """The names that a statement reads or writes, without those of statements inside."""
+    names = {stmt.buffer} if isinstance(stmt, (Store, Reduce)) else set()
+    for value in exprs(stmt):
+        for part in expressions(value):
+            if isinstance(part, Var):
+                names.add(part.name)
+            elif isinstance(part, (Load, Address)):
+                names.add(part.buffer)
+    return names
+
+
+def names(body: Sequence[Stmt]) -> set[str]:
+    """The buffers and variables that statements read or write, with those of statements inside."""
+    return {name for stmt in statements(body) for name in used(stmt)}
 
 
 def parallel(body: Sequence[Stmt]) -> Loop | None:
