@@ -135,7 +135,7 @@ mod, params = relay.frontend.from_tensorflow("net.pb", shape={"x": (1, 224, 224,
 mod, params = relay.frontend.from_tensorflow(TFParser("saved_model_folder").parse())
 ```
 
-- The importer takes a frozen graph (`.pb`, or `.pbtxt` in protobuf's text format), and the folder of a SavedModel of
+- The importer takes a frozen graph (`.pb`, or `.pbtxt` in protobuf's text format). It takes the folder of a SavedModel of
   TensorFlow 1 or 2. It reads the variables of the folder itself. No code of a file runs.
 - A SavedModel gives what the signature `serving_default` says, or its only signature. Inputs have the signature's names.
   Results are in the order of their names, `result_9` before `result_10`.
@@ -148,7 +148,7 @@ mod, params = relay.frontend.from_tensorflow(TFParser("saved_model_folder").pars
 - TensorArrays and TensorLists become tensors with a further first axis. In loops that are written out, they are
   single tensors. Their elements must have one known shape.
 - Variables are constants, or parameters with `--no-freeze`. A program that assigns variables computes with the values in
-  the file at each call, and a warning says how many assignments are left out.
+  the file at each call. A warning says how many assignments are left out.
 - `FakeQuant` layers round real numbers as TensorFlow does. `QuantizeV2` and `Dequantize` need constant ranges.
 - `ResizeBicubic` computes its weights exactly; TensorFlow rounds places to 1/1024 of an element.
 - Texts, tables of keys, complex numbers, random numbers, and the sums of `QuantizedConv2D` and its like are refused.

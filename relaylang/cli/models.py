@@ -98,7 +98,7 @@ def _value(text: str) -> Any:
 
 
 def may_be_network(data: bytes) -> bool:
-    """Whether a file's contents may be a network: they begin with control characters, as no text does, or are a known text."""
+    """Whether a file's contents may be a network. They begin with control characters, as no text does, or are a known text."""
     texts = (is_symbol, is_darknet, is_text)
     return min(data[:64], default=32) < 9 or any(test(data) for test in texts) or (data[:1] == b"\n" and is_graph(data))
 

@@ -25,7 +25,7 @@ TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Difference:
-    """How far the results after a stage are from the interpreter's: of floats relative to the greatest, of integers in ones."""
+    """How far results after a stage are from the interpreter's. Floats are relative to the greatest, integers in ones."""
 
     stage: str
     floats: float

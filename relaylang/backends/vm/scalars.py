@@ -80,7 +80,7 @@ def _wanted() -> Iterator[tuple[str, tuple[str, ...], dict[str, str]]]:
 
 
 def _expression(body: ir.Body) -> tuple[str, frozenset[str]]:
-    """The C of the value that a kernel for scalars stores, of the operands a, b and c, and the helpers that it uses."""
+    """The C of the value that a kernel for scalars stores, and its helpers. The operands are a, b and c."""
     values: dict[str, ir.Expr] = {}
 
     def named(part: ir.Expr) -> ir.Expr:

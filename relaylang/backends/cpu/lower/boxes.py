@@ -47,7 +47,7 @@ def _counted(b: Builder, name: str, high: ir.Expr | int, going: ir.Expr) -> Iter
 class _Box:
     """A box's lower and upper corner and its area, by names that begin with `name`.
 
-    Its numbers begin at `at`: the lower corner, then the upper one, or where it is not `ordered` any two opposite ones.
+    Its numbers begin at `at`: the lower corner, then the upper one. Where it is not `ordered`, any two opposite ones.
     """
 
     def __init__(self, b: Builder, name: str, x: Any, at: ir.Expr, ordered: bool = False) -> None:

@@ -28,7 +28,7 @@ from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range
 from relaylang.kernels.nest import Buf
 
-#: A zero point: a number that is known, or memory with one, or with one for each column, when the program runs.
+#: A zero point: a number, or where memory has one when the program runs. There may be one for each column.
 Zero = int | Buf
 #: The types that may hold weights, from the shortest on.
 _SHORT = ("int8", "uint8", "int16")

@@ -79,7 +79,7 @@ def _axis(kernel: Kernel, call: Call, number: int, size: int, acc: str) -> _Axis
 
 @dataclass
 class _Line:
-    """A new pixel of an axis: its number `x`, the extents `old` and `new` and the region's ends, all in float32."""
+    """A new pixel of an axis, in float32: its number `x`, the extents `old` and `new`, the region's ends."""
 
     x: ir.Expr
     old: ir.Expr

@@ -31,7 +31,7 @@ def _pool(greatest: bool) -> Any:
 
         @contextmanager
         def taps(before: Sequence[int] = (0, 0), after: Sequence[int] = (0, 0)) -> Iterator[tuple[ir.Expr, ir.Expr]]:
-            """The taps of a window in order, of a mean those of rows that count: the offset of each one, and whether it is
+            """The taps of a window in order; of a mean, those of rows that count. Each has its offset, and whether it is
             on the data or on some padding."""
             with b.loop("a", kh) as a:
                 y = b.let("y", i * sh + a * dh - top)

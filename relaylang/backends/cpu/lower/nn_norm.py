@@ -79,7 +79,7 @@ def _dropout(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 
 def _rotations(lanes: int) -> list[list[int]]:
-    """The lanes of a vector turned by half of them, by a quarter, and so on: what combines all with all."""
+    """The lanes of a vector turned by half of them, by a quarter, and so on. These combine all with all."""
     return [[(lane + (lanes >> n)) % lanes for lane in range(lanes)] for n in range(1, lanes.bit_length())]
 
 

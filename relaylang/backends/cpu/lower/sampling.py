@@ -56,7 +56,7 @@ def inside(places: Sequence[ir.Expr], extents: Sequence[int]) -> ir.Expr:
 
 
 def cubic(t: ir.Expr, a: float) -> list[ir.Expr]:
-    """The shares of the four pixels around a place that is `t` after the second of them; `a` is the parameter."""
+    """The shares of the four pixels around a place, `t` after the second of them. `a` is the parameter."""
     t2, t3, alpha = t * t, t * t * t, ir.Const(a, t.type)
     return [
         alpha * (t3 - 2 * t2 + t),
