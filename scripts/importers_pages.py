@@ -142,7 +142,7 @@ mod, params = relay.frontend.from_tensorflow(TFParser("saved_model_folder").pars
 - A graph gives the nodes that no other takes. Those that TensorFlow 2 calls `Identity`, `Identity_1` come alone.
   `from_tensorflow` gives the last node, as in TVM, unless `outputs` names others.
 - A `PlaceholderWithDefault` has its default value, unless `--shape` or `--value` names it.
-- Programs keep the layout NHWC, or NCHW where `data_format` says so. `--layout NCHW` converts convolutions and pools.
+- Programs keep the layout NHWC, or NCHW where that is `data_format`. `--layout NCHW` converts convolutions and pools.
 - Functions stand in place. `If`, `Case` and the `Merge` of a condition become `if`; a condition that is known leaves one branch.
 - `While` and the frames of `Enter` and `Exit` become recursive functions. A loop of up to 32 known turns is written out.
 - TensorArrays and TensorLists become tensors with a further first axis. In loops that are written out, they are
