@@ -1,0 +1,75 @@
+"""Operator cases as kernels for devices, and what the interpreter makes of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.cpu import lower_module
+from relaylang.backends.cpu.isa import SCALAR
+from relaylang.backends.cpu.schedule import Branch, Copy, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.interpreter import KERNELS
+from relaylang.kernels.device import Language, Launch, Module
+from relaylang.ops import get, make_attrs
+from tests.backends.cpu.test_ops import USED, program
+
+#: Operators whose kernels are left out, and why.
+LEFT_OUT = {
+    "nn.sparse_dense": "the lowering writes C",
+    "nn.sparse_transpose": "the lowering writes C",
+    "nn.sparse_add": "the lowering writes C",
+    "nn.sparse_conv2d": "the lowering writes C",
+    "random.threefry_generate": "the lowering writes C",
+    "random.threefry_split": "the lowering writes C",
+    "random.uniform": "the lowering writes C",
+    "random.normal": "the lowering writes C",
+    "random.multinomial": "the lowering writes C",
+    "stft": "the lowering writes C",
+    "dft": "the lowering writes C",
+}
+#: Cases by their numbers.
+NUMBERS = [n for n, case in enumerate(USED) if case[0] not in LEFT_OUT]
+#: The first case of each operator.
+FIRST = {USED[n][0]: n for n in reversed(NUMBERS)}.values()
+
+
+@cache
+def lowered(number: int) -> tuple[Program, dict[str, np.ndarray]]:
+    """A case's program for a machine without vectors, and its arguments."""
+    mod, values = program([(number, USED[number])])
+    return lower_module(mod, "main", (), SCALAR), values
+
+
+def kernels(numbers: Sequence[int], language: Language) -> tuple[str, dict[int, list[Launch]]]:
+    """The kernels of cases as one text, and the launches of each by the kernel's `id`."""
+    module, launches = Module(language), {}
+    for number in numbers:
+        found, _ = lowered(number)
+        for item in walk([*found.prepare, *found.run]):
+            if isinstance(item, Run) and id(item.kernel) not in launches:
+                launches[id(item.kernel)] = module.add(item.kernel)
+    return module.text(), launches
+
+
+def expected(number: int) -> Any:
+    """What the interpreter's kernel gives."""
+    name, attrs, args, _ = USED[number]
+    op = get(name)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return KERNELS[name](make_attrs(op.attrs, attrs) if op.attrs is not None else None, *args)
+
+
+def steps(found: Program) -> Iterator[Run | PackIn | Copy]:
+    """The instructions of a program without branches."""
+    for item in [*found.prepare, *found.run]:
+        assert not isinstance(item, (Branch, Outside))
+        yield item
+
+
+Place = Slot | View
+Memory = Callable[[Slot], Any]
