@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.isa import SCALAR
-from relaylang.backends.cpu.schedule import Branch, Copy, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.schedule import Program, Run, walk
 from relaylang.interpreter import KERNELS
 from relaylang.kernels.device import Language, Launch, Module
 from relaylang.ops import get, make_attrs
@@ -34,7 +34,12 @@ LEFT_OUT = {
 #: Cases by their numbers.
 NUMBERS = [n for n, case in enumerate(USED) if case[0] not in LEFT_OUT]
 #: The first case of each operator.
-FIRST = {USED[n][0]: n for n in reversed(NUMBERS)}.values()
+FIRST = {USED[n][0]: n for n in reversed(NUMBERS)}
+#: Operators of each kind of kernel: `make test` runs their first cases, `make sweeps` all of all operators.
+QUICK = ("add", "exp", "floor_divide", "cast", "sum", "argmax", "nn.softmax", "nn.max_pool2d", "take", "nn.conv2d", "nn.dense",
+         "qnn.requantize")  # fmt: skip
+#: Cases in groups, each a file.
+GROUPS = [[FIRST[name] for name in QUICK], *(NUMBERS[n : n + 100] for n in range(0, len(NUMBERS), 100))]
 
 
 @cache
@@ -62,14 +67,3 @@ def expected(number: int) -> Any:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return KERNELS[name](make_attrs(op.attrs, attrs) if op.attrs is not None else None, *args)
-
-
-def steps(found: Program) -> Iterator[Run | PackIn | Copy]:
-    """The instructions of a program without branches."""
-    for item in [*found.prepare, *found.run]:
-        assert not isinstance(item, (Branch, Outside))
-        yield item
-
-
-Place = Slot | View
-Memory = Callable[[Slot], Any]
