@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from relaylang.kernels import device
-from relaylang.kernels.device import Kernel, Launch, Language
+from relaylang.kernels.device import Kernel, Language, Launch
 
 _INTO = {"float32": "__int_as_float((int)({0}))", "float64": "__longlong_as_double((long long)({0}))"}
 

@@ -19,7 +19,7 @@ import numpy as np
 from relaylang.kernels import ir
 from relaylang.kernels.dtypes import CTYPES, is_float, literal
 from relaylang.kernels.nest import Buf
-from relaylang.kernels.ops import SHORT, cast_form
+from relaylang.kernels.ops import cast_form
 from relaylang.kernels.render import Renderer, ctype
 from relaylang.kernels.sizes import Size
 
@@ -41,23 +41,6 @@ _TYPED = re.compile(r"\b(r_div|r_mod|r_floor_div|r_floor_mod|r_left_shift|r_righ
 
 class Unrendered(Exception):
     """A kernel has what only some processor can do; the text says what."""
-
-
-class Stage(Protocol):
-    """A stage of a kernel."""
-
-    body: list[ir.Stmt]
-
-    @property
-    def units(self) -> int: ...
-
-
-class Pack(Protocol):
-    """The packing of a parameter."""
-
-    sources: list[Buf]
-    target: Buf
-    body: ir.Body
 
 
 class Kernel(Protocol):
@@ -185,9 +168,9 @@ class DeviceRenderer(Renderer):
             case ir.Call("__builtin_prefetch"):
                 pass
             case ir.Call("memcpy", (to, source, size)):
-                element = f"sizeof({self.type(ir.element_of(to.type))})"
-                head = f"for ({self.language.index} c_ = 0; c_ < (({self.language.index})({self.expr(size)})) / ({self.language.index}){element}; c_++)"
-                self.put(f"{head} ({self.expr(to)})[c_] = ({self.expr(source)})[c_];")
+                index = self.language.index
+                count = f"({self.expr(size)}) / ({index})sizeof({self.type(ir.element_of(to.type))})"
+                self.put(f"for ({index} c_ = 0; c_ < {count}; c_++) ({self.expr(to)})[c_] = ({self.expr(source)})[c_];")
             case ir.Call(name, args):
                 if name not in self.own:
                     raise Unrendered(f"the function {name}")
@@ -248,10 +231,10 @@ class Module:
         self.pieces: dict[str, str] = {}
         self._functions: dict[tuple[int, tuple[str, ...]], tuple[ir.Function, str]] = {}
 
-    def _piece(self, kind: str, text: str) -> str:
-        """The name of a piece; NAME in its text stands for it."""
+    def _piece(self, kind: str, text: str, notes: Sequence[str] = ()) -> str:
+        """The name of a piece; the first NAME in its text stands for it. Its notes are comments."""
         name = f"{kind}_{_digest(text)}"
-        self.pieces.setdefault(name, text.replace("NAME", name, 1))
+        self.pieces.setdefault(name, "\n".join([*(f"// {note}" for note in notes), text.replace("NAME", name, 1)]))
         return name
 
     def function(self, function: ir.Function, others: Mapping[str, ir.Function], spaces: Sequence[str]) -> str:
@@ -259,14 +242,13 @@ class Module:
         found = self._functions.get((id(function), tuple(spaces)))
         if found is None:
             code = DeviceRenderer(self, others, {p.name: s for p, s in zip(function.params, spaces)}, 1)
-            params = [
-                f"{code.pointer(p.type, space)} {self.language.restrict} {p.name}" if p.type.endswith("*") else f"{code.type(p.type)} {p.name}"
-                for p, space in zip(function.params, spaces)
-            ]
+            alone = self.language.restrict
+            params = [f"{code.pointer(p.type, space)} {alone + ' ' if p.type.endswith('*') else ''}{p.name}"
+                      for p, space in zip(function.params, spaces)]  # fmt: skip
             lines = code.body(function.body).lines
-            doc = [f"// {function.doc}"] if function.doc else []
-            text = "\n".join([*doc, f"{self.language.function} void NAME({', '.join(params)}) {{", *lines, "}"])
-            found = self._functions[id(function), tuple(spaces)] = function, self._piece("block", text)
+            text = "\n".join([f"{self.language.function} void NAME({', '.join(params)}) {{", *lines, "}"])
+            notes = [function.doc] if function.doc else []
+            found = self._functions[id(function), tuple(spaces)] = function, self._piece("block", text, notes)
         return found[1]
 
     def _table(self, buf: Buf, data: np.ndarray) -> str:
@@ -290,7 +272,8 @@ class Module:
         spaces = {buf.name: language.shared for buf in bufs} | {buf.name: language.table_space for buf, _ in kernel.constants}
         code = DeviceRenderer(self, {f.name: f for f in kernel.functions}, spaces, 2).body(body)
         used = [buf for buf in bufs if buf.name in code.names]
-        overwritten = {kernel.params[n].name for n in kernel.in_place} | ({b.name for b in kernel.outs} if kernel.in_place else set())
+        overwritten = {kernel.params[n].name for n in kernel.in_place}
+        overwritten |= {buf.name for buf in kernel.outs} if kernel.in_place else set()
         params = []
         for buf in used:
             const = "" if buf.name in written else "const "
@@ -298,13 +281,21 @@ class Module:
             params.append(f"{language.shared} {const}{CTYPES[buf.dtype]}*{restrict} {buf.name}".lstrip())
         sizes = sorted({*code.sizes, *(_names(units))}, key=lambda name: int(name.removeprefix("size")))
         params += [f"{language.index} {name}" for name in sizes]
-        tables = [
-            f"    {language.table_space} const {CTYPES[buf.dtype]}* const {buf.name} = {self._table(buf, data)};".replace("     ", "    ")
-            for buf, data in kernel.constants if buf.name in code.names
-        ]  # fmt: skip
-        lines = [*(f"// {note}" for note in notes), f"{language.kernel} void NAME({', '.join(params)}) {{",
-                 f"  const {language.index} unit_ = {language.number};", f"  if (unit_ < {units}) {{", *tables, *code.lines, "  }", "}"]  # fmt: skip
-        return Launch(self._piece("kernel", "\n".join(lines)), units, tuple(buf.name for buf in used), tuple(sizes))
+        tables = []
+        for buf, data in kernel.constants:
+            if buf.name in code.names:
+                kind = f"{language.table_space} const {CTYPES[buf.dtype]}*".lstrip()
+                tables.append(f"    {kind} const {buf.name} = {self._table(buf, data)};")
+        lines = [
+            f"{language.kernel} void NAME({', '.join(params)}) {{",
+            f"  const {language.index} unit_ = {language.number};",
+            f"  if (unit_ < {units}) {{",
+            *tables,
+            *code.lines,
+            "  }",
+            "}",
+        ]
+        return Launch(self._piece("kernel", "\n".join(lines), notes), units, tuple(buf.name for buf in used), tuple(sizes))
 
     def text(self) -> str:
         """The file."""

@@ -9,7 +9,7 @@ A function has a variant for each combination of address spaces that it is calle
 from __future__ import annotations
 
 from relaylang.kernels import device
-from relaylang.kernels.device import Kernel, Launch, Language
+from relaylang.kernels.device import Kernel, Language, Launch
 
 OPENCL = Language(
     head="opencl.h",

@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relaylang.backends.cpu import emit
 from relaylang.backends.cpu.kernel import nbytes
 from relaylang.backends.cpu.schedule import Copy, PackIn, Program, Run, Slot, View
 from relaylang.kernels.device import Launch
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.opencl import OPENCL, program
 from tests.backends.cpu.test_ops import USED, same
+from tests.backends.cpu.test_ops import program as case_program
 from tests.kernels.devices import FIRST, GROUPS, expected, kernels, lowered
 from tests.shared import few
 
-cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None
 #: Clang's warnings, for drivers that are made of it.
 WARNINGS = '#pragma clang diagnostic warning "-Wall"\n#pragma clang diagnostic warning "-Wextra"\n'
 FLAGS = ["-cl-std=CL1.2", "-Werror", "-cl-fp32-correctly-rounded-divide-sqrt"]
@@ -26,6 +31,7 @@ FLAGS = ["-cl-std=CL1.2", "-Werror", "-cl-fp32-correctly-rounded-divide-sqrt"]
 
 @pytest.fixture(scope="module")
 def queue() -> Any:
+    pytest.importorskip("pyopencl", reason="pyopencl is not installed")
     try:
         devices = [d for p in cl.get_platforms() for d in p.get_devices() if d.double_fp_config]
     except cl.LogicError:
@@ -103,9 +109,9 @@ def results(queue: Any, built: Any, number: int, launches: dict[int, list[Launch
             bufs = [*kernel.params, *(pack.target for pack in kernel.packs), *kernel.outs]
             places = dict(zip([buf.name for buf in bufs], [*item.inputs, *item.packs, *item.results]))
             memory.run(built, launches[id(kernel)][len(kernel.packs) :], places, kernel.work)
-    for _, slot in sorted(outputs.items()):
-        dtype = np.dtype(slot.dtype)
-        yield memory.of(slot)[: math.prod(slot.shape) * dtype.itemsize].view(dtype).reshape(slot.shape)
+    for n, spec in enumerate(found.outputs):
+        dtype = np.dtype(spec.dtype)
+        yield memory.of(outputs[n])[: math.prod(spec.shape) * dtype.itemsize].view(dtype).reshape(spec.shape)
 
 
 def check(number: int, ours: Sequence[np.ndarray]) -> None:
@@ -141,3 +147,12 @@ def test_a_kernel_has_its_text_and_its_launches() -> None:
     assert all(f"__kernel void {launch.name}(" in text for launch in launches)
     assert launches[0].buffers[0] == "arg0"
     assert "out0" in launches[-1].buffers
+
+
+@pytest.mark.parametrize("step", ["opencl", "cuda"])
+def test_emit_writes_the_kernels(step: str) -> None:
+    mod, _ = case_program([(FIRST["nn.dense"], USED[FIRST["nn.dense"]])])
+    text = emit(mod, step)
+    assert "left out" not in text
+    assert "// nn.dense" in text
+    assert {"opencl": "__kernel void", "cuda": "__global__ void"}[step] in text
