@@ -33,6 +33,13 @@ FLOATS: Mapping[str, str] = {
         "exp", "log", "log2", "log10", "sqrt", "tanh", "atanh", "erf", "floor", "ceil", "trunc", "round", "sin", "cos", "tan",
         "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh")},
 }  # fmt: skip
+#: The same of signed integers, whose overflow wraps here and is undefined in both languages; TYPE is their type.
+WRAPPING: Mapping[str, str] = {
+    **{name: f"((TYPE_t)((uTYPE_t){{0}} {sign} (uTYPE_t){{1}}))" for name, sign in (("add", "+"), ("sub", "-"), ("mul", "*"))},
+    "neg": "((TYPE_t)(0 - (uTYPE_t){0}))",
+    "abs": "({0} < 0 ? (TYPE_t)(0 - (uTYPE_t){0}) : {0})",
+    "shl": "((TYPE_t)((uTYPE_t){0} << {1}))",
+}
 #: Operations that a device does not have: they ask the system, or keep something for each thread.
 MACHINE = frozenset({"amx", "alternate", "fixed_lanes"})
 #: Functions of `csrc/device.h` that have a name for each type.
@@ -149,9 +156,10 @@ class DeviceRenderer(Renderer):
         if name in MACHINE:
             raise Unrendered(f"the operation {name}")
         if name == "bitcast":
-            form = self.language.bits.get((operand, ty)) or self.language.bits.get((operand, "")) or self.language.bits["", ""]
-            return form.replace("{type}", ctype(ty))
-        form = FLOATS.get(name) if is_float(operand) else None
+            bits = self.language.bits
+            return (bits.get((operand, ty)) or bits.get((operand, "")) or bits["", ""]).replace("{type}", ctype(ty))
+        table = FLOATS if is_float(operand) else WRAPPING if operand in ("int32", "int64") else {}
+        form = table.get(name, "").replace("TYPE", operand)
         return form or typed(super()._form(name, args, ty), operand)
 
     def inside(self, head: str, body: Sequence[ir.Stmt]) -> None:
@@ -205,7 +213,7 @@ def constant(value: Any, dtype: str) -> str:
     if is_float(dtype) and dtype != "float16" and not np.isfinite(float(value)):
         text = "R_NAN" if value != value else "R_INF" if value > 0 else "(-R_INF)"
         return f"((double){text})" if dtype == "float64" else text
-    return literal(np.float32(value) if dtype == "float32" else value, dtype)
+    return literal(float(np.float32(value)) if dtype == "float32" else value, dtype)
 
 
 def typed(form: str, operand: str) -> str:
