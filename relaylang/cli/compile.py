@@ -110,7 +110,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 #: The endings of the texts of `--emit`, beside .txt.
-_TEXTS = {**{one.name: PROGRAM for one in GRAPH}, "space": (".json",), "c": (".c", ".h"), "asm": (".s",)}
+_TEXTS = {**{one.name: PROGRAM for one in GRAPH}, "space": (".json",), "c": (".c", ".h"), "asm": (".s",),
+          "opencl": (".cl",), "cuda": (".cu",)}  # fmt: skip
 
 
 def _check_ending(args: argparse.Namespace, targets: Sequence[Target]) -> None:

@@ -134,6 +134,10 @@ class Renderer:
                 return self.name(buffer) if text == "0" else f"{self.name(buffer)} + {text}".replace("+ -", "- ")
             case Intrinsic("lane", (vector, lane)):
                 return f"{self.expr(vector)}[{self.expr(lane)}]"
+            case Intrinsic("splat" | "sum", (inner,), ty) if vector_of(inner.type)[1] == vector_of(ty)[1] == 1:
+                return self.expr(inner)
+            case Intrinsic("fma", (x, y, z), ty) if vector_of(ty)[1] == 1 and ty not in SCALARS:
+                return self.expr(x * y + z)
             case Intrinsic(name, args, ty):
                 dtype, lanes = vector_of(args[0].type if name == "sum" else ty)
                 helper = self.helper(f"r_{name}_{VECTORS[dtype][1] if lanes > 1 else SCALARS[dtype]}")

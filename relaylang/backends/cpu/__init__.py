@@ -21,10 +21,10 @@ from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.costs import profiled, step_of
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.graph import graph_json
-from relaylang.backends.cpu.isa import BY_NAME, Isa
+from relaylang.backends.cpu.isa import BY_NAME, SCALAR, Isa
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.linking import objects, outsiders, parts, records, unlinked
-from relaylang.backends.cpu.listing import listing, spaces
+from relaylang.backends.cpu.listing import for_device, listing, spaces
 from relaylang.backends.cpu.memory import spread
 from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
 from relaylang.backends.cpu.schedule import Program, Run, walk
@@ -32,6 +32,9 @@ from relaylang.backends.cpu.schedule_space import schedule_of
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
+from relaylang.kernels.cuda import CUDA
+from relaylang.kernels.device import Language
+from relaylang.kernels.opencl import OPENCL
 from relaylang.runtime.artifact import Artifact
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.external import callables
@@ -103,9 +106,15 @@ STEPS: Mapping[str, str] = {
     **{one.name: one.doc for one in GRAPH},
     "loops": "the kernels in the loop language",
     "space": "the knobs of their schedules and the values, for -schedule (JSON)",
+    "opencl": "the kernels as OpenCL C, to read: nothing runs them yet",
+    "cuda": "the kernels as CUDA C++, likewise",
     "c": "the C text",
     "asm": "the C compiler's assembly",
 }
+
+
+#: The steps of kernels for devices.
+DEVICES: Mapping[str, Language] = {"opencl": OPENCL, "cuda": CUDA}
 
 
 def emit(mod: IRModule | Expr, step: str, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
@@ -113,6 +122,8 @@ def emit(mod: IRModule | Expr, step: str, params: Mapping[str, np.ndarray] | Seq
     """The text of a module at one of the `STEPS`; the arguments are those of `emit_c`. Raises `RelayError`."""
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
+    if step in DEVICES:
+        return for_device(lower_module(mod, entry, params, SCALAR), DEVICES[step], _title(entry))
     compiler = Compiler(options or {}) if isa is None or step == "asm" else None
     found = BY_NAME[isa] if isa else compiler.isa  # type: ignore[union-attr]
     if any(one.name == step for one in GRAPH):

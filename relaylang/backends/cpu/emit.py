@@ -82,7 +82,7 @@ def needed(helpers: Iterable[str]) -> list[str]:
     return [name for name in every if name in wanted]
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text that fits a comment, whatever it holds."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
 
@@ -243,7 +243,7 @@ class Emitter:
     def _note(self, name: str, lines: Sequence[str]) -> None:
         known = self.notes.setdefault(name, [])
         if len(known) < _NOTES:
-            known += [line for line in map(_printable, lines) if line not in known]
+            known += [line for line in map(printable, lines) if line not in known]
             known[_NOTES:] = ["..."] if len(known) > _NOTES else []
 
     def _stages(self, kernel: Kernel) -> list[tuple[str, Stage]]:

@@ -26,6 +26,8 @@ class Isa:
 
     def of(self, dtype: str) -> Isa:
         """The instruction set for elements of a type. A vector has half as many of 64 bits, and four times as many bytes."""
+        if self.lanes == 1:
+            return self
         if dtype in ("float64", "int64"):
             return replace(self, lanes=self.lanes // 2)
         return replace(self, lanes=self.lanes * 4) if dtype in ("int8", "uint8") else self
@@ -35,6 +37,8 @@ AVX512 = Isa("avx512", 16, 32, frozenset({"avx512f", "avx2", "fma"}))
 AVX2 = Isa("avx2", 8, 16, frozenset({"avx2", "fma"}))
 NEON = Isa("neon", 4, 32)
 GENERIC = Isa("generic", 4, 16)
+#: One number at a time, as each work item of a GPU computes.
+SCALAR = Isa("scalar", 1, 16)
 BY_NAME: Mapping[str, Isa] = {isa.name: isa for isa in (AVX512, AVX2, NEON, GENERIC)}
 
 

@@ -210,11 +210,15 @@ class Kernel:
             return
         body = nest.build()
         if body:
-            self.stage(body=written_out(halves.blocked(schedules.nest(body, pick, not nest.reductions)), self.isa.explicit_lanes))
+            self.stage(body=self._vectors(schedules.nest(body, pick, not nest.reductions)))
 
     def statements(self, nest: Nest, fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> ir.Body:
         """The loops of a nest as a part of a stage; see `Nest.build`."""
-        return written_out(halves.blocked(nest.build(fixed, flat)), self.isa.explicit_lanes)
+        return self._vectors(nest.build(fixed, flat))
+
+    def _vectors(self, body: ir.Body) -> ir.Body:
+        """Statements with what the machine's vectors gain; as they are where it has none."""
+        return body if self.isa.lanes == 1 else written_out(halves.blocked(body), self.isa.explicit_lanes)
 
     def constant(self, data: np.ndarray, dtype: str) -> Buf:
         """A small table in the C file."""

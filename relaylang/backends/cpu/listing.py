@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from relaylang.backends.cpu.emit import Emitter
+from relaylang.backends.cpu.emit import Emitter, printable
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
 from relaylang.kernels import ir, text
+from relaylang.kernels.device import Language, Module, Unrendered
 from relaylang.kernels.dtypes import SIZES
 
 
@@ -106,6 +107,25 @@ def _renamed(body: ir.Body, names: Mapping[str, str]) -> ir.Body:
         else ir.rebuilt(stmt, lambda value: value, lambda inner: _renamed(inner, names))
         for stmt in body
     ]  # fmt: skip
+
+
+def for_device(program: Program, language: Language, title: str) -> str:
+    """The kernels of a program in a device's language, each with the lines that it came from.
+
+    A comment names the kernels that have what no device does.
+    """
+    module = Module(language)
+    done: set[int] = set()
+    left: list[str] = []
+    for item in walk([*program.prepare, *program.run]):
+        if isinstance(item, Run) and id(item.kernel) not in done:
+            done.add(id(item.kernel))
+            notes = [printable(line) for line in (item.text, *origins(item.function))]
+            try:
+                module.add(item.kernel, notes)
+            except Unrendered as reason:
+                left.append(f"// left out: {notes[0]}, for {reason}")
+    return "\n".join([f"// {title}", *left, module.text()])
 
 
 def spaces(program: Program) -> str:

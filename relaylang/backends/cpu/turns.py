@@ -66,7 +66,7 @@ def _read_across(loads: Sequence[Scalar], axes: Sequence[int], extents: Sequence
 
 def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | None:
     """For a nest that turns a matrix: the function that its stage calls by `name`, and the stage. None for others."""
-    if nest.empty or nest.bounds or nest.updates or nest.reductions or len(nest.stores) != 1:
+    if isa.lanes == 1 or nest.empty or nest.bounds or nest.updates or nest.reductions or len(nest.stores) != 1:
         return None
     buf, offset, value = nest.stores[0]
     order = nest.reachable()

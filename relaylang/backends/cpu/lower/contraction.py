@@ -243,6 +243,8 @@ class _Unit:
         # A block of fewer columns is copied when it is done.
         if self.panels.count == 1:
             return _Target(t, step, line, [to, block], direct)
+        if self.isa.lanes == 1:  # no pointer leads to both memories of a device
+            return _Target(t, step, line, [block], None)
         whole = self.columns.eq(width)
         lets = [ir.Let("r", ir.select(whole, to.var, t)), ir.Let("step", ir.select(whole, ir.number(own_step), step))]
         if self.tiling.lines > 1:

@@ -39,7 +39,7 @@ def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor,
 
     The product has the strides of `as_it_lies`; those of other operands are of contiguous ones.
     """
-    if reads_few_rows(product) and left.dtype == right.dtype == dtype == "float32":
+    if kernel.isa.lanes > 1 and reads_few_rows(product) and left.dtype == right.dtype == dtype == "float32":
         lower_few_rows(kernel, product, _memory(kernel, left), _memory(kernel, right), sink)
         return
     factors = factors_of(kernel.isa, left.dtype, right.dtype, dtype, zero, right_zero)

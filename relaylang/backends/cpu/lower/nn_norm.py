@@ -172,7 +172,7 @@ def _softmax(log: bool) -> Any:
         data = kernel.in_memory(args[0])
         shape, dtype = data.shape, data.dtype
         axis = axis_of(call.attrs.axis, len(shape))
-        if dtype == "float32" and math.prod(shape[axis + 1 :]) == 1 and 0 not in shape:
+        if kernel.isa.lanes > 1 and dtype == "float32" and math.prod(shape[axis + 1 :]) == 1 and 0 not in shape:
             _softmax_of_rows(kernel, data, axis, sink, log)
             return
         outer, length, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
