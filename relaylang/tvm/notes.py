@@ -26,7 +26,6 @@ NOTES: dict[str, str] = {
     "tvm.relay.op.register_gradient": "`relay.transform.gradient` knows the gradients of the language's operators alone",
     "tvm.relay.op.register_external_compiler": "`tvm.register_func(\"relay.ext.NAME\", f)` adds a code generator",
     "tvm.relay.op.register_mixed_precision_conversion": "`relay.transform.ToMixedPrecision` has the lists of operators",
-    "tvm.relay.op.register_reduce_schedule": "the CPU backend has its own schedules",
     "tvm.relay.op.vm.shape_func": "the VM computes shapes itself: `relay.create_executor(\"vm\", mod)`",
     "tvm.relay.op": "operators are calls such as `relay.nn.conv2d`; TVM's kernels and shape functions are not here",
     "tvm.relay.qnn.strategy": _SCHEDULES,

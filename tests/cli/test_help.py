@@ -42,9 +42,9 @@ OTHER = {"match": {1}, "fmt": {0, 1}}
 
 
 def elsewhere(line: str) -> bool:
-    """Whether an example needs a server's client, a shell, or a program that is not on this machine."""
+    """Whether an example needs a server's client, a shell, or a program or network that is not on this machine."""
     return line.startswith(("relay lsp", "relay repl", "source ", "D=", "relay doctor", "relay tvm")) or any(
-        word in line for word in ("clang", "accelerator=", "| dot", "| less", "| source")
+        word in line for word in ("clang", "accelerator=", "| dot", "| less", "| source", "net-symbol.json")
     )
 
 

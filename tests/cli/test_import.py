@@ -125,10 +125,10 @@ def test_reports_name_the_layers(net: Path, tmp_path: Path, capsys: Caps) -> Non
 
 
 def test_files_that_are_no_networks(tmp_path: Path, capsys: Caps) -> None:
-    empty, cut, other = tmp_path / "empty.onnx", tmp_path / "cut.pt", tmp_path / "other.h5"
+    empty, cut, other = tmp_path / "empty.onnx", tmp_path / "cut.pt", tmp_path / "other.bin"
     empty.write_bytes(b"")
     cut.write_bytes(b"PK\3\4" + bytes(26) + b"net/data.pkl" + bytes(range(200, 256)))
-    other.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(40))
+    other.write_bytes(b"\x07other" + bytes(40))
     assert "is empty" in relay(capsys, "import", str(empty)).err
     for verb in ("import", "check"):
         ran = relay(capsys, verb, str(cut))

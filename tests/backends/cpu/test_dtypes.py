@@ -189,7 +189,7 @@ def test_every_float16(march: str, cc: str) -> None:
 def test_float16_is_converted_as_vectors() -> None:
     found = relay.parse("def @main(%x: Tensor[(1000,), float16]) { nn.relu(%x) }")
     text = emit(found, "loops", isa="avx2")
-    assert "call r_read_halves(i0h0, &arg0[i0b], i0n)" in text and "call r_write_halves(&out0[i0b], i0h1, i0n)" in text
+    assert "call r_read_halves(i0h0, &arg0[i0b], i0n)" in text and "call r_write_halves(&out0[i0b : float16*], i0h1, i0n)" in text
     if this_machine().startswith("x86_64"):
         asm = emit(found, "asm", options={"march": "x86-64-v3"})
         assert re.search(r"vcvtph2ps\s.*%ymm", asm) and re.search(r"vcvtps2ph\s.*%ymm", asm)

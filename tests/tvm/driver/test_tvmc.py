@@ -146,7 +146,7 @@ def test_layouts_and_passes(net: str, tmp_path: Path, capsys: Any) -> None:
      (["compile", "--tuning-records", "no_such.log"], "cannot read no_such.log"),
      (["compile", "--executor-graph-link-parms", "1"], "did you mean link-params"),
      (["compile", "--runtime-cpp-system-lib=maybe"], "0 or 1"), (["compile", "--runtime-zig-x=1"], "there are cpp, crt"),
-     (["compile", "--print-pass-times"], "--time"), (["compile", "--model-format", "keras"], "ONNX"),
+     (["compile", "--print-pass-times"], "--time"), (["compile", "--model-format", "paddle"], "ONNX"),
      (["run", "--device", "cuda"], "cuda"), (["run", "--device", "micro"], "-f mlf"),
      (["run", "--rpc-tracker", "a:1"], "copy the package"),
      (["fly"], "fly"), ([], "a verb"), (["compile", "--nothing"], "--nothing"), (["compile", "-f", "xyz"], "xyz")],

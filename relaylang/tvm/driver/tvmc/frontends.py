@@ -17,8 +17,8 @@ from relaylang.tvm.driver.tvmc.model import TVMCModel
 
 #: tvmc's names of formats -> how to read them where relaylang does not.
 FORMATS: dict[str, str] = {
-    "onnx": "", "tflite": "", "pytorch": "", "relay": "", "keras": "",
-    "pb": "export it as TFLite or ONNX", "paddle": "export it as ONNX",
+    "onnx": "", "tflite": "", "pytorch": "", "relay": "", "keras": "", "pb": "",
+    "paddle": "export it as ONNX",
 }  # fmt: skip
 _SHAPE = re.compile(r"\s*(?P<name>[^\s:\[\]]+(?::\d+)?)\s*:\s*\[(?P<extents>[^\]]*)\]\s*,?")
 
