@@ -43,6 +43,7 @@ from relaylang.kernels.ir import (
     vector_of,
 )
 from relaylang.kernels.ops import OPERATIONS
+from relaylang.kernels.render import render
 
 #: The variable of a loop over units.
 UNIT = "u"
@@ -320,7 +321,11 @@ def independent(at: Loop, reductions: bool) -> None:
         if reductions and only_reduced:
             continue
         if len({key(i) for i in touched}) != 1 or not _injective(touched[0], at.var, extents, own):
-            raise Refused(f"iterations of loop {at.var} may touch the same element of {buffer}")
+            verbs = [*["writes"] * len(writes.get(buffer, ())), *["reads"] * len(reads.get(buffer, ())), *["reduces"] * len(touched)]
+            places = dict.fromkeys(f"{verb} {buffer}[{render(index)}]" for verb, index in zip(verbs, touched))
+            one, other = [*places, *places][:2]
+            what = f"one {one}, another {other}" if len(places) > 1 else f"each {one}"
+            raise Refused(f"iterations of loop {at.var} may touch the same element of {buffer}: {what}")
 
 
 def _injective(index: Expr, var: str, extents: dict[str, int | None], own: set[str]) -> bool:
