@@ -20,6 +20,7 @@ FILES = {
     "An operator": [
         "interpreter/kernels/tensor.py",
         "relaylang/backends/cpu/lower/tensor.py",
+        "relaylang/kernels/ops.py",
         "relaylang/ops/tensor.py",
     ],
     "A pass": ["relaylang/passes/simplify/drop_repetitions.py"],
