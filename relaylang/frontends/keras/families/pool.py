@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from relaylang.frontends.common import Malformed, Rule
 from relaylang.frontends.common.nn import padding_of, same_padding
 from relaylang.frontends.keras.families.conv import layout, spatial_of
@@ -69,9 +67,9 @@ def _adaptive(n: Node, x: Expr, kind: str, rank: int) -> Any:
     for i, size in enumerate(sizes):
         axis = i + 2 if first else i + 1
         have = b.extent(made, axis, "the extents of its operand")
-        b.arrays.reserve((size, have))
-        starts, ends = np.arange(size) * have // size, -(-(np.arange(size) + 1) * have // size)
         b.budget.take_nodes(size, "writing its windows out")
+        places = b.arrays.arange(size)
+        starts, ends = places * have // size, -(-(places + 1) * have // size)
         parts = [
             b.op({"avg": "mean", "max": "max"}[kind], b.slice(made, [int(s)], [int(e)], [axis]), axis=[axis], keepdims=True)
             for s, e in zip(starts, ends)

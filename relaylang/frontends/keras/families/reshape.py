@@ -173,7 +173,7 @@ def _cubic(n: Node, x: Expr, axis: int, size: int) -> Expr:
     b = n.b
     have = b.extent(x, axis, "the extents of its operand")
     b.arrays.reserve((4, size))
-    at = ((np.arange(size, dtype=np.float32) + np.float32(0.5)) * np.float32(have / size) - np.float32(0.5)).astype(np.float32)
+    at = ((b.arrays.arange(size, dtype=np.float32) + np.float32(0.5)) * np.float32(have / size) - np.float32(0.5)).astype(np.float32)
     low = np.floor(at)
     share = np.rint((at - low) * _PARTS) / _PARTS
     distance = np.abs(np.arange(-1, 3)[:, None] - share)

@@ -229,13 +229,14 @@ def deformable(n: Node, x: Expr, offset: Expr, weight: Expr, bias: Expr | None =
 def _held(b: Builder, x: Expr, moves: Expr, w: Window, groups: int) -> Expr:
     """Moves with which places after the last element, and less than one beyond it, are that element."""
     sizes, rows, columns = b.static_shape(x, "the data", 4)[2:], *(b.extent(moves, axis) for axis in (2, 3))
-    taps = np.stack(np.meshgrid(*(b.arrays.arange(k) * d for k, d in zip(w.kernel, w.dilations)), indexing="ij")).reshape(2, -1).T
+    down, across = (b.arrays.arange(k) * d for k, d in zip(w.kernel, w.dilations))
+    taps = np.stack(np.broadcast_arrays(down[:, None], across)).reshape(2, -1).T
     steps = [b.arrays.arange(count) * s - p for count, s, (p, _) in zip((rows, columns), w.strides, w.pads)]
-    b.arrays.reserve((groups, taps.size, rows, columns))
-    places = np.stack(np.meshgrid(*steps, indexing="ij"))
-    own = np.tile((taps[:, :, None, None] + places).reshape(-1, rows, columns), (groups, 1, 1))[None]
+    b.arrays.reserve((taps.size, rows, columns))
+    places = np.stack(np.broadcast_arrays(steps[0][:, None], steps[1]))
+    own = b.arrays.tile((taps[:, :, None, None] + places).reshape(-1, rows, columns), (groups, 1, 1))[None]
     base = b.const(own.astype(b.dtype(moves)))
-    ends = b.const(np.tile(np.array(sizes), len(own[0]) // 2).reshape(1, -1, 1, 1).astype(b.dtype(moves)))
+    ends = b.const(b.arrays.tile(np.array(sizes), [len(own[0]) // 2]).reshape(1, -1, 1, 1).astype(b.dtype(moves)))
     at = b.op("add", moves, base)
     held = b.op("subtract", b.op("minimum", at, b.op("subtract", ends, 1.0)), base)
     return b.op("where", b.op("less", at, ends), held, moves)

@@ -51,9 +51,8 @@ def arange(n: Node) -> Any:
     if step == 0 or repeat < 1 or not all(map(math.isfinite, (start, stop, step))):
         raise Malformed(f"it counts from {start} to {stop} by {step}, each {repeat} times")
     count = max(math.ceil((stop - start) / step), 0)
-    b.arrays.reserve(count * repeat)
-    dtype = n.dtype("dtype", "float32")
-    return b.const(np.repeat((start + step * np.arange(count)).astype(dtype), repeat))
+    numbers = (start + step * b.arrays.arange(count)).astype(n.dtype("dtype", "float32"))
+    return b.const(b.arrays.repeat(numbers, repeat))
 
 
 def arange_like(n: Node, x: Expr) -> Any:
@@ -71,8 +70,7 @@ def arange_like(n: Node, x: Expr) -> Any:
 def linspace(n: Node) -> Any:
     b, count = n.b, n.int("num")
     start, stop, end = n.float("start"), n.float("stop"), n.bool("endpoint", True)
-    b.arrays.reserve(count)
-    return b.const(np.linspace(start, stop, count, endpoint=end).astype(n.dtype("dtype", "float32")))
+    return b.const(np.linspace(start, stop, b.arrays.reserve(count), endpoint=end).astype(n.dtype("dtype", "float32")))
 
 
 def eye(n: Node) -> Any:

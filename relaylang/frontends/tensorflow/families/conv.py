@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -183,7 +185,7 @@ def patches(n: Node, x: Expr, kernel: Sequence[int], strides: Sequence[int], rat
         raise Malformed(f"its window {list(kernel)} is larger than its operand")
     b.budget.take_nodes(kernel[0] * kernel[1], "writing its windows out")
     parts = []
-    for i, j in np.ndindex(*kernel):
+    for i, j in product(range(kernel[0]), range(kernel[1])):
         begin = [i * rates[0], j * rates[1]]
         end = [f + (c - 1) * s + 1 for f, c, s in zip(begin, counts, strides)]
         parts.append(b.slice(x, begin, end, [1, 2], strides))
@@ -204,7 +206,7 @@ def dilation(n: Node, x: Expr, weights: Expr) -> Any:
     strides, rates = (w.inner(n.ints(name), name) for name in ("strides", "rates"))
     info = np.finfo(b.dtype(x)).min if "float" in b.dtype(x) else np.iinfo(b.dtype(x)).min
     made = None
-    for part, (i, j) in zip(patches(n, x, shape[:2], strides, rates, info), np.ndindex(*shape[:2])):
+    for part, (i, j) in zip(patches(n, x, shape[:2], strides, rates, info), product(*map(range, shape[:2]))):
         weight = b.squeeze(b.slice(weights, [i, j], [i + 1, j + 1], [0, 1]), [0, 1])
         whole = b.op("add", part, weight)
         made = whole if made is None else b.op("maximum", made, whole)
@@ -217,8 +219,7 @@ def max_with_place(n: Node, x: Expr) -> Any:
     kernel, strides = w.inner(n.ints("ksize"), "ksize"), w.strides()
     shape = b.static_shape(x, rank=4)
     low = np.finfo(b.dtype(x)).min if "float" in b.dtype(x) else np.iinfo(b.dtype(x)).min
-    b.arrays.reserve(shape)
-    places = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
+    places = b.arrays.arange(math.prod(shape)).reshape(shape)
     if not n.bool("include_batch_in_index"):
         places = places % max(int(np.prod(shape[1:])), 1)
     numbers = b.const(places)

@@ -350,7 +350,7 @@ def band_part(n: Node, x: Expr, lower: Expr, upper: Expr) -> Any:
     below, above = n.ints_of(lower, "the lower band")[0], n.ints_of(upper, "the upper band")[0]
     rows, columns = (b.extent(x, b.rank(x) - 2 + i) for i in (0, 1))
     b.arrays.reserve((rows, columns))
-    apart = np.arange(rows)[:, None] - np.arange(columns)[None, :]
+    apart = b.arrays.arange(rows)[:, None] - b.arrays.arange(columns)
     kept = (apart <= (below if below >= 0 else rows)) & (-apart <= (above if above >= 0 else columns))
     return b.op("where", b.const(kept), x, b.const(0, b.dtype(x)))
 
