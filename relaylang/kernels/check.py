@@ -31,14 +31,11 @@ from relaylang.kernels.ir import (
     Stmt,
     Store,
     Var,
-    bodies,
     constant_of,
-    expressions,
-    exprs,
-    used,
     vector_of,
 )
 from relaylang.kernels.ops import OPERATIONS
+from relaylang.kernels.visit import bodies, expressions, exprs, used
 
 
 class _Place:

@@ -19,11 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.kernels import ir
+from relaylang.kernels import ir, visit
 from relaylang.kernels.ops import OPERATIONS
 
 _BITS = 64
 _WORD = re.compile(r"size\d+|\d+|[()+*/%?:><-]")
+
+
+class NotEvaluated(Exception):
+    """A kernel that has no meaning in numpy."""
 
 
 class OutOfBounds(Exception):
@@ -177,7 +181,7 @@ class _Steps:
                 end = [("aim", over)]
                 todo += [*end, no, ("aim", past), (self.JUMP, over, 0), yes, (self.UNLESS, past, 0), test]
             case _:
-                operands = ir.parts(value)
+                operands = visit.parts(value)
                 todo.append((self.APPLY, run.function(value), len(operands)))
                 todo += reversed(operands)
 
@@ -259,7 +263,7 @@ class Run:
             case ir.Intrinsic():
                 act, ty = self._intrinsic(node), node.type
                 return lambda names, *values: _typed(act(*values), ty)
-        raise NotImplementedError(f"a {type(node).__name__}")
+        raise NotEvaluated(f"a {type(node).__name__}")
 
     def _alternate(self, names: Mapping[str, Any]) -> Any:
         self._way ^= 1
@@ -353,7 +357,7 @@ class Run:
             case ir.Note():
                 pass
             case _:
-                raise NotImplementedError(f"a {type(stmt).__name__}")
+                raise NotEvaluated(f"a {type(stmt).__name__}")
 
     def _loop(self, stmt: ir.Loop, names: dict[str, Any], frames: list[_Frame]) -> None:
         low, high = self.number(stmt.low, names), self.number(stmt.high, names)
@@ -378,7 +382,7 @@ class Run:
         function = self.functions.get(name)
         if function is None:
             if name not in OUTSIDE:
-                raise NotImplementedError(f"the function {name}")
+                raise NotEvaluated(f"the function {name}")
             OUTSIDE[name](*args)
             return
         names = {p.name: a.seen_as(p.type) if p.type.endswith("*") else a for p, a in zip(function.params, args, strict=True)}
@@ -524,7 +528,7 @@ def run(body: Sequence[ir.Stmt], buffers: Mapping[str, np.ndarray], values: Mapp
     """Run a stage's statements. They read and write the buffers, C-contiguous arrays by name.
 
     `values` are those of other names: sizes, and whatever the body is given. `units` limits the parallel loop. `fused`
-    says whether the machine has `fma` of float32. Raises `OutOfBounds`, and `NotImplementedError` for C functions that
+    says whether the machine has `fma` of float32. Raises `OutOfBounds`, and `NotEvaluated` for C functions that
     are not in `OUTSIDE`.
     """
     names: dict[str, Any] = {name: Pointer(array.reshape(-1)) for name, array in buffers.items()}

@@ -27,20 +27,15 @@ from relaylang.kernels.ir import (
     Store,
     Var,
     expr,
-    expressions,
     key,
     load,
     minimum,
     op,
-    parts,
-    rebuilt,
-    rewrite,
-    statements,
     store,
-    with_parts,
 )
 from relaylang.kernels.ops import OPERATIONS
 from relaylang.kernels.rewrites import stride
+from relaylang.kernels.visit import expressions, parts, rebuilt, rewrite, statements, with_parts
 
 #: The iterations of a block, and the fewest of a loop that is worth one.
 BLOCK, _LEAST = 256, 16

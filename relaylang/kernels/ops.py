@@ -7,6 +7,7 @@ whose C differs by type have it by the type of the first operand: `float32`, `fl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -102,9 +103,7 @@ def _fixed(x: Any, significand: Any, half: Any, right: Any, *_: Any) -> Any:
 
 
 def _erf(x: Any) -> Any:
-    from math import erf  # numpy has none
-
-    return np.vectorize(erf, otypes=[np.float64])(x)
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
 
 
 def _parts(m: Any) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from relaylang.diagnostics import RelayError, SourceFile, Span, did_you_mean, error
-from relaylang.kernels import check, ir
+from relaylang.kernels import check, ir, visit
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.ir import INDEX, Body, Expr
 from relaylang.kernels.nest import Buf
@@ -435,7 +435,7 @@ class _Reader:
         words.at += bool(head)
         stmt = self._statement(head, words, inside, before)
         words.done()
-        if inside and (stmt is None or not ir.bodies(stmt)) and head != "else":
+        if inside and (stmt is None or not visit.bodies(stmt)) and head != "else":
             _wrong(inside[0].span, "nothing can stand inside this statement", line.text)
         return stmt
 

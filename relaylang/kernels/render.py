@@ -42,12 +42,12 @@ from relaylang.kernels.ir import (
     constant_of,
     element_of,
     number,
-    rewrite,
     sum_text,
     vector_of,
 )
 from relaylang.kernels.ops import INFIX, OPERATIONS, SHORT, bitcast_form, cast_form, helper_of
 from relaylang.kernels.sizes import sizes_in
+from relaylang.kernels.visit import rewrite
 
 #: Element type -> the vector of a register's width in C, and the suffix of its helpers (`csrc/simd.h`). Another `u` behind
 #: the type's name is the same at any address.

@@ -28,22 +28,17 @@ from relaylang.kernels.ir import (
     Stmt,
     Store,
     Var,
-    bodies,
     constant_of,
-    expressions,
-    exprs,
     key,
     minimum,
     number,
-    rebuilt,
     splat,
-    statements,
-    substitute,
     vector,
     vector_of,
 )
 from relaylang.kernels.ops import OPERATIONS
 from relaylang.kernels.render import render
+from relaylang.kernels.visit import bodies, expressions, exprs, rebuilt, statements, substitute
 
 #: The variable of a loop over units.
 UNIT = "u"

@@ -32,20 +32,15 @@ from relaylang.kernels.ir import (
     Store,
     Var,
     constant_of,
-    expressions,
-    exprs,
     key,
     op,
-    rebuilt,
-    rewrite,
     splat,
-    statements,
-    substitute,
     vector,
     vector_of,
 )
 from relaylang.kernels.ops import OPERATIONS, SHORT
 from relaylang.kernels.rewrites import stride
+from relaylang.kernels.visit import expressions, exprs, rebuilt, rewrite, statements, substitute
 
 #: The type of a lane that holds a value.
 _LANE = {"int32": "int32", "float32": "float32", **dict.fromkeys(SHORT, "int32")}

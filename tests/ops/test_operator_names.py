@@ -16,17 +16,16 @@ from tests.shared import ROOT, syntax_tree
 
 FOLDERS = ("relaylang", "interpreter", "repl")
 #: Where names belong: records, rules, kernels, lowerings, importers, exporters, pattern tables, lints, TVM's own names. So do
-#: the random programs of tests.
+#: the random programs of tests. The kernel language has operations of its own, with the same names.
 HOMES = (
     "relaylang/ops/", "relaylang/rules/", "relaylang/frontends/", "relaylang/export/", "relaylang/partition/targets/",
     "relaylang/tvm/", "relaylang/passes/lints/",
-    "interpreter/kernels/", "relaylang/testing/generators/",
+    "interpreter/kernels/", "relaylang/kernels/", "relaylang/testing/generators/",
 )  # fmt: skip
 #: Why the other files name operators.
 REASONS: dict[str, str] = {
     "relaylang/backends/cpu/schedule.py": "a result that is a view of an input needs a kernel that copies it",
     "relaylang/backends/vm/scalars.py": "its rows say which operators on numbers are instructions of the machine",
-    "relaylang/kernels/ir.py": "the loop language has a `min` and a `max` of its own, for ends of loops",
     "relaylang/cli/run.py": "inputs can be filled with zeros or ones",
     "relaylang/passes/functions/flexible_shape_dispatch.py": "it writes how an input's extent is read, filled up and cut off",
     "relaylang/passes/functions/manifest_lifetimes.py": "it writes the operator that ends a value",

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.cpu import compile_for
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.pipeline import Setting, graphs
 from relaylang.backends.target import Target
@@ -42,8 +43,6 @@ def bisect(mod: IRModule, target: Target, params: Mapping[str, np.ndarray], entr
 
     Raises `RelayError` where the program is not compiled, or not run.
     """
-    from relaylang.backends.cpu import compile_for  # it has the list of stages from here
-
     values = {**params, **inputs}
     wanted = _leaves(evaluate(mod, entry=entry, values=values))
 

@@ -23,7 +23,7 @@ from relaylang.ir import (
     TupleType,
     Type,
 )
-from relaylang.kernels import halves, ir, render, rewrites, schedules
+from relaylang.kernels import halves, ir, render, rewrites, schedules, visit
 from relaylang.kernels.dtypes import CTYPES, SIZES
 from relaylang.kernels.index import Affine, variable
 from relaylang.kernels.nest import Bounds, Buf, End, Index, Nest, Scalar, split_nest
@@ -130,7 +130,7 @@ class Stage:
     @property
     def units(self) -> int:
         """The number of units, which may be a size."""
-        loop = ir.parallel(self.body)
+        loop = visit.parallel(self.body)
         if loop is None:
             return 1
         return loop.high.size if isinstance(loop.high, ir.Extent) else loop.trips or 0
@@ -142,7 +142,7 @@ class Pack:
     def __init__(self, sources: Sequence[Buf], target: Buf, body: ir.Body) -> None:
         self.sources = list(sources)
         self.target = target
-        loop = ir.parallel(body)
+        loop = visit.parallel(body)
         self.body = body if loop is None else rewrites.serial(body, loop.var)
         self.text = "\n".join(render.lines(self.body))
 
@@ -181,7 +181,7 @@ class Kernel:
     def finish(self) -> None:
         """End the kernel: it keeps what its stages read, of parameters that are packed and of others."""
         self.space.finish()
-        used = {name for stage in self.stages for name in ir.names(stage.body)}
+        used = {name for stage in self.stages for name in visit.names(stage.body)}
         self.packs = [pack for pack in self.packs if pack.target.name in used]
         self.reads = {n for n, param in enumerate(self.params) if param.name in used}
 

@@ -12,7 +12,7 @@ from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
-from relaylang.kernels import ir, text
+from relaylang.kernels import ir, text, visit
 from relaylang.kernels.device import Language, Module, Unrendered
 from relaylang.kernels.dtypes import SIZES
 
@@ -89,7 +89,7 @@ class _Page:
             if kernel.space.choice:
                 choice = ", ".join(f"{knob} = {value}" for knob, value in kernel.space.choice.items())
                 notes.append(f"schedule {kernel.key}: {choice}")
-            used = ir.names(stage.body)
+            used = visit.names(stage.body)
             buffers = [
                 (kind, buf)
                 for kind, bufs in (("in", kernel.params), ("packed", [p.target for p in kernel.packs]), ("out", kernel.outs),
@@ -104,7 +104,7 @@ def _renamed(body: ir.Body, names: Mapping[str, str]) -> ir.Body:
     """Statements whose calls have the names that functions have in the C."""
     return [
         ir.Call(names.get(stmt.name, stmt.name), stmt.args) if isinstance(stmt, ir.Call)
-        else ir.rebuilt(stmt, lambda value: value, lambda inner: _renamed(inner, names))
+        else visit.rebuilt(stmt, lambda value: value, lambda inner: _renamed(inner, names))
         for stmt in body
     ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.lower.tensor import BINARY, COMPARE, FLOAT_UNARY, TESTS
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.ir import Call, Function, TensorType, Var
-from relaylang.kernels import ir
+from relaylang.kernels import ir, visit
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.render import Renderer
 from relaylang.ops import OPS
@@ -93,7 +93,7 @@ def _expression(body: ir.Body) -> tuple[str, frozenset[str]]:
 
     for stmt in body:
         assert isinstance(stmt, (ir.Let, ir.Store))
-        value = ir.rewrite(stmt.value, named)
+        value = visit.rewrite(stmt.value, named)
         if isinstance(stmt, ir.Let):
             values[stmt.name] = value
     renderer = Renderer()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.tiling import SECOND_CACHE
-from relaylang.kernels import ir
+from relaylang.kernels import ir, visit
 from relaylang.kernels.nest import Bounds, Buf
 from relaylang.kernels.sizes import surely_less
 
@@ -67,7 +67,7 @@ def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
         names, u = [turned], turned.var
     n, p = ir.digits(u, [product.batch, parts])
     names += [ir.Let("n", n), ir.Let("p", p)]
-    kernel.stage(body=[*before, ir.loop("u", 0, product.batch * parts, ir.folded([*names, *unit]), ir.PARALLEL)])
+    kernel.stage(body=[*before, ir.loop("u", 0, product.batch * parts, visit.folded([*names, *unit]), ir.PARALLEL)])
 
 
 def _pass_on(sink: Sink, product: Product, step: int) -> ir.Body:

@@ -26,7 +26,7 @@ from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.lower.factors import Factors, Zero, less, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv
 from relaylang.backends.cpu.tiling import SECOND_CACHE, choose
-from relaylang.kernels import ir
+from relaylang.kernels import ir, visit
 from relaylang.kernels.dtypes import SIZES, int_range, is_float
 from relaylang.kernels.nest import Bounds, Buf, End
 from relaylang.kernels.sizes import has_sizes
@@ -331,7 +331,7 @@ class _Unit:
         p = ir.Local("p", self.arith.total, (self.places, self.tiles, self.width))
         r = ir.Local("r", self.arith.total, (self.lines * self.m, self.across * self.m, self.width))
         unit = [*(ir.Let(name, digit) for (name, _), digit in numbers), *self.begin(moved, none), p, r, *panel]
-        return [ir.loop("u", 0, math.prod(extents), ir.folded(unit), ir.PARALLEL)]
+        return [ir.loop("u", 0, math.prod(extents), visit.folded(unit), ir.PARALLEL)]
 
     def begin(self, moved: Buf | None, none: Buf) -> ir.Body:
         """A unit's tiles, `many` lines of `some` from (y0, x0) on, and their transformed data `v`."""
