@@ -66,6 +66,7 @@ peers: setup
 lint: setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'relaylang[dev]'
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
 	@cd $(VENV) && bin/mypy --config-file $(CURDIR)/pyproject.toml -p relaylang
 
 generated: setup

@@ -50,8 +50,16 @@ RESULTS = Path(__file__).parent / "results" / "cpu.md"
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"}
 #: rows, columns, depth of `x @ w.T`
-PRODUCTS = [(1, 1000, 512), (1, 4096, 4096), (16, 1024, 1024), (64, 512, 512), (128, 3072, 768), (256, 256, 256),
-            (512, 512, 512), (1024, 1024, 1024)]  # fmt: skip
+PRODUCTS = [
+    (1, 1000, 512),
+    (1, 4096, 4096),
+    (16, 1024, 1024),
+    (64, 512, 512),
+    (128, 3072, 768),
+    (256, 256, 256),
+    (512, 512, 512),
+    (1024, 1024, 1024),
+]
 KINDS = ("AVX-512", "AVX2", "other")
 
 
@@ -192,8 +200,10 @@ def @main(%x: Tensor[({rows}, {depth}), float32], %w: Tensor[({columns}, {depth}
         run = ours(build(mod, {"w": w}, settings.march)[0], {"x": x}, 1)
         best = settings.measured({"ours": run, "numpy": lambda x=x, w=w: x @ w.T, "peak": turning})
         speed, top = 2e-6 * rows * columns * depth / best["ours"], 1e3 * operations / best["peak"]
-        yield (f"| {rows} × {columns} × {depth} | {best['ours']:.3f} | {best['numpy']:.3f} | {best['ours'] / best['numpy']:.2f} "
-               f"| {speed:.0f} | {speed / top:.2f} of {top:.0f} |")  # fmt: skip
+        yield (
+            f"| {rows} × {columns} × {depth} | {best['ours']:.3f} | {best['numpy']:.3f} | {best['ours'] / best['numpy']:.2f} "
+            f"| {speed:.0f} | {speed / top:.2f} of {top:.0f} |"
+        )
 
 
 def machine() -> str:

@@ -51,8 +51,17 @@ class Graph:
             self.channels[name] = self.channels[inputs[0]]
         return name
 
-    def conv(self, x: str, channels: int, kernel: int | tuple[int, int], stride: int = 1, pad: int | tuple[int, int] | None = None,
-             groups: int = 1, bias: bool = False, gain: float = 2.0) -> str:  # fmt: skip
+    def conv(
+        self,
+        x: str,
+        channels: int,
+        kernel: int | tuple[int, int],
+        stride: int = 1,
+        pad: int | tuple[int, int] | None = None,
+        groups: int = 1,
+        bias: bool = False,
+        gain: float = 2.0,
+    ) -> str:
         """A convolution; by default its padding keeps the extents."""
         extents = (kernel, kernel) if isinstance(kernel, int) else kernel
         pads = tuple(k // 2 for k in extents) if pad is None else (pad, pad) if isinstance(pad, int) else pad
@@ -106,6 +115,7 @@ class Graph:
 
     def model(self, *outputs: str) -> bytes:
         """The model's bytes, with the shapes of its results."""
+
         def info(name: str, shape: Sequence[int] | None) -> onnx.ValueInfoProto:
             return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
 
@@ -160,15 +170,19 @@ def inception3() -> bytes:
     x = chain(g.pool("Max", x, 3, 2), (80, 1), (192, 3, 1, 0))
     x = g.pool("Max", x, 3, 2)
     for width in (32, 64, 64):
-        x = g.concat(chain(x, (64, 1)), chain(x, (48, 1), (64, 5)), chain(x, (64, 1), (96, 3), (96, 3)),
-                     chain(pooled(x), (width, 1)))  # fmt: skip
+        x = g.concat(chain(x, (64, 1)), chain(x, (48, 1), (64, 5)), chain(x, (64, 1), (96, 3), (96, 3)), chain(pooled(x), (width, 1)))
     x = g.concat(chain(x, (384, 3, 2, 0)), chain(x, (64, 1), (96, 3), (96, 3, 2, 0)), g.pool("Max", x, 3, 2))
     for w in (128, 160, 160, 192):
         row, column = (1, 7), (7, 1)
-        x = g.concat(chain(x, (192, 1)), chain(x, (w, 1), (w, row), (192, column)),
-                     chain(x, (w, 1), (w, column), (w, row), (w, column), (192, row)), chain(pooled(x), (192, 1)))  # fmt: skip
-    x = g.concat(chain(x, (192, 1), (320, 3, 2, 0)), chain(x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2, 0)),
-                 g.pool("Max", x, 3, 2))  # fmt: skip
+        x = g.concat(
+            chain(x, (192, 1)),
+            chain(x, (w, 1), (w, row), (192, column)),
+            chain(x, (w, 1), (w, column), (w, row), (w, column), (192, row)),
+            chain(pooled(x), (192, 1)),
+        )
+    x = g.concat(
+        chain(x, (192, 1), (320, 3, 2, 0)), chain(x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2, 0)), g.pool("Max", x, 3, 2)
+    )
     for _ in range(2):
         y, z = chain(x, (384, 1)), chain(x, (448, 1), (384, 3))
         wide = [chain(v, (384, k)) for v in (y, z) for k in ((1, 3), (3, 1))]
@@ -197,8 +211,15 @@ def mobilenet2() -> bytes:
 
     low, high = g.constant(0.0), g.constant(6.0)
     x = clipped(g.norm(g.conv("data", 32, 3, 2)))
-    for expand, channels, count, stride in ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
-                                            (6, 160, 3, 2), (6, 320, 1, 1)):  # fmt: skip
+    for expand, channels, count, stride in (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    ):
         for n in range(count):
             wide = expand * g.channels[x]
             y = clipped(g.norm(g.conv(x, wide, 1))) if expand > 1 else x
@@ -230,6 +251,7 @@ def unet() -> bytes:
 
 def _attention(g: Graph, q: str, k: str, v: str, heads: int, width: int, rows: int, *, turn: bool = True) -> str:
     """Softmax(q kᵀ / √d) v over heads. `k` and `v` are split already where not `turn`."""
+
     def split(x: str, order: list[int]) -> str:
         return g.node("Transpose", g.reshape(x, 1, -1, heads, width // heads), perm=order)
 
@@ -289,6 +311,14 @@ def gpt_step() -> bytes:
 
 
 GRAPHS: dict[str, Callable[[], bytes]] = {
-    "resnet50": resnet50, "densenet121": densenet121, "inception3": inception3, "vgg11": vgg11, "encoder": encoder,
-    "lstm256": lstm, "gpt_step": gpt_step, "mobilenet2": mobilenet2, "vit": vit, "unet": unet,
-}  # fmt: skip
+    "resnet50": resnet50,
+    "densenet121": densenet121,
+    "inception3": inception3,
+    "vgg11": vgg11,
+    "encoder": encoder,
+    "lstm256": lstm,
+    "gpt_step": gpt_step,
+    "mobilenet2": mobilenet2,
+    "vit": vit,
+    "unet": unet,
+}

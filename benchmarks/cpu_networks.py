@@ -125,14 +125,21 @@ def quantised(name: str) -> Case:
     if CalibrationDataReader is object:
         raise Absent("onnxruntime quantises the network, and is not installed")
     case = golden(name)
-    (data, value), = case.inputs.items()
+    ((data, value),) = case.inputs.items()
     proto = onnx.load_from_string(case.model)
     with tempfile.TemporaryDirectory() as folder:
         plain, folded, small = (Path(folder) / f"{n}.onnx" for n in ("plain", "folded", "small"))
         onnx.save(proto, plain)
         quant_pre_process(plain, folded, skip_symbolic_shape=True)
-        quantize_static(folded, small, _Samples(data, value.shape), quant_format=QuantFormat.QDQ, per_channel=True,
-                        weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8)  # fmt: skip
+        quantize_static(
+            folded,
+            small,
+            _Samples(data, value.shape),
+            quant_format=QuantFormat.QDQ,
+            per_channel=True,
+            weight_type=QuantType.QInt8,
+            activation_type=QuantType.QUInt8,
+        )
         proto = onnx.load(small)
     last = next(n for n in proto.graph.node if n.output[0] == proto.graph.output[0].name)
     assert last.op_type == "DequantizeLinear"

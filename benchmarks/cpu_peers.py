@@ -133,8 +133,12 @@ def peak(wide: bool) -> tuple[Callable[[], None], float]:
     """A function that multiplies and adds in float32 on one thread at full speed, and its operations in billions."""
     size, times, number = (64 if wide else 32), 200_000, (24 if wide else 12)
     sums = [f"a{n}" for n in range(number)]
-    text = _PEAK.format(bytes=size, sums=", ".join(f"{a} = {{{n}}}" for n, a in enumerate(sums)),
-                        lines=" ".join(f"{a} = {a} * x + y;" for a in sums), total=" + ".join(sums))  # fmt: skip
+    text = _PEAK.format(
+        bytes=size,
+        sums=", ".join(f"{a} = {{{n}}}" for n, a in enumerate(sums)),
+        lines=" ".join(f"{a} = {a} * x + y;" for a in sums),
+        total=" + ".join(sums),
+    )
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder) / "peak.c", Path(folder) / "peak.so"
         source.write_text(text)

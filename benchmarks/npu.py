@@ -49,16 +49,38 @@ def row(name: str, data: bytes, accelerator: str) -> str:
     artifact.executor = "ethosu-sim"
     found, seconds = timed(artifact.run, x)
     different = int(np.count_nonzero(found != compile_module(mod, "c", params=params).run(x)))
-    cells = [name, accelerator, f"{calls['accelerator']} of {sum(calls.values())}",
-             f"{cycles:,}", f"{theirs.total_cycles:,}", f"{cycles / theirs.total_cycles:.2f}",
-             f"{sram / 1024:.0f}", f"{their_sram / 1024:.0f}",
-             f"{our_time:.2f}", f"{their_time:.2f}", f"{seconds:.2f}", f"{different} of {found.size}"]  # fmt: skip
+    cells = [
+        name,
+        accelerator,
+        f"{calls['accelerator']} of {sum(calls.values())}",
+        f"{cycles:,}",
+        f"{theirs.total_cycles:,}",
+        f"{cycles / theirs.total_cycles:.2f}",
+        f"{sram / 1024:.0f}",
+        f"{their_sram / 1024:.0f}",
+        f"{our_time:.2f}",
+        f"{their_time:.2f}",
+        f"{seconds:.2f}",
+        f"{different} of {found.size}",
+    ]
     return f"| {' | '.join(cells)} |"
 
 
 def table() -> Iterator[str]:
-    columns = ["network", "accelerator", "calls on it", "cycles", "Vela", "ratio", "SRAM (KiB)", "Vela", "compile (s)", "Vela",
-               "simulate (s)", "different"]  # fmt: skip
+    columns = [
+        "network",
+        "accelerator",
+        "calls on it",
+        "cycles",
+        "Vela",
+        "ratio",
+        "SRAM (KiB)",
+        "Vela",
+        "compile (s)",
+        "Vela",
+        "simulate (s)",
+        "different",
+    ]
     yield f"| {' | '.join(columns)} |"
     yield "|" + "---|" * len(columns)
     for name, make in NETWORKS.items():

@@ -52,14 +52,45 @@ TABLE = [
 ]
 TIMED = ["ToANormalForm", "FuseOps(3)", "FoldConstant", "SimplifyInference", "EliminateCommonSubexpr", "MergeComposite"]
 ALL = [
-    "ToANormalForm", "ToGraphNormalForm", "ToBasicBlockNormalForm", "FoldConstant", "EliminateCommonSubexpr",
-    "DeadCodeElimination", "DeadCodeElimination(inline_once=True)", "Inline", "RemoveUnusedFunctions", "SimplifyExpr",
-    "SimplifyInference", "CanonicalizeOps", "CanonicalizeCast", "FuseOps", "DefuseOps", "EtaExpand", "LambdaLift", "FastMath",
-    "DivToMul", "FoldExplicitPadding", "FlattenAtrousConv", "FoldScaleAxis", "DynamicToStatic", "SplitArgs(3)",
-    "AnnotateSpans", "CombineParallelConv2D", "CombineParallelDense", "CombineParallelBatchMatmul", "QnnCanonicalizeOps",
-    "FakeQuantizationToInteger", "ToMixedPrecision", "ConvertLayout({'nn.conv2d': ['NHWC', 'default']})", "Legalize",
-    "FirstOrderGradient", "LazyGradientInit", "Defunctionalization", "PartialEvaluate", "ToCPS",
-]  # fmt: skip
+    "ToANormalForm",
+    "ToGraphNormalForm",
+    "ToBasicBlockNormalForm",
+    "FoldConstant",
+    "EliminateCommonSubexpr",
+    "DeadCodeElimination",
+    "DeadCodeElimination(inline_once=True)",
+    "Inline",
+    "RemoveUnusedFunctions",
+    "SimplifyExpr",
+    "SimplifyInference",
+    "CanonicalizeOps",
+    "CanonicalizeCast",
+    "FuseOps",
+    "DefuseOps",
+    "EtaExpand",
+    "LambdaLift",
+    "FastMath",
+    "DivToMul",
+    "FoldExplicitPadding",
+    "FlattenAtrousConv",
+    "FoldScaleAxis",
+    "DynamicToStatic",
+    "SplitArgs(3)",
+    "AnnotateSpans",
+    "CombineParallelConv2D",
+    "CombineParallelDense",
+    "CombineParallelBatchMatmul",
+    "QnnCanonicalizeOps",
+    "FakeQuantizationToInteger",
+    "ToMixedPrecision",
+    "ConvertLayout({'nn.conv2d': ['NHWC', 'default']})",
+    "Legalize",
+    "FirstOrderGradient",
+    "LazyGradientInit",
+    "Defunctionalization",
+    "PartialEvaluate",
+    "ToCPS",
+]
 
 
 def chain(n: int) -> IRModule:
@@ -138,9 +169,7 @@ def theirs(program: str, name: str, times: int, limit: float) -> float | str:
     """Seconds, or what became of TVM."""
     worker = Path(__file__).with_name("passes_peer.py")
     command = [str(ORACLE), str(worker), str(SHARED / "oracle"), program, name, str(times)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=_stack
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=_stack) as process:
         assert process.stdout is not None
         try:
             answer = ""

@@ -129,9 +129,7 @@ def timed(call: Callable[[], object]) -> float:
     return seconds
 
 
-def both(
-    rounds: int, budget: float, ours: Callable[[], object], theirs: Callable[[], float] | None
-) -> tuple[float, float | None]:
+def both(rounds: int, budget: float, ours: Callable[[], object], theirs: Callable[[], float] | None) -> tuple[float, float | None]:
     """The least times of both sides in ms, of at least two rounds within the budget of seconds."""
     mine: list[float] = []
     other: list[float] = []

@@ -29,8 +29,13 @@ LIMIT_SECONDS, LIMIT_GIGABYTES = 180, 10
 
 NETWORKS = ("resnet18", "mobilenet")
 SYNTHETIC = (
-    ("chain", 10_000), ("chain", 100_000), ("lets", 10_000), ("lets", 100_000), ("wide", 1_000), ("wide", 10_000),
-)  # fmt: skip
+    ("chain", 10_000),
+    ("chain", 100_000),
+    ("lets", 10_000),
+    ("lets", 100_000),
+    ("wide", 1_000),
+    ("wide", 10_000),
+)
 
 
 def synthetic(kind: str, n: int) -> IRModule:
@@ -42,8 +47,9 @@ def synthetic(kind: str, n: int) -> IRModule:
         for _ in range(n):
             body = Call(add, [body, x])
     elif kind == "wide":
-        body = Call(get("concatenate"), [Tuple([Call(negative, [x]) for _ in range(n)])], make_attrs(
-            get("concatenate").attrs, {"axis": 0}))  # fmt: skip
+        body = Call(
+            get("concatenate"), [Tuple([Call(negative, [x]) for _ in range(n)])], make_attrs(get("concatenate").attrs, {"axis": 0})
+        )
     else:
         names = [Var(f"v{i}") for i in range(n)]
         body = names[-1]
@@ -96,8 +102,7 @@ def incremental() -> str:
     checker.update({"f500": Function([x], Call(get("negative"), [x]))})
     again = time.perf_counter() - start
     return (
-        f"A module of 1 000 functions of 20 calls: {first * 1e3:,.1f} ms to check, "
-        f"{again * 1e3:,.2f} ms after one function changed."
+        f"A module of 1 000 functions of 20 calls: {first * 1e3:,.1f} ms to check, {again * 1e3:,.2f} ms after one function changed."
     )
 
 

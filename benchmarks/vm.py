@@ -48,21 +48,33 @@ WEIGHTS = "%w: Tensor[(512, 128), float32], %u: Tensor[(512, 128), float32]"
 T = "Tensor[(1, 128), float32]"
 #: Name -> the text and the arguments of @main: numbers, or shapes of random tensors.
 PROGRAMS: dict[str, tuple[str, list[Any]]] = {
-    "loop of 100 000": ("""
+    "loop of 100 000": (
+        """
 def @loop(%i: int32, %a: int32) -> int32 { if (less(%i, 1)) { %a } else { @loop(subtract(%i, 1), add(%a, %i)) } }
 def @main(%n: int32) -> int32 { @loop(%n, 0) }
-""", [100_000]),
-    "fib(20)": ("""
+""",
+        [100_000],
+    ),
+    "fib(20)": (
+        """
 def @fib(%n: int32) -> int32 { if (less(%n, 2)) { %n } else { add(@fib(subtract(%n, 1)), @fib(subtract(%n, 2))) } }
 def @main(%n: int32) -> int32 { @fib(%n) }
-""", [20]),
-    "list of 1 000, map and fold": (LISTS + """
+""",
+        [20],
+    ),
+    "list of 1 000, map and fold": (
+        LISTS
+        + """
 def @main(%n: int32) -> int32 {
   let %l = @each(fn (%x: int32) -> int32 { multiply(%x, 2) }, @iota(%n, End));
   @fold(fn (%a: int32, %b: int32) -> int32 { add(%a, %b) }, 0, %l)
 }
-""", [1000]),
-    "LSTM 128 of 40 steps, length at run time": (CELL + f"""
+""",
+        [1000],
+    ),
+    "LSTM 128 of 40 steps, length at run time": (
+        CELL
+        + f"""
 def @steps(%n: int32, %x: {T}, %h: {T}, %c: {T}, {WEIGHTS}) -> {T} {{
   if (less(%n, 1)) {{ %h }} else {{
     let %s = @cell(%x, %h, %c, %w, %u);
@@ -72,8 +84,12 @@ def @steps(%n: int32, %x: {T}, %h: {T}, %c: {T}, {WEIGHTS}) -> {T} {{
 def @main(%n: int32, %x: {T}, {WEIGHTS}) -> {T} {{
   @steps(%n, %x, zeros(shape=[1, 128], dtype="float32"), zeros(shape=[1, 128], dtype="float32"), %w, %u)
 }}
-""", [40, (1, 128), (512, 128), (512, 128)]),
-    "tree LSTM 128, 63 nodes": (CELL + f"""
+""",
+        [40, (1, 128), (512, 128), (512, 128)],
+    ),
+    "tree LSTM 128, 63 nodes": (
+        CELL
+        + f"""
 type Tree {{ Leaf, Node(Tree, Tree) }}
 def @grown(%n: int32) -> Tree {{ if (less(%n, 1)) {{ Leaf }} else {{ Node(@grown(subtract(%n, 1)), @grown(subtract(%n, 1))) }} }}
 def @state(%t: Tree, %x: {T}, {WEIGHTS}) -> ({T}, {T}) {{
@@ -87,13 +103,20 @@ def @state(%t: Tree, %x: {T}, {WEIGHTS}) -> ({T}, {T}) {{
   }}
 }}
 def @main(%n: int32, %x: {T}, {WEIGHTS}) -> {T} {{ let %s = @state(@grown(%n), %x, %w, %u); %s.0 }}
-""", [6, (1, 128), (512, 128), (512, 128)]),
-}  # fmt: skip
+""",
+        [6, (1, 128), (512, 128), (512, 128)],
+    ),
+}
 
 
 #: The networks whose extents are `?`: the axes that are, and the batches and the images' extents.
-NETWORKS = (("mobilenet", (0,), (1, 224)), ("mobilenet", (0,), (8, 224)), ("mobilenet", (0, 2, 3), (1, 224)),
-            ("mobilenet", (0, 2, 3), (1, 160)), ("resnet", (0, 2, 3), (1, 224)))  # fmt: skip
+NETWORKS = (
+    ("mobilenet", (0,), (1, 224)),
+    ("mobilenet", (0,), (8, 224)),
+    ("mobilenet", (0, 2, 3), (1, 224)),
+    ("mobilenet", (0, 2, 3), (1, 160)),
+    ("resnet", (0, 2, 3), (1, 224)),
+)
 
 
 def arguments(spec: list[Any]) -> list[np.ndarray]:

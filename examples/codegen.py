@@ -39,14 +39,16 @@ def in_c(region, nodes):
             names[node] = f"v{number}"
     count = len(region.inputs) + len(constants)
     arguments = ", ".join([*(f"const float* in{n}" for n in range(count)), "float* out"])
-    source = "\n".join([
-        "#include <stdint.h>",
-        f"int32_t {region.symbol}({arguments}) {{",
-        f"  for (long i = 0; i < {int(np.prod(region.outputs[0].shape))}; i++) {{",
-        *lines,
-        f"    out[i] = {names[region.function.body]};",
-        "  }",
-        "  return 0;",
-        "}",
-    ])
+    source = "\n".join(
+        [
+            "#include <stdint.h>",
+            f"int32_t {region.symbol}({arguments}) {{",
+            f"  for (long i = 0; i < {int(np.prod(region.outputs[0].shape))}; i++) {{",
+            *lines,
+            f"    out[i] = {names[region.function.body]};",
+            "  }",
+            "  return 0;",
+            "}",
+        ]
+    )
     return Code(source=source, constants=constants)

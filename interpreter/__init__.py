@@ -8,7 +8,25 @@ from relaylang.interpreter.values import Builtin, Closure, ConstructorValue, Ref
 from relaylang.interpreter.watch import Intermediates, NanWatch, Trace, Watch, Watches
 
 __all__ = [
-    "KERNELS", "Binding", "Builtin", "Closure", "ConstructorValue", "Evaluator", "Intermediates", "Kernel",
-    "KernelError", "NanWatch", "Observer", "Profile", "RefValue", "Trace", "Value", "Watch", "Watches",
-    "evaluate", "missing_values", "value_text", "value_type",
-]  # fmt: skip
+    "KERNELS",
+    "Binding",
+    "Builtin",
+    "Closure",
+    "ConstructorValue",
+    "Evaluator",
+    "Intermediates",
+    "Kernel",
+    "KernelError",
+    "NanWatch",
+    "Observer",
+    "Profile",
+    "RefValue",
+    "Trace",
+    "Value",
+    "Watch",
+    "Watches",
+    "evaluate",
+    "missing_values",
+    "value_text",
+    "value_type",
+]

@@ -58,9 +58,7 @@ def _add(block: Block, one: Instruction, translation: Translation, onlookers: On
     block.nodes.append((one.node, args))
 
 
-def _attended(
-    step: Step, one: Instruction, into: int, args: tuple[int, ...], translation: Translation, onlookers: Onlookers
-) -> Step:
+def _attended(step: Step, one: Instruction, into: int, args: tuple[int, ...], translation: Translation, onlookers: Onlookers) -> Step:
     """The step as an observer and a watch see it."""
     if onlookers.observer is not None and one.binding is not None:
         step = observed(step, into, one.binding, onlookers.observer)
@@ -73,9 +71,7 @@ def _attended(
     return step
 
 
-def _within_memory(
-    block: Block, step: Step, one: Instruction, into: int, args: tuple[int, ...], onlookers: Onlookers
-) -> Step:
+def _within_memory(block: Block, step: Step, one: Instruction, into: int, args: tuple[int, ...], onlookers: Onlookers) -> Step:
     """The step as the limit to memory allows it.
 
     A step in front of one that makes values of any lifetime looks at memory now and then.

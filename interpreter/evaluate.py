@@ -1,8 +1,8 @@
 """The interpreter's public face: evaluate a module's function, or an expression.
 
-    evaluate(module, x, weight=w)               # @main(x, w)
-    evaluate(expr, values={"x": x})             # an expression with free variables
-    Evaluator(module).call("main", (x, w))      # the same, for several calls
+evaluate(module, x, weight=w)               # @main(x, w)
+evaluate(expr, values={"x": x})             # an expression with free variables
+Evaluator(module).call("main", (x, w))      # the same, for several calls
 """
 
 from __future__ import annotations
@@ -136,9 +136,7 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
     params = function.params
     problems = []
     if len(args) > len(params):
-        problems.append(
-            error("R0401", f"{name} takes {_plural(len(params), 'argument')}, not {len(args)}", function.span)
-        )
+        problems.append(error("R0401", f"{name} takes {_plural(len(params), 'argument')}, not {len(args)}", function.span))
         raise RelayError(problems)
     names = parameter_names(params) if named else []
     unknown = [n for n in named if n not in names]

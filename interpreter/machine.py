@@ -71,9 +71,7 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
                     if type(callee) is Closure:
                         called = callee.code
                         if len(frame) != called.arity:
-                            raise Trap(
-                                "R0401", f"{called.name} takes {called.arity} arguments, not {len(frame)}", block.node
-                            )
+                            raise Trap("R0401", f"{called.name} takes {called.arity} arguments, not {len(frame)}", block.node)
                         frame += callee.captured
                     elif not isinstance(callee, Builtin):
                         raise Trap("R0407", f"{value_type(callee)} is no function to call", block.node)

@@ -13,9 +13,7 @@ from relaylang.ir import Constant, Constructor, Expr, GlobalVar, IRModule, MetaR
 class Names:
     """Gives names their values. `codes` holds the code of the functions that have been asked for."""
 
-    def __init__(
-        self, module: IRModule, values: Mapping[str, Value], codes: Mapping[GlobalVar, Code] | None = None
-    ) -> None:
+    def __init__(self, module: IRModule, values: Mapping[str, Value], codes: Mapping[GlobalVar, Code] | None = None) -> None:
         self.module = module
         self.values = values
         self.codes = dict(codes or {})

@@ -26,9 +26,7 @@ Observer = Callable[[Binding, Value, float], None]
 class Onlookers:
     """Who looks on while code runs. `plain` says that neither an observer nor a watch does."""
 
-    def __init__(
-        self, observer: Observer | None = None, watch: Watch | None = None, limit: MemoryLimit | None = None
-    ) -> None:
+    def __init__(self, observer: Observer | None = None, watch: Watch | None = None, limit: MemoryLimit | None = None) -> None:
         self.observer = observer
         self.watch = watch
         self.limit = limit if limit is not None else MemoryLimit()

@@ -80,18 +80,14 @@ class Profile(Watch):
         spent = sum(r.total for r in rows)
         whole = elapsed if elapsed is not None and elapsed > spent else spent
         width = max([len(r.name) for r in rows] + [len("between operators")])
-        lines = [
-            f"{'operator':<{width}} {'calls':>8} {'total ms':>10} {'share':>6} {'mean us':>10} {'most us':>10} {'MB':>9}"
-        ]
+        lines = [f"{'operator':<{width}} {'calls':>8} {'total ms':>10} {'share':>6} {'mean us':>10} {'most us':>10} {'MB':>9}"]
         for r in rows:
             lines.append(
                 f"{r.name:<{width}} {r.calls:>8} {1e3 * r.total:>10.3f} {_share(r.total, whole):>6} "
                 f"{1e6 * r.total / r.calls:>10.1f} {1e6 * r.most:>10.1f} {r.bytes / 1e6:>9.3f}"
             )
         if whole > spent:
-            lines.append(
-                f"{'between operators':<{width}} {'':>8} {1e3 * (whole - spent):>10.3f} {_share(whole - spent, whole):>6}"
-            )
+            lines.append(f"{'between operators':<{width}} {'':>8} {1e3 * (whole - spent):>10.3f} {_share(whole - spent, whole):>6}")
         calls = sum(r.calls for r in rows)
         lines.append(f"{'all':<{width}} {calls:>8} {1e3 * whole:>10.3f} {_share(whole, whole):>6}")
         return "\n".join(lines)

@@ -186,9 +186,7 @@ class Translation:
                 slots[variable] = self.frame.lookup(value)
             elif isinstance(value, (GlobalVar, Op, Constructor, Constant, MetaRef)):
                 slots[variable] = self._operand(value)
-            elif isinstance(value, (If, Match)) or (
-                isinstance(value, Call) and not isinstance(value.op, (Op, Constructor))
-            ):
+            elif isinstance(value, (If, Match)) or (isinstance(value, Call) and not isinstance(value.op, (Op, Constructor))):
                 if _is_result(variable, rest):
                     into, join = chain.into, chain.join
                 else:
@@ -235,9 +233,7 @@ class Translation:
             block.callee = self._names.code(callee)
             if len(args) != block.callee.arity:
                 wanted = block.callee.arity
-                raise RelayError(
-                    error("R0401", f"@{callee.name_hint} takes {wanted} arguments, not {len(args)}", value.span)
-                )
+                raise RelayError(error("R0401", f"@{callee.name_hint} takes {wanted} arguments, not {len(args)}", value.span))
         else:
             slot = self._operand(callee)
         when = self._end(scope, block, TAIL_CALL if into is None else CALL, value, join)
@@ -279,8 +275,7 @@ class Translation:
             block.slot = frame.final(slot)
             if isinstance(value, Match):
                 block.arms = [
-                    (matcher(c.lhs, lambda v: frame.final(frame.slots[v])), arm.block)
-                    for c, arm in zip(value.clauses, arms)
+                    (matcher(c.lhs, lambda v: frame.final(frame.slots[v])), arm.block) for c, arm in zip(value.clauses, arms)
                 ]
 
         self.ends[id(block)] = finish

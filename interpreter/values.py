@@ -214,9 +214,7 @@ def _mismatch(value: Value, ty: Type | None) -> str | None:
             return f"is {value_type(value)} instead of `{type_text(ty)}`"
         if value.dtype.name != ty.dtype:
             return f"has elements of {value.dtype.name} instead of {ty.dtype}"
-        if len(value.shape) != len(ty.shape) or any(
-            [isinstance(d, int) and d != n for d, n in zip(ty.shape, value.shape)]
-        ):
+        if len(value.shape) != len(ty.shape) or any([isinstance(d, int) and d != n for d, n in zip(ty.shape, value.shape)]):
             return f"has the shape {value.shape} instead of {_shape(ty)}"
         return None
     if isinstance(ty, TupleType):

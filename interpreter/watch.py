@@ -216,9 +216,7 @@ class NanWatch(Watch):
         self.places.add(id(site.node))
         if len(self.found) >= self.most:
             return
-        notes = [
-            f"argument {i + 1} is {value_type(slots[a])}: {summary(slots[a])}" for i, a in enumerate(site.args[:4])
-        ]
+        notes = [f"argument {i + 1} is {value_type(slots[a])}: {summary(slots[a])}" for i, a in enumerate(site.args[:4])]
         title = f"%{site.variable.name_hint} is {value_type(slots[site.into])} with {bad[0]}, from finite operands"
         notes.append(f"in {site.code.name}, {len(self.stack)} calls deep")
         said = error("R0412", f"{site.what}: {title}", site.node.span, notes=notes, severity="warning")

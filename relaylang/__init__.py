@@ -28,9 +28,7 @@ from relaylang.services import provide  # noqa: E402
 
 # In a checkout three packages stand beside this one; an installation has them inside (see pyproject.toml).
 _beside = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-if os.path.isfile(os.path.join(_beside, "interpreter", "__init__.py")) and os.path.isfile(
-    os.path.join(_beside, "pyproject.toml")
-):
+if os.path.isfile(os.path.join(_beside, "interpreter", "__init__.py")) and os.path.isfile(os.path.join(_beside, "pyproject.toml")):
     __path__.append(_beside)
 
 provide(SERVICES, FOLDERS)

@@ -83,10 +83,28 @@ PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
     **{
         name: f"relaylang.{name}"
-        for name in ("backends", "diagnostics", "frontends", "grammar", "interpreter", "ir", "ops", "partition", "passes", "patterns",
-                     "quantise", "runtime", "stdlib", "syntax", "testing", "tvm", "typing", "viz")
+        for name in (
+            "backends",
+            "diagnostics",
+            "frontends",
+            "grammar",
+            "interpreter",
+            "ir",
+            "ops",
+            "partition",
+            "passes",
+            "patterns",
+            "quantise",
+            "runtime",
+            "stdlib",
+            "syntax",
+            "testing",
+            "tvm",
+            "typing",
+            "viz",
+        )
     },
-}  # fmt: skip
+}
 
 
 def operators() -> list[str]:

@@ -143,9 +143,7 @@ class Debugger(Watch):
                 for d in wrong.diagnostics:
                     self._write(render(d) + "\n")
 
-    def _command(
-        self, word: str, rest: str, line: str, code: Code, span: Span | None, variables: dict[Var, Data]
-    ) -> None:
+    def _command(self, word: str, rest: str, line: str, code: Code, span: Span | None, variables: dict[Var, Data]) -> None:
         if word in ("w", "where"):
             self._write("".join(f"{call}\n" for call in active_calls(code, span, self.stack)))
         elif word in ("v", "vars"):

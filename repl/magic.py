@@ -200,9 +200,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any, magics: bool = True) -> None:
     """Take `%%relay` and `%relay` away again."""
-    shell.Completer.custom_matchers = [
-        m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") != _MATCHER
-    ]
+    shell.Completer.custom_matchers = [m for m in shell.Completer.custom_matchers if getattr(m, "matcher_identifier", "") != _MATCHER]
     if magics:
         for kind in ("cell", "line"):
             shell.magics_manager.magics[kind].pop("relay", None)

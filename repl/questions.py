@@ -12,7 +12,7 @@ _HINTS = {"help": ":help lists the commands, ?NAME explains a name", "exit": _LE
 #: Words of Python and of other sessions, and the commands of this session for them.
 _FOREIGN_WORD = re.compile(r"\s*(\w+)")
 _FOREIGN = {
-    **dict.fromkeys(("import", "from"), ":load FILE reads a file, import \"FILE\" does in a text"),
+    **dict.fromkeys(("import", "from"), ':load FILE reads a file, import "FILE" does in a text'),
     **dict.fromkeys(("dir", "vars", "locals", "globals", "who", "ls"), ":names lists the definitions"),
     **dict.fromkeys(("time", "timeit"), ":time EXPR measures an evaluation"),
     **dict.fromkeys(("plot", "show"), "an expression shows its value, :plot draws it"),

@@ -269,11 +269,7 @@ class Session:
     def _defined(self, module: IRModule) -> str:
         """A line for each definition of the module that the session does not have."""
         old = self.module
-        lines = [
-            f"type {gtv.name_hint}"
-            for gtv, data in module.type_definitions.items()
-            if old.type_definitions.get(gtv) is not data
-        ]
+        lines = [f"type {gtv.name_hint}" for gtv, data in module.type_definitions.items() if old.type_definitions.get(gtv) is not data]
         lines += [
             f"{spelled('@', gv.name_hint)} : {_says(f.checked_type)}"
             for gv, f in module.functions.items()

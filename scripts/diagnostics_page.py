@@ -1,7 +1,7 @@
 """Writes docs/diagnostics.md: wrong programs with the answers of TVM 0.16 and of relaylang.
 
-    scripts/diagnostics_page.py                          runs relaylang; TVM's answers come from diagnostics_tvm.json
-    scripts/diagnostics_page.py --oracle PYTHON FOLDER   also runs TVM: a Python with TVM, and the folder of x86.py
+scripts/diagnostics_page.py                          runs relaylang; TVM's answers come from diagnostics_tvm.json
+scripts/diagnostics_page.py --oracle PYTHON FOLDER   also runs TVM: a Python with TVM, and the folder of x86.py
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ PROGRAMS: list[tuple[str, str]] = [
     ("A misspelt operator", "def @main(%x: Tensor[(1, 3), float32]) {\n  nn.rellu(%x)\n}"),
     (
         "A misspelt attribute",
-        "def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32]) {\n"
-        "  nn.conv2d(%x, %w, stride=[2, 2])\n}",
+        "def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32]) {\n  nn.conv2d(%x, %w, stride=[2, 2])\n}",
     ),
     ("An unknown variable", "def @main(%image: Tensor[(1, 3), float32]) {\n  nn.relu(%imgae)\n}"),
     ("A parameter twice", "def @main(%x: int32, %x: float32) {\n  %x\n}"),
@@ -77,9 +76,7 @@ def ours(text: str) -> list[Diagnostic]:
 def theirs(python: str, folder: str, text: str) -> dict[str, object]:
     """TVM's answer as short facts: its kind, its place, the beginning of its message."""
     try:
-        run = subprocess.run(
-            [python, "-c", _WORKER, folder], input=HEADER + text, capture_output=True, text=True, timeout=120
-        )
+        run = subprocess.run([python, "-c", _WORKER, folder], input=HEADER + text, capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
         return {"kind": "no answer in two minutes"}
     said = run.stderr + run.stdout

@@ -24,13 +24,30 @@ ROOT = Path(__file__).resolve().parent.parent
 
 #: The titles of the families of operators, which are the files of `relaylang/ops`.
 TITLES = {
-    "tensor": "Elementwise", "transform": "Shape and order", "create": "New tensors", "join": "Joining and splitting",
-    "indexing": "Selecting", "reduce": "Reductions", "nn_conv": "Convolutions", "nn_pool": "Pooling",
-    "nn_dense": "Matrix products", "nn_sparse": "Sparse products", "nn_bitserial": "Products of few bits",
-    "nn_contrib": "Prepared convolutions", "nn_norm": "Layers", "nn_space": "Padding and resizing", "qnn": "Quantised",
-    "algorithm": "Sorting", "image": "Images", "vision": "Object detection", "dyn": "Computed shapes",
-    "random": "Random numbers", "scatter": "Scattering and scans", "annotation": "Annotations", "device": "Devices and memory",
-}  # fmt: skip
+    "tensor": "Elementwise",
+    "transform": "Shape and order",
+    "create": "New tensors",
+    "join": "Joining and splitting",
+    "indexing": "Selecting",
+    "reduce": "Reductions",
+    "nn_conv": "Convolutions",
+    "nn_pool": "Pooling",
+    "nn_dense": "Matrix products",
+    "nn_sparse": "Sparse products",
+    "nn_bitserial": "Products of few bits",
+    "nn_contrib": "Prepared convolutions",
+    "nn_norm": "Layers",
+    "nn_space": "Padding and resizing",
+    "qnn": "Quantised",
+    "algorithm": "Sorting",
+    "image": "Images",
+    "vision": "Object detection",
+    "dyn": "Computed shapes",
+    "random": "Random numbers",
+    "scatter": "Scattering and scans",
+    "annotation": "Annotations",
+    "device": "Devices and memory",
+}
 
 
 def operators_page() -> str:
@@ -106,14 +123,28 @@ def codes_page() -> str:
 
 #: The parts that raise codes, by the hundreds of these.
 _GROUPS = {
-    "00": "Files", "01": "Syntax", "02": "Names", "03": "Types", "04": "Evaluation", "05": "Passes", "06": "Backends",
-    "07": "The command line and the session", "08": "Import of networks", "09": "Faults of relaylang", "10": "Lints",
-}  # fmt: skip
+    "00": "Files",
+    "01": "Syntax",
+    "02": "Names",
+    "03": "Types",
+    "04": "Evaluation",
+    "05": "Passes",
+    "06": "Backends",
+    "07": "The command line and the session",
+    "08": "Import of networks",
+    "09": "Faults of relaylang",
+    "10": "Lints",
+}
 #: The languages of examples, by the kinds of pages.
 _EXAMPLES = {
-    "relay": "relay", "lint": "relay", "run": "relay", "session": "relay",
-    "shell": "relay-console", "python": "python", "text": "text",
-}  # fmt: skip
+    "relay": "relay",
+    "lint": "relay",
+    "run": "relay",
+    "session": "relay",
+    "shell": "relay-console",
+    "python": "python",
+    "text": "text",
+}
 
 
 def _plain(text: str) -> str:

@@ -55,8 +55,13 @@ def _all(title: str, module: str) -> Page:
 
 def index_page() -> str:
     """The list of all names of the reference."""
-    lines = ["# Python reference", "", "Names come from `relaylang` and its modules, as TVM's did from `tvm.relay`.",
-             "[Operators](../operators.md) are functions, too: `relaylang.nn.conv2d`.", ""]  # fmt: skip
+    lines = [
+        "# Python reference",
+        "",
+        "Names come from `relaylang` and its modules, as TVM's did from `tvm.relay`.",
+        "[Operators](../operators.md) are functions, too: `relaylang.nn.conv2d`.",
+        "",
+    ]
     for file, page in pages().items():
         own = file.rpartition("/")[2]
         links = " · ".join(f"[{name}]({own}#{page.module}.{name})" for name in page.names)

@@ -1,7 +1,7 @@
 """Writes the .pyi files of modules with lazy names, for editors and mypy.
 
-    python scripts/make_stubs.py          # writes them
-    python scripts/make_stubs.py --check  # lists the outdated ones
+python scripts/make_stubs.py          # writes them
+python scripts/make_stubs.py --check  # lists the outdated ones
 """
 
 from __future__ import annotations
@@ -102,8 +102,11 @@ def module(prefix: str) -> str:
     lines = ["from collections.abc import Sequence"] if "Sequence[" in body else []
     lines += ["from typing import Any", ""] if "Any" in body else [""] * bool(lines)
     lines += [f"from relaylang.ir import {', '.join(ir)}"] if ir else []
-    lines += ["from relaylang.tvm.op.build import Argument, TupleWrapper" if "TupleWrapper" in body
-              else "from relaylang.tvm.op.build import Argument"]  # fmt: skip
+    lines += [
+        "from relaylang.tvm.op.build import Argument, TupleWrapper"
+        if "TupleWrapper" in body
+        else "from relaylang.tvm.op.build import Argument"
+    ]
     if prefix == "qnn.op.":
         own = ("RequantizeConfig", "current_requantize_config", "requantize_config")
         lines += [f"from relaylang.passes.quantise.requantize_config import {name} as {name}" for name in own]

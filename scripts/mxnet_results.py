@@ -107,9 +107,16 @@ def _quantised(data: np.ndarray) -> Any:
     symbol = _images().get_backend_symbol("MKLDNN_QUANTIZE")
     args, states = _random(_images(), 1, data=data.shape)
     made, args, states = mx.contrib.quantization.quantize_model(
-        symbol, args, states, calib_mode="naive", calib_data=mx.io.NDArrayIter(data=data * 4, batch_size=2), num_calib_examples=2,
-        quantized_dtype="auto", ctx=mx.cpu(), label_names=None,
-    )  # fmt: skip
+        symbol,
+        args,
+        states,
+        calib_mode="naive",
+        calib_data=mx.io.NDArrayIter(data=data * 4, batch_size=2),
+        num_calib_examples=2,
+        quantized_dtype="auto",
+        ctx=mx.cpu(),
+        label_names=None,
+    )
     return made.get_backend_symbol("MKLDNN_QUANTIZE"), args, states
 
 

@@ -52,6 +52,7 @@ COLUMNS, CHARACTER, LINE, MARGIN = 100, 7.8, 18, 16
 COLOURS = {"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "34": "#79c0ff", "35": "#d2a8ff", "36": "#a5d6ff"}
 PLAIN, PROMPT, BACKGROUND, BORDER = "#e6edf3", "#7ee787", "#161b22", "#30363d"
 
+
 def output(command: str, folder: Path) -> str:
     """A call's output with its colours; stderr comes first, as one of the two is empty."""
     words = shlex.split(command)

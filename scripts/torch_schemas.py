@@ -26,9 +26,18 @@ _UNUSED = (
     " _fw_primal _make_dual _reshape_alias _transform _validate _weight_int _addmm _lstm_mps _dirichlet"
 ).split()
 _LETTERS = {
-    "Tensor": "T", "List[Tensor]": "L", "int": "i", "List[int]": "I", "float": "f", "List[float]": "F", "bool": "b",
-    "List[bool]": "B", "number": "s", "List[number]": "S", "str": "t",
-}  # fmt: skip
+    "Tensor": "T",
+    "List[Tensor]": "L",
+    "int": "i",
+    "List[int]": "I",
+    "float": "f",
+    "List[float]": "F",
+    "bool": "b",
+    "List[bool]": "B",
+    "number": "s",
+    "List[number]": "S",
+    "str": "t",
+}
 
 
 def letter(argument: Any, text: str) -> str:

@@ -44,14 +44,32 @@ def run_file(tests: Path, selected: list[str], seconds: int) -> Results:
     """The results of one file's tests."""
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as out:
         base = tests.parents[2]
-        env = {**os.environ, "RELAY_TVM_RESULTS": out.name, "RELAY_TVM_SECONDS": str(seconds),
-               "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts"), str(tests)])}  # fmt: skip
-        options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "relaylang.tvm.testing.plugin",
-                   "-p", "tvm_suite_results", "--rootdir", str(base), "-W", "ignore"]  # fmt: skip
+        env = {
+            **os.environ,
+            "RELAY_TVM_RESULTS": out.name,
+            "RELAY_TVM_SECONDS": str(seconds),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts"), str(tests)]),
+        }
+        options = [
+            "-q",
+            "-p",
+            "no:xdist",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "relaylang.tvm.testing.plugin",
+            "-p",
+            "tvm_suite_results",
+            "--rootdir",
+            str(base),
+            "-W",
+            "ignore",
+        ]
         limit = seconds * 40
         try:
-            done = subprocess.run([sys.executable, "-m", "pytest", *options, *selected], cwd=base, env=env,
-                                  capture_output=True, text=True, timeout=limit)  # fmt: skip
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", *options, *selected], cwd=base, env=env, capture_output=True, text=True, timeout=limit
+            )
             said = done.stdout[-2000:]
         except subprocess.TimeoutExpired:
             said = f"the file took longer than {limit} s"

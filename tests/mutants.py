@@ -248,6 +248,8 @@ def mxnet_seeds() -> list[bytes]:
 def mxnet_params_seeds() -> list[bytes]:
     """The parameter files of the tests' folder."""
     return [path.read_bytes() for path in sorted((FRONTENDS / "mxnet" / "data").glob("*.params"))]
+
+
 def keras_seeds() -> list[bytes]:
     """Networks of Keras in archives."""
     from tests.frontends.keras.recorded import files
@@ -383,6 +385,8 @@ def read_weights(data: bytes, rng: Random) -> None:
     from relaylang.runtime.budget import Budget
 
     read_params(data, "mutant.params", Budget("mutant.params", len(data)))
+
+
 def import_cfg(data: bytes, rng: Random) -> None:
     from relaylang.frontends.darknet import import_darknet
 
@@ -461,7 +465,7 @@ def mutant(kind: str, number: int, seeds: Sequence[bytes]) -> tuple[bytes, Rando
 
 
 def verdict(kind: str, data: bytes, rng: Random) -> tuple[str, str]:
-    """"read", "refused" or what went wrong, and the codes or the last words. Reads the file in this process."""
+    """ "read", "refused" or what went wrong, and the codes or the last words. Reads the file in this process."""
     from relaylang.diagnostics import RelayError
 
     try:

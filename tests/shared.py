@@ -1,4 +1,5 @@
 """What many tests use. Where third-party test data lies; tests that need it skip where it is absent."""
+
 from __future__ import annotations
 
 import ast

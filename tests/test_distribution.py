@@ -19,8 +19,7 @@ pytestmark = pytest.mark.sweep  # the build of a sdist and a wheel takes seconds
 
 #: Files that the build adds to an sdist.
 MADE = {"PKG-INFO", "setup.cfg"}
-FOLDERS = {"relaylang": "relaylang", "grammar": "relaylang/grammar", "interpreter": "relaylang/interpreter",
-           "repl": "relaylang/repl"}  # fmt: skip
+FOLDERS = {"relaylang": "relaylang", "grammar": "relaylang/grammar", "interpreter": "relaylang/interpreter", "repl": "relaylang/repl"}
 
 
 def tracked() -> list[str]:

@@ -12,8 +12,16 @@ from tests.mutants import KINDS, apart, mutant, verdict
 from tests.shared import PATIENCE, ROOT
 
 #: What the seeds of a format are made with.
-NEEDS = {"onnx": ["onnx"], "tflite": ["tflite", "ai_edge_litert"], "pt2": ["torch"], "torchscript": ["torch"],
-         "keras": ["h5py"], "h5": ["h5py"], "graphdef": ["google.protobuf"], "savedmodel": ["google.protobuf"]}  # fmt: skip
+NEEDS = {
+    "onnx": ["onnx"],
+    "tflite": ["tflite", "ai_edge_litert"],
+    "pt2": ["torch"],
+    "torchscript": ["torch"],
+    "keras": ["h5py"],
+    "h5": ["h5py"],
+    "graphdef": ["google.protobuf"],
+    "savedmodel": ["google.protobuf"],
+}
 
 
 @pytest.mark.sample(3)

@@ -52,8 +52,22 @@ FLOORS = [
 ]
 
 #: Packages of others that an extra brings, or that take long to import. They may be imported inside functions.
-OPTIONAL = {"ethosu", "tosa_reference_model", "safetensors", "flatbuffers", "google", "importlib", "lark", "ml_dtypes", "filecheck",
-            "onnx", "tflite", "tomli", "tomllib", "torch"}
+OPTIONAL = {
+    "ethosu",
+    "tosa_reference_model",
+    "safetensors",
+    "flatbuffers",
+    "google",
+    "importlib",
+    "lark",
+    "ml_dtypes",
+    "filecheck",
+    "onnx",
+    "tflite",
+    "tomli",
+    "tomllib",
+    "torch",
+}
 
 #: The public face: it names modules of every floor, and imports none before somebody uses it.
 FACE = ("__init__", "__main__", "_names")
@@ -217,9 +231,7 @@ def test_every_package_is_listed() -> None:
 
 
 def test_every_package_folder_has_an_init_file() -> None:
-    without = {
-        str(file.parent.relative_to(ROOT)) for file in ALL.values() if not (file.parent / "__init__.py").exists()
-    }
+    without = {str(file.parent.relative_to(ROOT)) for file in ALL.values() if not (file.parent / "__init__.py").exists()}
     assert without == set()
 
 

@@ -1,6 +1,6 @@
 """Partitions a network for an accelerator of one's own: a pattern table, checks, and the passes that use them.
 
-    relay tvm examples/legacy/byoc.py
+relay tvm examples/legacy/byoc.py
 """
 
 import numpy as np
@@ -49,13 +49,15 @@ params = {name: tvm.nd.array(random.uniform(-1, 1, shape).astype("float32")) for
 mod = make_network()
 mod["main"] = bind_params_by_name(mod["main"], params)
 
-seq = tvm.transform.Sequential([
-    transform.InferType(),
-    transform.MergeComposite(get_pattern_table(NAME)),
-    transform.AnnotateTarget(NAME),
-    transform.MergeCompilerRegions(),
-    transform.PartitionGraph(),
-])
+seq = tvm.transform.Sequential(
+    [
+        transform.InferType(),
+        transform.MergeComposite(get_pattern_table(NAME)),
+        transform.AnnotateTarget(NAME),
+        transform.MergeCompilerRegions(),
+        transform.PartitionGraph(),
+    ]
+)
 with tvm.transform.PassContext(opt_level=3):
     partitioned = seq(mod)
 

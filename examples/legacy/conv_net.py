@@ -1,6 +1,6 @@
 """A small convolutional network, built with the API of tvm.relay, compiled, run and timed.
 
-    relay tvm examples/legacy/conv_net.py
+relay tvm examples/legacy/conv_net.py
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Two layers of a graph convolution: the neighbours of each node as a sparse matrix.
 
-    relay tvm examples/legacy/graph_conv.py
+relay tvm examples/legacy/graph_conv.py
 """
 
 from collections import namedtuple
@@ -21,9 +21,10 @@ neighbours = np.maximum(np.maximum(edges, edges.T), np.eye(NODES, dtype="float32
 norm = 1 / np.sqrt(neighbours.sum(1, keepdims=True))
 rows, columns = np.nonzero(neighbours)
 parts = {
-    "g_data": neighbours[rows, columns], "g_indices": columns.astype("int32"),
+    "g_data": neighbours[rows, columns],
+    "g_indices": columns.astype("int32"),
     "g_indptr": np.searchsorted(rows, np.arange(NODES + 1)).astype("int32"),
-}  # fmt: skip
+}
 
 Adjacency = namedtuple("Adjacency", ["data", "indices", "indptr"])
 adjacency = Adjacency(*[relay.var(name, shape=part.shape, dtype=str(part.dtype)) for name, part in parts.items()])

@@ -1,6 +1,6 @@
 """Imports an ONNX model, compiles it, and recognises a digit.
 
-    relay tvm examples/legacy/import_onnx.py
+relay tvm examples/legacy/import_onnx.py
 """
 
 import os

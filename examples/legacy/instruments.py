@@ -1,6 +1,6 @@
 """Instruments that count operators around passes, are replaced in the middle, and are left in order.
 
-    relay tvm examples/legacy/instruments.py
+relay tvm examples/legacy/instruments.py
 """
 
 import tvm

@@ -1,6 +1,6 @@
 """Passes one by one, in sequences, of a script's own, and watched, as scripts for TVM 0.7 to 0.16 had them.
 
-    relay tvm examples/legacy/pass_infra.py
+relay tvm examples/legacy/pass_infra.py
 """
 
 import numpy as np
@@ -34,11 +34,14 @@ print("at first:", len(operators(mod)), "calls")
 print("constants folded:", len(operators(relay.transform.FoldConstant()(mod))))
 print("equal calls shared:", len(operators(relay.transform.EliminateCommonSubexpr()(mod))))
 
-build = tvm.transform.Sequential([
-    relay.transform.FoldConstant(),
-    relay.transform.EliminateCommonSubexpr(),
-    relay.transform.FuseOps(fuse_opt_level=2),
-], name="build")  # fmt: skip
+build = tvm.transform.Sequential(
+    [
+        relay.transform.FoldConstant(),
+        relay.transform.EliminateCommonSubexpr(),
+        relay.transform.FuseOps(fuse_opt_level=2),
+    ],
+    name="build",
+)
 with tvm.transform.PassContext(opt_level=3):
     print("in a sequence:", len(operators(build(mod))), "Primitive=1" in str(build(mod)))
 with tvm.transform.PassContext(opt_level=3, disabled_pass=["FoldConstant"]):

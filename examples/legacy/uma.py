@@ -1,6 +1,6 @@
 """An accelerator for UMA: its pattern, its option, a pass after partitioning, and the C that calls it.
 
-    relay tvm examples/legacy/uma.py
+relay tvm examples/legacy/uma.py
 """
 
 import numpy as np

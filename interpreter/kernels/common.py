@@ -45,9 +45,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 def round_away(x: np.ndarray) -> np.ndarray:
     """To the nearest whole number, halves away from zero."""
     whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= x.dtype.type(0.5), whole + np.copysign(x.dtype.type(1), x), whole).astype(
-        x.dtype
-    )
+    return np.where(np.abs(x - whole) >= x.dtype.type(0.5), whole + np.copysign(x.dtype.type(1), x), whole).astype(x.dtype)
 
 
 def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -93,9 +93,7 @@ _COMPARISONS: dict[str, Callable[[int, int, int], Step]] = {
 #: Operators with such steps.
 NAMES = (*_ARITHMETIC, *_COMPARISONS, "cast")
 
-_NUMBERS = frozenset(
-    ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
-)  # fmt: skip
+_NUMBERS = frozenset(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"])
 
 
 def _scalar_dtype(node: Any) -> str | None:

@@ -92,9 +92,7 @@ def _interpolate(x: Any, axis: int, at: Any, method: str, rounding: Any, alpha: 
     weights = _cubic(t, _F(alpha))
     if exclude:
         places = low.reshape(shape)
-        weights = [
-            np.where((places - 1 + i < 0) | (places + i > size), _F(0), weight) for i, weight in enumerate(weights)
-        ]
+        weights = [np.where((places - 1 + i < 0) | (places + i > size), _F(0), weight) for i, weight in enumerate(weights)]
         total = weights[0] + weights[1] + weights[2] + weights[3]
         weights = [w / total for w in weights]
     parts = [pixels(low - 1 + i) * weight for i, weight in enumerate(weights)]
@@ -108,17 +106,34 @@ def _whole_steps(size: int, target: int) -> bool:
 
 def resize(attrs: Any, x: Any) -> Any:
     return resized(
-        x, attrs.layout, attrs.size, attrs.method, attrs.coordinate_transformation_mode,
-        rounding=attrs.rounding_method, roi=attrs.roi, alpha=attrs.cubic_alpha, exclude=bool(attrs.cubic_exclude),
-        extrapolation=attrs.extrapolation_value, dtype=out_dtype(attrs, x.dtype),
-    )  # fmt: skip
+        x,
+        attrs.layout,
+        attrs.size,
+        attrs.method,
+        attrs.coordinate_transformation_mode,
+        rounding=attrs.rounding_method,
+        roi=attrs.roi,
+        alpha=attrs.cubic_alpha,
+        exclude=bool(attrs.cubic_exclude),
+        extrapolation=attrs.extrapolation_value,
+        dtype=out_dtype(attrs, x.dtype),
+    )
 
 
 def resized(
-    x: Any, layout: str, size: Sequence[int], method: str, mode: str, *, rounding: str | None = None,
-    roi: Sequence[float] | None = None, alpha: float = -0.5, exclude: bool = False, extrapolation: float = 0.0,
+    x: Any,
+    layout: str,
+    size: Sequence[int],
+    method: str,
+    mode: str,
+    *,
+    rounding: str | None = None,
+    roi: Sequence[float] | None = None,
+    alpha: float = -0.5,
+    exclude: bool = False,
+    extrapolation: float = 0.0,
     dtype: np.dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The spatial axes of a layout resized to `size`. Pixels are mixed in float32, float64's in float64; the nearest
     are copied as they are."""
     count = len(size)
@@ -208,10 +223,7 @@ def dilation2d(attrs: Any, x: Any, weight: Any) -> Any:
 def affine_grid(attrs: Any, x: Any) -> Any:
     """A matrix per image, over the coordinates from -1 to 1 of a target image."""
     kind = x.dtype.type
-    y, across = (
-        kind(-1) + np.arange(n).astype(x.dtype) * kind((2.0 - 1e-7) / (n - 1) if n > 1 else 0)
-        for n in attrs.target_shape
-    )
+    y, across = (kind(-1) + np.arange(n).astype(x.dtype) * kind((2.0 - 1e-7) / (n - 1) if n > 1 else 0) for n in attrs.target_shape)
     matrix = x[:, :, :, None, None]
     return matrix[:, :, 0] * across + matrix[:, :, 1] * y[:, None] + matrix[:, :, 2]
 

@@ -42,9 +42,7 @@ def exact_matmul(a: np.ndarray, b: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return (product & 1 if dtype.kind == "b" else product).astype(dtype)
 
 
-def convolve(
-    data: np.ndarray, weight: np.ndarray, strides: Any, pads: Any, dilation: Any, groups: int, dtype: np.dtype
-) -> np.ndarray:
+def convolve(data: np.ndarray, weight: np.ndarray, strides: Any, pads: Any, dilation: Any, groups: int, dtype: np.dtype) -> np.ndarray:
     """Data (N, C, *space) with weights (O, C / groups, *kernel), zeros around: (N, O, *out) in `dtype`."""
     count = data.ndim - 2
     kernel = weight.shape[2:]

@@ -144,9 +144,7 @@ def nll_loss(attrs: Any, predictions: Any, targets: Any, weights: Any) -> Any:
     loss = np.where(used, -found * weight, found.dtype.type(0))
     if attrs.reduction == "none":
         return loss
-    return loss.sum(dtype=loss.dtype) / (
-        weight.sum(dtype=loss.dtype) if attrs.reduction == "mean" else loss.dtype.type(1)
-    )
+    return loss.sum(dtype=loss.dtype) / (weight.sum(dtype=loss.dtype) if attrs.reduction == "mean" else loss.dtype.type(1))
 
 
 def fifo_buffer(attrs: Any, data: Any, buffer: Any) -> Any:

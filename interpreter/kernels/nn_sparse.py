@@ -29,9 +29,7 @@ def dense_of(values: Any, indices: Any, indptr: Any, columns: int) -> np.ndarray
 
 def sparse_dense(attrs: Any, dense: Any, values: Any, indices: Any, indptr: Any) -> Any:
     sparse = dense_of(values, indices, indptr, dense.shape[-1])
-    return (
-        exact_matmul(sparse, dense.T, dense.dtype) if attrs.sparse_lhs else exact_matmul(dense, sparse.T, dense.dtype)
-    )
+    return exact_matmul(sparse, dense.T, dense.dtype) if attrs.sparse_lhs else exact_matmul(dense, sparse.T, dense.dtype)
 
 
 def sparse_transpose(attrs: Any, values: Any, indices: Any, indptr: Any) -> Any:

@@ -87,9 +87,7 @@ def requantize_to(
 
 def requantize(attrs: Any, x: Any, in_scale: Any, in_zero: Any, out_scale: Any, out_zero: Any) -> Any:
     dtype = out_dtype(attrs, np.dtype(np.int8))
-    return requantize_to(
-        x, in_scale, in_zero, out_scale, out_zero, dtype, attrs.axis, attrs.rounding, attrs.compute_dtype
-    )
+    return requantize_to(x, in_scale, in_zero, out_scale, out_zero, dtype, attrs.axis, attrs.rounding, attrs.compute_dtype)
 
 
 def quantize_to(x: Any, scale: Any, zero: Any, dtype: np.dtype, axis: int = -1) -> Any:
@@ -139,9 +137,7 @@ def conv2d(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_sca
 def conv2d_transpose(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
     plain = less_zero(to_plain(data, attrs.data_layout, "NCHW"), in_zero, 1)
     kernel = less_zero(to_plain(weight, attrs.kernel_layout, "IOHW"), w_zero, 1)
-    return from_plain(
-        transposed(plain, kernel, attrs, out_dtype(attrs, _INT32)), "NCHW", attrs.out_layout or attrs.data_layout
-    )
+    return from_plain(transposed(plain, kernel, attrs, out_dtype(attrs, _INT32)), "NCHW", attrs.out_layout or attrs.data_layout)
 
 
 def dense(attrs: Any, data: Any, weight: Any, in_zero: Any, w_zero: Any, in_scale: Any, w_scale: Any) -> Any:
@@ -181,17 +177,13 @@ def add(attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_z
     return saturate(left + right - zero, a.dtype)
 
 
-def subtract(
-    attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any
-) -> Any:
+def subtract(attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any) -> Any:
     left = upcast(a, a_scale, a_zero, scale, zero, _channels(attrs.lhs_axis, a))
     right = upcast(b, b_scale, b_zero, scale, zero, _channels(attrs.rhs_axis, b))
     return saturate(left - right + zero, a.dtype)
 
 
-def multiply(
-    attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any
-) -> Any:
+def multiply(attrs: Any, a: Any, b: Any, a_scale: Any, a_zero: Any, b_scale: Any, b_zero: Any, scale: Any, zero: Any) -> Any:
     left, right = _channels(attrs.lhs_axis, a), _channels(attrs.rhs_axis, b)
     product = less_zero(a, a_zero, left) * less_zero(b, b_zero, right)
     both = along(a_scale, left, a.ndim) * along(b_scale, right, b.ndim)

@@ -169,9 +169,7 @@ def sign(attrs: Any, x: Any) -> Any:
     if x.dtype == _BOOL:
         return x
     zero = x.dtype.type(0)
-    return (
-        ((x > zero).astype(x.dtype) - (x < zero).astype(x.dtype)) if x.dtype.kind != "u" else (x > zero).astype(x.dtype)
-    )
+    return ((x > zero).astype(x.dtype) - (x < zero).astype(x.dtype)) if x.dtype.kind != "u" else (x > zero).astype(x.dtype)
 
 
 def _test(f: Any) -> Kernel:

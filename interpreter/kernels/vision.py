@@ -127,9 +127,7 @@ def _suppressed(attrs: Any, rows: Any, limit: int, threshold: Any) -> np.ndarray
     return gone
 
 
-def all_class_non_max_suppression(
-    attrs: Any, boxes: Any, scores: Any, limit: Any, iou_threshold: Any, score_threshold: Any
-) -> Any:
+def all_class_non_max_suppression(attrs: Any, boxes: Any, scores: Any, limit: Any, iou_threshold: Any, score_threshold: Any) -> Any:
     """For each batch and class the boxes that remain, best first. Rows behind the counted ones are 0."""
     batch, classes, number = scores.shape
     found: list[list[tuple[int, int, Any]]] = []
@@ -145,8 +143,7 @@ def all_class_non_max_suppression(
                     found[b].append((c, int(j), scores[b, c, j]))
                     most -= 1
                     alive[at + 1 :] &= ~(
-                        (scores[b, c][order[at + 1 :]] > 0)
-                        & (overlap(boxes[b, j], boxes[b, order[at + 1 :]]) >= iou_threshold)
+                        (scores[b, c][order[at + 1 :]] > 0) & (overlap(boxes[b, j], boxes[b, order[at + 1 :]]) >= iou_threshold)
                     )
     if attrs.output_format == "onnx":
         rows = [(b, c, j) for b, each in enumerate(found) for c, j, _ in each]
@@ -320,9 +317,9 @@ def proposal(attrs: Any, scores: Any, moves: Any, info: Any) -> Any:
         alive = np.ones(len(rows), np.bool_)
         for j in range(len(rows) - 1):
             if alive[j]:
-                common = np.maximum(
-                    np.minimum(high[j], high[j + 1 :]) - np.maximum(low[j], low[j + 1 :]) + np.float32(1), 0
-                ).prod(axis=-1)
+                common = np.maximum(np.minimum(high[j], high[j + 1 :]) - np.maximum(low[j], low[j + 1 :]) + np.float32(1), 0).prod(
+                    axis=-1
+                )
                 alive[j + 1 :] &= ~(common / (area[j] + area[j + 1 :] - common) > np.float32(attrs.threshold))
         kept = rows[alive, :4]
         out[b * wanted : (b + 1) * wanted, 0] = b

@@ -16,6 +16,7 @@ An installed package adds a backend by an entry point in the group `relaylang.ba
 an object with `compile_for`, `doc` (a line) and `options` (names and types). Errors that its code raises are reported
 with the package's name.
 """
+
 from __future__ import annotations
 
 import importlib

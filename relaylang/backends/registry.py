@@ -3,6 +3,7 @@
 A target is a name and options `-key=value` (`-key` alone is True); several targets are separated by commas. Quotes keep
 spaces and commas in a value, as in a shell: `c -cflags="-O1 -DNAME='a b'"`.
 """
+
 from __future__ import annotations
 
 import json
@@ -51,29 +52,52 @@ TVM_OPTIONS: dict[str, str] = {
 }  # fmt: skip
 #: Options of TVM's target `ethos-u` that have no effect.
 _CASCADER = dict.fromkeys(
-    ("enable-cascader", "enable-striping", "disable-copying-constants", "dev-force-block-config", "dev-max-open-plans",
-     "dev-max-closed-plans", "dev-select-proposal-idx", "dev-disable-pareto-plans", "dev-disable-pareto-proposals",
-     "dev-disable-block-culling", "dev-cascader-logging"),
+    (
+        "enable-cascader",
+        "enable-striping",
+        "disable-copying-constants",
+        "dev-force-block-config",
+        "dev-max-open-plans",
+        "dev-max-closed-plans",
+        "dev-select-proposal-idx",
+        "dev-disable-pareto-plans",
+        "dev-disable-pareto-proposals",
+        "dev-disable-block-culling",
+        "dev-cascader-logging",
+    ),
     "Vela divides the work: see -optimise and -memory-mode",
-)  # fmt: skip
+)
 
 #: Every backend by its name. The modules are imported when they are used.
 BACKENDS: dict[str, Backend] = {
     "c": Backend(
         "relaylang.backends.cpu",
         "C source, compiled to a shared library for this machine's CPU",
-        {"cc": str, "cflags": str, "num-threads": int, "march": str, "keep-c": str, "profile": bool, "keep-values": bool,
-         "schedule": str, "winograd": int,
-         "mtriple": str, "mcpu": str, "mattr": str, "mfloat-abi": str, "mabi": str, "cross-compiler": str,
-         "cross-compiler-options": str},
+        {
+            "cc": str,
+            "cflags": str,
+            "num-threads": int,
+            "march": str,
+            "keep-c": str,
+            "profile": bool,
+            "keep-values": bool,
+            "schedule": str,
+            "winograd": int,
+            "mtriple": str,
+            "mcpu": str,
+            "mattr": str,
+            "mfloat-abi": str,
+            "mabi": str,
+            "cross-compiler": str,
+            "cross-compiler-options": str,
+        },
         ignored=TVM_OPTIONS,
         renamed={"target": "mtriple"},
     ),
     "ethos-u": Backend(
         "relaylang.backends.ethosu",
         "Arm Ethos-U command stream, through TOSA and Vela",
-        {"accelerator": str, "memory-mode": str, "system-config": str, "optimise": str, "arena-cache-size": int,
-         "npu-only": bool},
+        {"accelerator": str, "memory-mode": str, "system-config": str, "optimise": str, "arena-cache-size": int, "npu-only": bool},
         ignored=_CASCADER,
         renamed={"accelerator-config": "accelerator"},
     ),
@@ -106,8 +130,6 @@ def _unquoted(text: str) -> str:
         return re.sub(r"""\\(["\\])""", r"\1", part[2]) if part[2] is not None else part[3]
 
     return _PART.sub(plain, text)
-
-
 
 
 def find_backend(name: str) -> Backend | None:
@@ -254,9 +276,7 @@ def parse_target(text: str) -> list[Target]:
         for word, span in zip(words[1:], spans[1:]):
             flag = re.fullmatch(r"--?([A-Za-z][\w-]*)(?:=(.*))?", word.group(), re.S)
             if flag is None:
-                raise RelayError(
-                    error("R0602", f"`{word.group()}` is not an option", span, notes=["write options as -key=value"])
-                )
+                raise RelayError(error("R0602", f"`{word.group()}` is not an option", span, notes=["write options as -key=value"]))
             key = _key(name, flag[1])
             options[key] = _option(name, key, True if flag[2] is None else _unquoted(flag[2]), span)
         targets.append(Target(name, options))

@@ -1,4 +1,5 @@
 """A target: the name of a backend and its options."""
+
 from __future__ import annotations
 
 import re

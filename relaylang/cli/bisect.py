@@ -87,5 +87,3 @@ def first_difference(mod: IRModule, passes: Sequence[Pass], inputs: Sequence[Any
             return found
         found.lines.append(f"{name} keeps the result")
     return found
-
-

@@ -89,9 +89,7 @@ def make_parser(verb: str | None) -> Parser:
     parser.add_argument("--version", action="store_true", help="show the version and exit")
     commands = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     for name, (module, line) in VERBS.items():
-        sub = commands.add_parser(
-            name, help=line, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-        )
+        sub = commands.add_parser(name, help=line, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
         if name == verb:
             verb_module = importlib.import_module(module)
             sub.description = verb_module.__doc__

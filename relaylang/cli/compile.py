@@ -68,23 +68,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="the result: a library, a .tar with everything; C source: .c, .tar or a folder/"
     )
+    parser.add_argument("--emit", choices=[*STEPS], help="write the text of a step (below) instead, to stdout where no -o is given")
     parser.add_argument(
-        "--emit", choices=[*STEPS], help="write the text of a step (below) instead, to stdout where no -o is given"
+        "--runtime",
+        choices=["graph", "vm", "aot", "bare-metal"],
+        default="graph",
+        help="graph (default): one data-flow graph; vm: any program, with recursion and data types; "
+        "aot: C source and a header, for programs with branches and loops; "
+        "bare-metal: such C for a microcontroller and its NPU, in TVM's Model Library Format",
     )
-    parser.add_argument("--runtime", choices=["graph", "vm", "aot", "bare-metal"], default="graph",
-                        help="graph (default): one data-flow graph; vm: any program, with recursion and data types; "
-                             "aot: C source and a header, for programs with branches and loops; "
-                             "bare-metal: such C for a microcontroller and its NPU, in TVM's Model Library Format")  # fmt: skip
     aot = parser.add_argument_group("options of --runtime aot")
     aot.add_argument("--static-memory", action="store_true", help="call no malloc: the C has its own memory, or a caller's")
     aot.add_argument("--main", action="store_true", help="add a main that reads inputs from files and writes outputs")
     aot.add_argument("--external-weights", action="store_true", help="write the constants to FILE.bin, which the caller loads")
     parser.add_argument("--module-name", metavar="NAME", help="what --runtime bare-metal calls the program (default: default)")
-    parser.add_argument("--workspace-limit", metavar="BYTES", type=int,
-                        help="the memory that a run of --runtime bare-metal may need: a program over it is an error")  # fmt: skip
+    parser.add_argument(
+        "--workspace-limit",
+        metavar="BYTES",
+        type=int,
+        help="the memory that a run of --runtime bare-metal may need: a program over it is an error",
+    )
     parser.add_argument("--time", action="store_true", help="print what each stage takes, to stderr (target c)")
     parser.add_argument(
-        "--bisect", action="store_true",
+        "--bisect",
+        action="store_true",
         help="run the program after each stage (target c) on random inputs, and name the first after which results are others",
     )
     parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
@@ -110,8 +117,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 #: The endings of the texts of `--emit`, beside .txt.
-_TEXTS = {**{one.name: PROGRAM for one in GRAPH}, "space": (".json",), "c": (".c", ".h"), "asm": (".s",),
-          "opencl": (".cl",), "cuda": (".cu",)}  # fmt: skip
+_TEXTS = {
+    **{one.name: PROGRAM for one in GRAPH},
+    "space": (".json",),
+    "c": (".c", ".h"),
+    "asm": (".s",),
+    "opencl": (".cl",),
+    "cuda": (".cu",),
+}
 
 
 def _check_ending(args: argparse.Namespace, targets: Sequence[Target]) -> None:
@@ -214,8 +227,13 @@ def _targets(args: argparse.Namespace) -> list[Target]:
     targets = parse_target(args.target)
     if args.emit is not None and targets[0].name != "c":
         raise UsageError(f"relay compile: --emit {args.emit} goes with target c, not {targets[0].name}", "relay compile --help")
-    given = {"cc": args.cc, "cross-compiler": args.cross_compiler, "cross-compiler-options": args.cross_compiler_options,
-             "schedule": args.schedule, "npu-only": args.npu_only or None}  # fmt: skip
+    given = {
+        "cc": args.cc,
+        "cross-compiler": args.cross_compiler,
+        "cross-compiler-options": args.cross_compiler_options,
+        "schedule": args.schedule,
+        "npu-only": args.npu_only or None,
+    }
     if args.npu_only and not any("npu-only" in _options(t) for t in targets):
         raise UsageError("relay compile: --npu-only goes with target ethos-u", "relay compile --help")
     return [with_options(t, {key: value for key, value in given.items() if key in _options(t)}) for t in targets]

@@ -120,7 +120,7 @@ def bash(table: list[Verb]) -> str:
         "# bash completion for relay, written by `relay completion bash`\n"
         "_relay() {\n"
         "  local cur prev verb= i options='--help --version' words= files=0 several=0\n"
-        '  cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n'
+        "  cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
         '  if [[ $prev == "=" ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n'
         '  if [[ $cur == "=" ]]; then cur=; fi\n'
         "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -130,11 +130,11 @@ def bash(table: list[Verb]) -> str:
         f"    '') words='{' '.join(v.name for v in table)}' ;;\n" + "\n".join(cases) + "\n"
         "  esac\n"
         "  COMPREPLY=()\n"
-        '  if [[ $cur == -* ]]; then\n'
+        "  if [[ $cur == -* ]]; then\n"
         '    COMPREPLY=($(compgen -W "$options" -- "$cur"))\n'
         "    return\n"
         "  fi\n"
-        '  if ((several)) && [[ $cur == *,* ]]; then\n'
+        "  if ((several)) && [[ $cur == *,* ]]; then\n"
         '    COMPREPLY=($(compgen -P "${cur%,*}," -W "$words" -- "${cur##*,}"))\n'
         "    return\n"
         "  fi\n"
@@ -217,9 +217,7 @@ def fish(table: list[Verb]) -> str:
         "complete -c relay -l help -s h -d 'show what there is'",
     ]
     for verb in table:
-        lines.append(
-            f"complete -c relay -n 'not __fish_seen_subcommand_from {names}' -a {verb.name} -d {_fish_word(verb.help)}"
-        )
+        lines.append(f"complete -c relay -n 'not __fish_seen_subcommand_from {names}' -a {verb.name} -d {_fish_word(verb.help)}")
     for verb in table:
         lines += _fish_verb(verb)
     return "\n".join(lines) + "\n"

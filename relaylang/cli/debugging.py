@@ -21,9 +21,7 @@ from relaylang.repl.debugger import Debugger, check_places
 def add_debugging_options(parser: argparse.ArgumentParser) -> None:
     """The options that look into the interpreter's work."""
     group = parser.add_argument_group("debugging (interpreter)")
-    group.add_argument(
-        "--trace", action="store_true", help="a line on stderr for each binding: time, name, type, value, place"
-    )
+    group.add_argument("--trace", action="store_true", help="a line on stderr for each binding: time, name, type, value, place")
     group.add_argument(
         "--break",
         dest="breaks",
@@ -46,13 +44,9 @@ class Debugging:
         profiled = args.profile is not None and not compiled
         self.watching = bool(self.interactive or args.watch_nan or args.save_intermediates or profiled)
         if self.watching and (compiled or args.file.endswith(".vm")):
-            raise UsageError(
-                "relay run: the debugging options are the interpreter's; leave --executor out", "relay run --help"
-            )
+            raise UsageError("relay run: the debugging options are the interpreter's; leave --executor out", "relay run --help")
         if args.breaks and args.file == "-":
-            raise UsageError(
-                "relay run: --break reads commands from stdin, so the program is to be a file", "relay run --help"
-            )
+            raise UsageError("relay run: --break reads commands from stdin, so the program is to be a file", "relay run --help")
         check_writable(args.save_intermediates)
         check_ending("run", args.save_intermediates, "--save-intermediates writes a .npz file", (".npz",))
         self.intermediates = Intermediates() if args.save_intermediates else None

@@ -40,10 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the result")
-    parser.add_argument("--format", action="append", default=[], choices=[*FORMATS, *REPORTS],
-                        help="what to write (default: by the ending of -o); text, json and sarif are about errors")  # fmt: skip
-    parser.add_argument("--constants", metavar="FILE",
-                        help="a file for constants: of Relax text .npz, .params, .safetensors; of ONNX, external data")  # fmt: skip
+    parser.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        choices=[*FORMATS, *REPORTS],
+        help="what to write (default: by the ending of -o); text, json and sarif are about errors",
+    )
+    parser.add_argument(
+        "--constants", metavar="FILE", help="a file for constants: of Relax text .npz, .params, .safetensors; of ONNX, external data"
+    )
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to export (default: main)")
     add_value_options(parser)
     add_import_options(parser)
@@ -75,8 +81,9 @@ def run(args: argparse.Namespace) -> int:
             made = export(mod, form, entry, args.file, _location(args) if form == "onnx" and args.constants else "")
         if made.constants and args.constants is None:
             count = len(made.constants)
-            raise UsageError(f"relay export: {count} constants have no place in Relax text; --constants FILE.npz takes them",
-                             "relay export --help")  # fmt: skip
+            raise UsageError(
+                f"relay export: {count} constants have no place in Relax text; --constants FILE.npz takes them", "relay export --help"
+            )
         with stages.stage("write"), together():
             if made.external is not None:
                 write_bytes(args.constants, made.external)
@@ -91,8 +98,9 @@ def _location(args: argparse.Namespace) -> str:
     folder = os.path.dirname(os.path.abspath(args.output))
     location = os.path.relpath(os.path.abspath(args.constants), folder)
     if location.startswith(os.pardir) or os.path.isabs(location):
-        raise UsageError(f"relay export: {args.constants} is not below {folder}, where an ONNX model looks for its data",
-                         "relay export --help")  # fmt: skip
+        raise UsageError(
+            f"relay export: {args.constants} is not below {folder}, where an ONNX model looks for its data", "relay export --help"
+        )
     return location
 
 
@@ -109,8 +117,9 @@ def _form(args: argparse.Namespace) -> str:
         return str(named[-1])
     if ends is not None:
         return ends
-    raise UsageError(f"relay export: {args.output} does not end as a format does; --format onnx, stablehlo or relax",
-                     "relay export --help")  # fmt: skip
+    raise UsageError(
+        f"relay export: {args.output} does not end as a format does; --format onnx, stablehlo or relax", "relay export --help"
+    )
 
 
 __all__ = ["add_arguments", "run"]

@@ -231,8 +231,6 @@ def missing(nodes: Sequence[Var | MetaRef], hints: Sequence[str] = ()) -> RelayE
         shown.append(f"{node.name_hint}: {type_text(ty) if ty is not None else 'of unknown type'}")
     if len(nodes) > 8:
         shown.append(f"and {len(nodes) - 8} more")
-    title = (
-        f"no value for parameter {nodes[0].name_hint}" if len(nodes) == 1 else f"{len(nodes)} parameters have no value"
-    )
+    title = f"no value for parameter {nodes[0].name_hint}" if len(nodes) == 1 else f"{len(nodes)} parameters have no value"
     notes = [*shown, *hints, "give values with --input NAME=VALUE, --params FILE, or --random-params SEED"]
     return RelayError(error("R0706", title, nodes[0].span, notes=notes))

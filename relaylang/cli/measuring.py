@@ -34,9 +34,7 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help="table, json, or trace for Chrome's viewer (default: trace for a file, table for stderr)",
     )
-    group.add_argument(
-        "--benchmark", action="store_true", help="print the time of a run of compiled code instead of its value"
-    )
+    group.add_argument("--benchmark", action="store_true", help="print the time of a run of compiled code instead of its value")
     group.add_argument("--repeat", type=int, metavar="N", help="measurements of --benchmark (default: 5), or runs of --profile (10)")
     group.add_argument("--number", type=int, metavar="N", help="runs in each measurement of --benchmark (default: 5)")
     group.add_argument("--min-repeat-ms", type=float, metavar="MS", help="what a measurement of --benchmark takes at least")

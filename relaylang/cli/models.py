@@ -35,9 +35,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=1x3x224x224",
         help="the shape of a network's input; ? is an unknown extent",
     )
-    parser.add_argument(
-        "--dtype", action="append", default=[], metavar="NAME=DTYPE", help="the element type of a network's input"
-    )
+    parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="the element type of a network's input")
     parser.add_argument(
         "--value",
         action="append",

@@ -33,14 +33,27 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
-    parser.add_argument("-t", "--target", dest="accelerator", required=True, metavar="NAME",
-                        help=f"one of {', '.join(accelerators())}, or an installed package's")  # fmt: skip
+    parser.add_argument(
+        "-t",
+        "--target",
+        dest="accelerator",
+        required=True,
+        metavar="NAME",
+        help=f"one of {', '.join(accelerators())}, or an installed package's",
+    )
     parser.add_argument("--report", action="store_true", help="print where each call goes and why, not the program")
-    parser.add_argument("--report-format", choices=["table", "json"],
-                        help="print the report in this format (default: table, or by the ending of -o)")  # fmt: skip
+    parser.add_argument(
+        "--report-format", choices=["table", "json"], help="print the report in this format (default: table, or by the ending of -o)"
+    )
     parser.add_argument("--mod-name", default="default", metavar="NAME", help="goes into the functions' names (default)")
-    parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME",
-                        help="a parameter that --random-params leaves open (default: the first)")  # fmt: skip
+    parser.add_argument(
+        "-i",
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a parameter that --random-params leaves open (default: the first)",
+    )
     add_value_options(parser)
     add_print_options(parser)
     add_import_options(parser)

@@ -160,8 +160,14 @@ def _run(args: argparse.Namespace, debugging: Debugging, limits: Limits) -> int:
     return 0
 
 
-def _function(program: Program, args: argparse.Namespace, stages: Stages, debugging: Debugging, limits: Limits,
-              compiled: VMExecutable | None = None) -> tuple[Value, str | None]:  # fmt: skip
+def _function(
+    program: Program,
+    args: argparse.Namespace,
+    stages: Stages,
+    debugging: Debugging,
+    limits: Limits,
+    compiled: VMExecutable | None = None,
+) -> tuple[Value, str | None]:
     """The value of a function of the program, and the text of --benchmark. An expression is the body of its @main."""
     function = entry_function(program.module, args.entry)
     body = list(post_order(function.body))
@@ -225,8 +231,15 @@ def _declared(compiled: VMExecutable, args: argparse.Namespace) -> Program:
     return Program(args.file, compiled.program.module)
 
 
-def _on_machine(program: Program, args: argparse.Namespace, stages: Stages, compiled: VMExecutable | None,
-                values: Mapping[str, Any], ty: Type | None, limits: Limits) -> tuple[Value, str | None]:  # fmt: skip
+def _on_machine(
+    program: Program,
+    args: argparse.Namespace,
+    stages: Stages,
+    compiled: VMExecutable | None,
+    values: Mapping[str, Any],
+    ty: Type | None,
+    limits: Limits,
+) -> tuple[Value, str | None]:
     """The value of a function on the VM, and the text of --benchmark."""
     if args.profile is not None:
         raise UsageError("relay run: --profile goes with the interpreter and with --executor cpu", "relay run --help")

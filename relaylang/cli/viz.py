@@ -52,8 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", action="store_true", help="draw parameters, constants and projections as boxes (not in text)")
     parser.add_argument("--no-repeats", action="store_true", help="do not fold equal parts into one box (text never does)")
     parser.add_argument("--profile", metavar="FILE", help="paint times, from a file of relay run --profile")
-    parser.add_argument("--partition-report", metavar="FILE", help="paint targets and reasons of refusal, from a file of "
-                        "relay partition --report-format json")  # fmt: skip
+    parser.add_argument(
+        "--partition-report",
+        metavar="FILE",
+        help="paint targets and reasons of refusal, from a file of relay partition --report-format json",
+    )
     parser.add_argument("--width", type=int, metavar="COLUMNS", help="cut lines of text (default: the terminal's, or 80)")
     parser.add_argument("--ascii", action="store_true", help="draw text without box characters")
     parser.add_argument("--no-types", action="store_true", help="do not check types, also for programs that are wrong")

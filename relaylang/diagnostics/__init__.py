@@ -20,6 +20,17 @@ from relaylang.diagnostics.value import (
 )
 
 __all__ = [
-    "Diagnostic", "Diagnostics", "Fix", "Label", "RelayError", "SourceFile", "Span", "and_more",
-    "by_place", "did_you_mean", "error", "first_ones", "render",
-]  # fmt: skip
+    "Diagnostic",
+    "Diagnostics",
+    "Fix",
+    "Label",
+    "RelayError",
+    "SourceFile",
+    "Span",
+    "and_more",
+    "by_place",
+    "did_you_mean",
+    "error",
+    "first_ones",
+    "render",
+]

@@ -105,9 +105,7 @@ def _result(diagnostic: Diagnostic, rule: int) -> dict[str, Any]:
         result["fixes"] = [
             {
                 "description": {"text": fix.title or f"write `{fix.replacement}`"},
-                "artifactChanges": [
-                    {"artifactLocation": {"uri": _uri(fix.span.source.name)}, "replacements": [replacement]}
-                ],
+                "artifactChanges": [{"artifactLocation": {"uri": _uri(fix.span.source.name)}, "replacements": [replacement]}],
             }
         ]
     return result

@@ -19,11 +19,16 @@ def internal(ours: BaseException, where: str = "", span: Span | None = None, *no
     at = f" ({os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno})" if place is not None else ""
     says = " ".join(str(ours).split())[:300]
     title = f"{where}{': ' if where else ''}internal error of relaylang: {type(ours).__name__}: {says}{at}"
-    return error("R0900", title, span, notes=[
-        *notes,
-        "the program may be right; please report this, with the input, the call and `relay --version`",
-        "RELAY_TRACEBACK=1 in front of the call shows the traceback, which belongs in the report",
-    ])  # fmt: skip
+    return error(
+        "R0900",
+        title,
+        span,
+        notes=[
+            *notes,
+            "the program may be right; please report this, with the input, the call and `relay --version`",
+            "RELAY_TRACEBACK=1 in front of the call shows the traceback, which belongs in the report",
+        ],
+    )
 
 
 __all__ = ["internal"]

@@ -58,9 +58,11 @@ def windows(call: Call, x: Value) -> dict[str, list[int]]:
     axes = space(a.layout)
     count = len(axes)
     made = {
-        "size": many(a.pool_size, count), "strides": many(a.strides, count), "dilation": many(a.dilation, count),
+        "size": many(a.pool_size, count),
+        "strides": many(a.strides, count),
+        "dilation": many(a.dilation, count),
         "padding": pads(a.padding, count),
-    }  # fmt: skip
+    }
     if not a.ceil_mode:
         return made
     out = shape_of(call)
@@ -142,6 +144,18 @@ def depthwise(w: Value, call: Call) -> list[int] | None:
 
 
 __all__ = [
-    "axes_of", "cuts", "depthwise", "many", "mirrored", "name_of", "of_nothing", "pads", "permutation", "result",
-    "shape_of", "slices", "space", "windows",
-]  # fmt: skip
+    "axes_of",
+    "cuts",
+    "depthwise",
+    "many",
+    "mirrored",
+    "name_of",
+    "of_nothing",
+    "pads",
+    "permutation",
+    "result",
+    "shape_of",
+    "slices",
+    "space",
+    "windows",
+]

@@ -471,9 +471,17 @@ class Walk(ABC):
 
 
 _KINDS: dict[type, str] = {
-    If: "if", Function: "function", Tuple: "tuple", TupleGetItem: "tuple field", Constant: "constant", Match: "match",
-    RefCreate: "reference", RefRead: "reference", RefWrite: "reference", Constructor: "algebraic data type",
-}  # fmt: skip
+    If: "if",
+    Function: "function",
+    Tuple: "tuple",
+    TupleGetItem: "tuple field",
+    Constant: "constant",
+    Match: "match",
+    RefCreate: "reference",
+    RefRead: "reference",
+    RefWrite: "reference",
+    Constructor: "algebraic data type",
+}
 
 
 def _line(span: Span) -> str:

@@ -150,6 +150,7 @@ def is_onnx(data: bytes) -> bool:
         pass  # the file is cut short; the reader says so
     return 7 in seen
 
+
 def is_tensorflow(data: bytes) -> bool:
     """Whether the bytes are a graph or a SavedModel of TensorFlow."""
     return is_saved_model(data) or is_graph(data)
@@ -188,6 +189,16 @@ def main_file(path: str) -> str:
 
 
 __all__ = [
-    "KNOWN", "is_darknet", "is_graph", "is_keras", "is_onnx", "is_saved_model", "is_symbol", "is_tensorflow", "is_text",
-    "is_tflite", "is_torch", "main_file",
-]  # fmt: skip
+    "KNOWN",
+    "is_darknet",
+    "is_graph",
+    "is_keras",
+    "is_onnx",
+    "is_saved_model",
+    "is_symbol",
+    "is_tensorflow",
+    "is_text",
+    "is_tflite",
+    "is_torch",
+    "main_file",
+]

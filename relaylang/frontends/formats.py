@@ -66,14 +66,15 @@ _ROUTES = {
     ".pth": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".pt": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".safetensors": "weights alone: `--params` of relay run and relay compile takes them",
-    ".caffemodel": "Caffe: convert it to ONNX, with caffe2onnx", ".prototxt": "Caffe: convert it to ONNX, with caffe2onnx",
+    ".caffemodel": "Caffe: convert it to ONNX, with caffe2onnx",
+    ".prototxt": "Caffe: convert it to ONNX, with caffe2onnx",
     ".mlmodel": "Core ML: save the network from its framework as ONNX",
     ".mlpackage": "Core ML: save the network from its framework as ONNX",
     ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file",
     ".weights": "Darknet: relay import takes the .cfg, and finds the .weights beside it",
     ".params": "MXNet: relay import takes NAME-symbol.json, and finds NAME-0000.params beside it",
     ".xml": "OpenVINO: save the network from its framework as ONNX",
-}  # fmt: skip
+}
 
 
 def route(path: str) -> list[str]:

@@ -409,9 +409,7 @@ class MetaRef(Expr):
     __slots__ = ("index", "type_annotation", "type_key")
     __match_args__ = ("type_key", "index", "type_annotation")
 
-    def __init__(
-        self, type_key: str, index: int, type_annotation: Type | None = None, span: Span | None = None
-    ) -> None:
+    def __init__(self, type_key: str, index: int, type_annotation: Type | None = None, span: Span | None = None) -> None:
         self.type_key = type_key
         self.index = index
         self.type_annotation = type_annotation

@@ -553,9 +553,7 @@ def _first(
     return second if second is None or ("type unknown",) not in second[:2] else first
 
 
-def _difference(
-    one: _Stream, two: _Stream, left: AnyValue, right: AnyValue
-) -> tuple[_Token | None, _Token | None, _Path] | None:
+def _difference(one: _Stream, two: _Stream, left: AnyValue, right: AnyValue) -> tuple[_Token | None, _Token | None, _Path] | None:
     """The first tokens in which two sides differ, and their path."""
     two.digests = one.digests
     for a, b in zip_longest(one.write(left), two.write(right), fillvalue=(None, None)):

@@ -93,5 +93,13 @@ def forget_types(nodes: Iterable[Expr]) -> None:
 
 
 __all__ = [
-    "forget_stale_types", "forget_types", "fresh_var", "retype", "typed", "typed_constant", "typed_field", "typed_tuple", "typed_var",
-]  # fmt: skip
+    "forget_stale_types",
+    "forget_types",
+    "fresh_var",
+    "retype",
+    "typed",
+    "typed_constant",
+    "typed_field",
+    "typed_tuple",
+    "typed_var",
+]

@@ -94,9 +94,13 @@ def extent_dtype(dim: object) -> str:
 
 #: Other names of element types: short ones, and those that TVM 0.16 prints.
 _OTHER_DTYPES = {
-    "int": "int32", "uint": "uint32", "float": "float32", "uint1": "bool",
-    "e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2",
-}  # fmt: skip
+    "int": "int32",
+    "uint": "uint32",
+    "float": "float32",
+    "uint1": "bool",
+    "e4m3_float8": "float8_e4m3fn",
+    "e5m2_float8": "float8_e5m2",
+}
 
 
 def dtype_name(dtype: object) -> str:

@@ -79,8 +79,9 @@ class Builder:
         outer.append(stmt)
 
     @contextmanager
-    def loop(self, var: str, low: ir.Expr | int, high: ir.Expr | int | None = None, kind: str = ir.SERIAL,
-             step: int = 1) -> Iterator[ir.Var]:  # fmt: skip
+    def loop(
+        self, var: str, low: ir.Expr | int, high: ir.Expr | int | None = None, kind: str = ir.SERIAL, step: int = 1
+    ) -> Iterator[ir.Var]:
         """A loop from `low` up to `high`, without it; from 0 up to `low` where there is no `high`."""
         first, end = (0, low) if high is None else (low, high)
         loop = ir.Loop(var, ir.expr(first), ir.expr(end), [], kind, step)

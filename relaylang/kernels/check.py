@@ -155,8 +155,16 @@ def _assigned(stmt: Stmt, at: _Place) -> str | None:
 
 #: The rules, in the order of their messages.
 RULES: tuple[Callable[[Stmt, _Place], str | None], ...] = (
-    _names, _kinds, _parallels, _unrolls, _registers, _types, _lanes, _operations, _assigned,
-)  # fmt: skip
+    _names,
+    _kinds,
+    _parallels,
+    _unrolls,
+    _registers,
+    _types,
+    _lanes,
+    _operations,
+    _assigned,
+)
 
 
 Report = Callable[[Stmt, str], None]

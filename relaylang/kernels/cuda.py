@@ -1,6 +1,6 @@
 """Kernels as CUDA C++. Compile the text with `--fmad=false`.
 
-    text, launches = program(kernel)
+text, launches = program(kernel)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CUDA = Language(
         ("float64", ""): "(({type})__double_as_longlong({0}))",
         **{(f"{kind}{bits}", f"float{bits}"): _INTO[f"float{bits}"] for kind in ("int", "uint") for bits in (32, 64)},
     },
-)  # fmt: skip
+)
 
 
 def program(kernel: Kernel) -> tuple[str, list[Launch]]:

@@ -251,8 +251,10 @@ class Module:
         if found is None:
             code = DeviceRenderer(self, others, {p.name: s for p, s in zip(function.params, spaces)}, 1)
             alone = self.language.restrict
-            params = [f"{code.pointer(p.type, space)} {alone + ' ' if p.type.endswith('*') else ''}{p.name}"
-                      for p, space in zip(function.params, spaces)]  # fmt: skip
+            params = [
+                f"{code.pointer(p.type, space)} {alone + ' ' if p.type.endswith('*') else ''}{p.name}"
+                for p, space in zip(function.params, spaces)
+            ]
             lines = code.body(function.body).lines
             text = "\n".join([f"{self.language.function} void NAME({', '.join(params)}) {{", *lines, "}"])
             notes = [function.doc] if function.doc else []

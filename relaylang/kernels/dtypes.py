@@ -1,4 +1,5 @@
 """Element types in C: those in memory, and those of the arithmetic."""
+
 from __future__ import annotations
 
 import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
@@ -24,9 +25,17 @@ CTYPES: dict[str, str] = {
     "bfloat16": "uint16_t",
 }
 SIZES: dict[str, int] = ELEMENTS
-_INTS = {"int8": (-(2**7), 2**7 - 1), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
-         "int64": (-(2**63), 2**63 - 1), "uint8": (0, 2**8 - 1), "uint16": (0, 2**16 - 1),
-         "uint32": (0, 2**32 - 1), "uint64": (0, 2**64 - 1), "bool": (0, 1)}  # fmt: skip
+_INTS = {
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint8": (0, 2**8 - 1),
+    "uint16": (0, 2**16 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
+    "bool": (0, 1),
+}
 
 
 def is_float(dtype: str) -> bool:
@@ -46,7 +55,7 @@ def literal(value: float | int | bool, dtype: str) -> str:
     if is_float(dtype):
         number = float(value)
         if number != number:
-            text = "__builtin_nanf(\"\")"
+            text = '__builtin_nanf("")'
         elif number in (float("inf"), float("-inf")):
             text = "-__builtin_inff()" if number < 0 else "__builtin_inff()"
         elif number == int(number) and abs(number) < 1e6:

@@ -523,8 +523,14 @@ def _computed(text: str, sizes: Mapping[str, int]) -> int:
     return choice()
 
 
-def run(body: Sequence[ir.Stmt], buffers: Mapping[str, np.ndarray], values: Mapping[str, Any] = {},
-        functions: Sequence[ir.Function] = (), units: tuple[int, int] | None = None, fused: bool = True) -> None:  # fmt: skip
+def run(
+    body: Sequence[ir.Stmt],
+    buffers: Mapping[str, np.ndarray],
+    values: Mapping[str, Any] = {},
+    functions: Sequence[ir.Function] = (),
+    units: tuple[int, int] | None = None,
+    fused: bool = True,
+) -> None:
     """Run a stage's statements. They read and write the buffers, C-contiguous arrays by name.
 
     `values` are those of other names: sizes, and whatever the body is given. `units` limits the parallel loop. `fused`

@@ -3,6 +3,7 @@
 A loop variable is its number (0 outermost). An index is an `Affine` where possible, and an `Expr` of the scalar graph
 after a division. Affine accesses show which loops can be merged, and which values can be hoisted.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

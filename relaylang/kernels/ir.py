@@ -204,11 +204,25 @@ class Cast(Expr):
 #: lanes of two vectors, by their numbers. `lane` is one of a vector's, `low` are the first of a name's vector. `madd` takes
 #: each int32 for two int16, and adds the products of both.
 INTRINSICS = {
-    "splat": 1, "splat_pair": 1, "splat_quad": 1, "fma": 3, "sum": 1,
-    "dot_pair": 3, "dot_halves": 3, "dot_bfloat": 3, "dot_quad": 3, "dot_signed": 3,
-    "two_rows": 2, "square": 3, "square_mixed": 3, "square_unsigned": 3, "mix": 0, "lane": 2, "low": 1,
+    "splat": 1,
+    "splat_pair": 1,
+    "splat_quad": 1,
+    "fma": 3,
+    "sum": 1,
+    "dot_pair": 3,
+    "dot_halves": 3,
+    "dot_bfloat": 3,
+    "dot_quad": 3,
+    "dot_signed": 3,
+    "two_rows": 2,
+    "square": 3,
+    "square_mixed": 3,
+    "square_unsigned": 3,
+    "mix": 0,
+    "lane": 2,
+    "low": 1,
     "madd": 3,
-}  # fmt: skip
+}
 #: Of sums of products: the element types of both factors, and how many neighbours are added up.
 DOTS = {
     "dot_pair": ("int16", "int16", 2),
@@ -350,8 +364,11 @@ def _plain(value: Linear) -> Expr:
 
 
 FOLDED: dict[str, Callable[[int, int], int]] = {
-    "quotient": lambda a, b: a // b, "remainder": lambda a, b: a % b, "min": min, "max": max,
-}  # fmt: skip
+    "quotient": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "min": min,
+    "max": max,
+}
 
 
 def binary(name: str, left: Expr | int, right: Expr | int) -> Expr:

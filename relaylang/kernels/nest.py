@@ -4,6 +4,7 @@ A `Nest` holds a loop for each dimension. Its expressions are a graph of `Scalar
 stores say where results go. `build` merges neighbouring loops that all accesses run through as one. It computes each
 expression in the outermost loop where its operands are known, and makes statements of the loop language.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -161,8 +162,7 @@ class Nest:
         self.updates: list[tuple[Scalar, list[tuple[Scalar, Scalar]]]] = []
 
     # -- making expressions ------------------------------------------------------------------------------------------
-    def _make(self, key: tuple[Any, ...], kind: str, text: str, args: tuple[Scalar, ...], dtype: str,
-              data: Any = None) -> Scalar:  # fmt: skip
+    def _make(self, key: tuple[Any, ...], kind: str, text: str, args: tuple[Scalar, ...], dtype: str, data: Any = None) -> Scalar:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Scalar(self, kind, text, args, dtype, data)
@@ -314,9 +314,7 @@ class Nest:
             if keep:
                 outer = keep[-1]
                 same = (group[0] <= d <= group[1]) == (group[0] <= outer <= group[1])
-                if same and d not in self.bounds and all(
-                    f.terms.get(outer, 0) == f.terms.get(d, 0) * self.extents[d] for f in forms
-                ):
+                if same and d not in self.bounds and all(f.terms.get(outer, 0) == f.terms.get(d, 0) * self.extents[d] for f in forms):
                     keep[-1] = d
                     extents[d] = extents[outer] * self.extents[d]
                     if outer in self._scaled:
@@ -343,9 +341,10 @@ class Nest:
             return []
         where = self.stores[0][1]
         elsewhere = {
-            n.text for n in self.reachable()
+            n.text
+            for n in self.reachable()
             if n.kind == "loadx" or (n.kind == "load" and not (isinstance(where, Affine) and n.data.key() == where.key()))
-        }  # fmt: skip
+        }
         return [b for b in bufs if b.name not in elsewhere]
 
     def _forms(self, order: list[Scalar]) -> list[Affine]:
@@ -449,9 +448,7 @@ class Nest:
         """The loops around the levels, from inside out."""
         body = levels[-1]
         inner = keep[-1] if keep else -1
-        vector = not self.updates and all(
-            isinstance(offset, Affine) and inner in offset.terms for _, offset, _, _ in self.reductions
-        )
+        vector = not self.updates and all(isinstance(offset, Affine) and inner in offset.terms for _, offset, _, _ in self.reductions)
         last = len(keep) - 1
         # A few neighbours are written out: the loop around them has vectors, which compilers interleave.
         few = inner >= 0 and surely_less(extents[inner], _FEW + 1)

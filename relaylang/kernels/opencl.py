@@ -23,12 +23,17 @@ OPENCL = Language(
     number="get_global_id(0)",
     bits={
         ("", ""): "(({type})({0}))",
-        **{(source, target): f"as_{name}({{0}})" for sources, targets in (
-            (("float32", "int32", "uint32"), {"float32": "float", "int32": "int", "uint32": "uint"}),
-            (("float64", "int64", "uint64"), {"float64": "double", "int64": "long", "uint64": "ulong"}),
-        ) for source in sources for target, name in targets.items()},
+        **{
+            (source, target): f"as_{name}({{0}})"
+            for sources, targets in (
+                (("float32", "int32", "uint32"), {"float32": "float", "int32": "int", "uint32": "uint"}),
+                (("float64", "int64", "uint64"), {"float64": "double", "int64": "long", "uint64": "ulong"}),
+            )
+            for source in sources
+            for target, name in targets.items()
+        },
     },
-)  # fmt: skip
+)
 
 
 def program(kernel: Kernel) -> tuple[str, list[Launch]]:

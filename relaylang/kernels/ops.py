@@ -141,8 +141,19 @@ def _taps(at: Any, step: Any, size: Any, extent: Any) -> Any:
     return np.maximum(high - low, 1)
 
 
-def _row(name: str, meaning: Meaning, c: str, *, f32: str = "", f64: str = "", vi: str = "", vf: str = "", cut: str = "",
-         lazy: bool = False, more: Mapping[str, str] = {}) -> Operation:  # fmt: skip
+def _row(
+    name: str,
+    meaning: Meaning,
+    c: str,
+    *,
+    f32: str = "",
+    f64: str = "",
+    vi: str = "",
+    vf: str = "",
+    cut: str = "",
+    lazy: bool = False,
+    more: Mapping[str, str] = {},
+) -> Operation:
     forms = {"": c, "float32": f32, "float64": f64}
     lanes = {"int32": vi, "float32": vf, **more}
     return Operation(name, meaning, {k: v for k, v in forms.items() if v}, {k: v for k, v in lanes.items() if v}, cut, lazy)
@@ -271,9 +282,23 @@ _ROWS = (
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}
 #: How texts show operations of two operands, and negation.
 INFIX: Mapping[str, str] = {
-    "add": "+", "sub": "-", "mul": "*", "quotient": "/", "remainder": "%", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
-}  # fmt: skip
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "quotient": "/",
+    "remainder": "%",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shl": "<<",
+    "shr": ">>",
+}
 #: Results of these are bool, whatever the operands are.
 TESTS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 _BITS = {("float32", "int32"): "r_bits_f32({0})", ("int32", "float32"): "r_f32_bits({0})"}

@@ -28,8 +28,24 @@ _TOKEN = re.compile(
 )
 _TYPE = re.compile(rf"(?:{'|'.join(CTYPES)}|index)(?:x\d+)?")
 #: How tightly operators bind, as in C.
-_LEVELS = {"|": 1, "^": 2, "&": 3, "==": 4, "!=": 4, "<": 5, "<=": 5, ">": 5, ">=": 5, "<<": 6, ">>": 6, "+": 7, "-": 7,
-           "*": 8, "/": 8, "%": 8}  # fmt: skip
+_LEVELS = {
+    "|": 1,
+    "^": 2,
+    "&": 3,
+    "==": 4,
+    "!=": 4,
+    "<": 5,
+    "<=": 5,
+    ">": 5,
+    ">=": 5,
+    "<<": 6,
+    ">>": 6,
+    "+": 7,
+    "-": 7,
+    "*": 8,
+    "/": 8,
+    "%": 8,
+}
 _NAMES = {sign: name for name, sign in INFIX.items()}
 _LOOPS = {"for": ir.SERIAL, "parallel": ir.PARALLEL, "vector": ir.VECTOR, "unrolled": ir.UNROLLED}
 _STATEMENTS = ("let", "var", "local", "reduce", *_LOOPS, "if", "else", "while", "do", "call")

@@ -146,11 +146,15 @@ class _Lanes:
             out: Body = [Loop(at.var, at.low, end, body, UNROLLED if few else SERIAL, step)]
             return out + ([Loop(at.var, end, at.high, at.body, VECTOR)] if at.trips % lanes else []), self.conditions
         name = f"{at.var}_end"
-        return [Block([
-            Let(name, at.low + (at.high - at.low) // lanes * lanes),
-            Loop(at.var, at.low, Var(name), body, SERIAL, lanes),
-            Loop(at.var, Var(name), at.high, at.body, VECTOR),
-        ])], self.conditions  # fmt: skip
+        return [
+            Block(
+                [
+                    Let(name, at.low + (at.high - at.low) // lanes * lanes),
+                    Loop(at.var, at.low, Var(name), body, SERIAL, lanes),
+                    Loop(at.var, Var(name), at.high, at.body, VECTOR),
+                ]
+            )
+        ], self.conditions
 
     def twice(self, body: Body) -> Body:
         """The statements of two vectors, whose bytes are written at once."""

@@ -31,7 +31,7 @@ from relaylang.kernels.ir import (
     number,
     plus,
     times,
-)  # fmt: skip
+)
 
 
 def parts(value: Expr) -> tuple[Expr, ...]:

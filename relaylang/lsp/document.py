@@ -126,9 +126,7 @@ class Document:
         if not said:
             return []
         there = {id(source) for part in self.parts for source in part.sources()}
-        return [
-            name for name, found in said.items() if any(id(label.span.source) not in there for d in found for label in d.labels)
-        ]
+        return [name for name, found in said.items() if any(id(label.span.source) not in there for d in found for label in d.labels)]
 
     def _place(self) -> None:
         """Where the parts begin, and which is the first to define a function's name."""

@@ -202,10 +202,24 @@ def named(analysis: Analysis, query: str) -> Iterator[tuple[Symbol, str]]:
 def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
     """Each word's offset, length and kind (of `TOKEN_TYPES`), and whether it is a definition. Lines are not crossed."""
     table = analysis.table
-    plain = {"keyword": "keyword", "constant": "keyword", "number": "number", "string": "string", "comment": "comment",
-             "type": "type", "header": "macro", "arrow": "operator"}  # fmt: skip
-    names = {"variable": "variable", "parameter": "parameter", "function": "function", "type": "type",
-             "constructor": "enumMember", "operator": "function"}  # fmt: skip
+    plain = {
+        "keyword": "keyword",
+        "constant": "keyword",
+        "number": "number",
+        "string": "string",
+        "comment": "comment",
+        "type": "type",
+        "header": "macro",
+        "arrow": "operator",
+    }
+    names = {
+        "variable": "variable",
+        "parameter": "parameter",
+        "function": "function",
+        "type": "type",
+        "constructor": "enumMember",
+        "operator": "function",
+    }
     for t in table.tokens:
         known = table.at.get(t.start)
         if known is not None:

@@ -65,9 +65,7 @@ def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str, severity: lsp.Diagn
     others: list[Label] = [label for label in d.labels if label.span is not span and label.span.source.name == analysis.name]
     own = next((label.text for label in d.labels if label.span is span and label.text), "")
     message = "\n".join([d.title + (f" ({own})" if own else ""), *d.notes])
-    related = [
-        lsp.DiagnosticRelatedInformation(lsp.Location(uri, span_range(analysis, o.span)), o.text or "see here") for o in others
-    ]
+    related = [lsp.DiagnosticRelatedInformation(lsp.Location(uri, span_range(analysis, o.span)), o.text or "see here") for o in others]
     return lsp.Diagnostic(
         span_range(analysis, span) if here and span is not None else range_at(analysis, 0, 0),
         message,

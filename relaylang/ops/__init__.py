@@ -81,6 +81,7 @@ def having(*traits: Fact, without: Collection[Fact] = ()) -> tuple[str, ...]:
 #: The operators that expressions write with a symbol.
 SYMBOLS: dict[str, str] = {op.symbol: op.name for op in OPS.values() if op.symbol}
 
+
 def forms(form: Fact, *traits: Fact) -> tuple[str, ...]:
     """The names of one kind of forms (`Trait.QUANTISED`, ...) of the operators that have all of some traits."""
     originals = frozenset(having(*traits))

@@ -24,8 +24,13 @@ MOST_DIMENSIONS = 32
 
 _RESIZE = ("nearest_neighbor", "linear", "cubic")
 _COORDINATES = (
-    "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize",
-)  # fmt: skip
+    "half_pixel",
+    "align_corners",
+    "asymmetric",
+    "pytorch_half_pixel",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
 _ROUNDING = ("", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 _DYN = ("", "dyn.")
 #: The words by operator and attribute.
@@ -73,7 +78,7 @@ _CHECKED: dict[tuple[str, str], tuple[str, ...]] = {
     ("qnn.dense", "out_dtype"): DENSE_RESULTS,
     ("qnn.batch_matmul", "out_dtype"): MATMUL_RESULTS,
     **{(f"random.{op}", "out_dtype"): ("float32", "float64") for op in ("uniform", "normal")},
-}  # fmt: skip
+}
 
 #: Operators of a tensor in one of two layouts; the channels of the first one may be split (`NCHW16c`).
 TWO_LAYOUTS: dict[str, tuple[str, str]] = {
@@ -87,8 +92,20 @@ TWO_LAYOUTS: dict[str, tuple[str, str]] = {
 
 #: The element types of most programs, the commonest first.
 ELEMENT_TYPES = (
-    "float32", "int32", "int8", "uint8", "bool", "int64", "float16", "float64", "int16", "uint16", "uint32", "uint64", "bfloat16",
-)  # fmt: skip
+    "float32",
+    "int32",
+    "int8",
+    "uint8",
+    "bool",
+    "int64",
+    "float16",
+    "float64",
+    "int16",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bfloat16",
+)
 
 
 #: Usual values of attributes that take others, too.
@@ -153,16 +170,18 @@ _OWN_BOUNDS: dict[tuple[str, str], tuple[int, int] | None] = {
     **{(f"image.resize{n}d", "size"): _COUNT for n in (1, 2, 3)},
     ("nn.correlation", "kernel_size"): _POSITIVE,
     ("vision.roi_align", "sample_ratio"): (-_MOST, 1 << 16),
-}  # fmt: skip
+}
 
 #: Attributes that name axes of an argument, where the operator's relation does not look at them.
 _AXES: dict[tuple[str, str], int] = {
-    **{(op, "axis"): 0 for op in ("argsort", "sort", "cumsum", "cumprod", "nn.lrn", "qnn.softmax", "scatter_elements",
-                                  "nn.l2_normalize")},
+    **{
+        (op, "axis"): 0
+        for op in ("argsort", "sort", "cumsum", "cumprod", "nn.lrn", "qnn.softmax", "scatter_elements", "nn.l2_normalize")
+    },
     ("dyn.strided_slice", "axes"): 0,
     ("fixed_point_multiply_per_axis", "axes"): 0,
     ("nn.bitpack", "pack_axis"): 0,
-}  # fmt: skip
+}
 
 #: Attributes that are real numbers of a limited size.
 _REALS = ("scale_h", "scale_w", "scale_d", "spatial_scale")

@@ -124,9 +124,7 @@ def split(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
             ctx.fail("indices_or_sections must be a number of parts or a list of the places to split at")
         bounds = [0, *how]
         if any(b <= a for a, b in itertools.pairwise(bounds)) or (isinstance(size, int) and bounds[-1] >= size):
-            ctx.fail(
-                f"indices_or_sections={list(how)} must grow from above 0 to below {size}, the extent of axis {axis}"
-            )
+            ctx.fail(f"indices_or_sections={list(how)} must grow from above 0 to below {size}, the extent of axis {axis}")
         extents = [int(b) - int(a) for a, b in itertools.pairwise(bounds)]
         extents.append(add_dim(size, -int(bounds[-1])))
     parts: dict[tuple[Dim, str], TensorType] = {}
@@ -148,14 +146,24 @@ def parts(args: Sequence[AnyValue], attrs: AnyValue) -> int:
 
 OPS = (
     Op(
-        "concatenate", DATA, ConcatenateAttrs, concatenate, I, 1,
+        "concatenate",
+        DATA,
+        ConcatenateAttrs,
+        concatenate,
+        I,
+        1,
         doc="Tensors joined along an axis.",
         takes="any",
         traits={Trait.OF_TUPLE},
         python="(..., axis)",
     ),
     Op(
-        "stack", DATA, StackAttrs, stack, I, 3,
+        "stack",
+        DATA,
+        StackAttrs,
+        stack,
+        I,
+        3,
         doc="Tensors joined along a new axis.",
         takes="any",
         traits={Trait.OF_TUPLE},

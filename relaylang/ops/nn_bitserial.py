@@ -107,15 +107,25 @@ def bitserial_dense(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
 
 OPS = (
     Op(
-        "nn.bitpack", ("data",), BitPackAttrs, bitpack, OpPattern.INJECTIVE, 2,
+        "nn.bitpack",
+        ("data",),
+        BitPackAttrs,
+        bitpack,
+        OpPattern.INJECTIVE,
+        2,
         doc="The bits of whole numbers gathered in words.",
         takes="integer",
         python="(..., bit_axis=2, pack_type='uint32')",
-        example="fn (%x: Tensor[(1, 32, 8, 8), int32]) { "
-        'nn.bitpack(%x, bits=2, pack_axis=1, bit_axis=4, pack_type="uint32") }',
+        example='fn (%x: Tensor[(1, 32, 8, 8), int32]) { nn.bitpack(%x, bits=2, pack_axis=1, bit_axis=4, pack_type="uint32") }',
     ),
     Op(
-        "nn.bitserial_conv2d", ("data", "weight"), BinaryConv2DAttrs, bitserial_conv2d, F, 2, needs=(0,),
+        "nn.bitserial_conv2d",
+        ("data", "weight"),
+        BinaryConv2DAttrs,
+        bitserial_conv2d,
+        F,
+        2,
+        needs=(0,),
         doc="2-D convolution of numbers of few bits, by their bits.",
         takes="integer integer",
         python="(data, weight, strides=(1, 1), padding=(0, 0), channels=None, kernel_size=(3, 3), "
@@ -126,7 +136,13 @@ OPS = (
         'out_dtype="int32") }',
     ),
     Op(
-        "nn.bitserial_dense", ("data", "weight"), BinaryDenseAttrs, bitserial_dense, F, 1, needs=(0,),
+        "nn.bitserial_dense",
+        ("data", "weight"),
+        BinaryDenseAttrs,
+        bitserial_dense,
+        F,
+        1,
+        needs=(0,),
         doc="Product with a transposed weight of numbers of few bits, by their bits.",
         takes="integer integer",
         python="(..., units=None, pack_dtype='uint32', out_dtype='int16')",

@@ -116,8 +116,7 @@ def window_extents(shape: Sequence[Dim], kernel: Sequence[Dim], attrs: AnyValue,
 
 
 def prepared(rank: int) -> Relation:
-    """A convolution whose weight has a form of the backend's own, so that only the attributes give the result's type.
-    """
+    """A convolution whose weight has a form of the backend's own, so that only the attributes give the result's type."""
     reference = "NC" + SPATIAL[rank]
 
     def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -164,8 +163,7 @@ def winograd_weight_3d(types: Sequence[Type], attrs: AnyValue, ctx: RelationCont
 
 
 def winograd_weight_nnpack(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes weight (channels, c, kh, kw). The result is (channels, c, 8, 8) of out_dtype, or else of its element type.
-    """
+    """Takes weight (channels, c, kh, kw). The result is (channels, c, 8, 8) of out_dtype, or else of its element type."""
     weight = tensor(types, 0, ctx)
     need_rank(weight, 4, 0, ctx)
     return TensorType((*weight.shape[:2], 8, 8), attrs.out_dtype or weight.dtype)
@@ -273,7 +271,12 @@ QUANTISED = ("input_zero_point", "weight_zero_point", "input_scale", "weight_sca
 
 OPS = (
     Op(
-        "nn.contrib_conv2d_winograd_without_weight_transform", ARGS, Conv2DWinogradAttrs, prepared(2), F, 10,
+        "nn.contrib_conv2d_winograd_without_weight_transform",
+        ARGS,
+        Conv2DWinogradAttrs,
+        prepared(2),
+        F,
+        10,
         needs=(0,),
         doc="2-D convolution with a weight in Winograd form.",
         takes="float float",
@@ -283,19 +286,33 @@ OPS = (
         "kernel_size=[3, 3]) }",
     ),
     Op(
-        "nn.contrib_conv2d_winograd_weight_transform", ARGS[1:], ConvWinogradWeightTransformAttrs,
-        winograd_weight_2d, F, 10,
+        "nn.contrib_conv2d_winograd_weight_transform",
+        ARGS[1:],
+        ConvWinogradWeightTransformAttrs,
+        winograd_weight_2d,
+        F,
+        10,
         doc="A 2-D convolution's weight in Winograd form.",
         takes="float",
     ),
     Op(
-        "nn.contrib_conv2d_winograd_nnpack_weight_transform", ARGS[1:], Conv2DWinogradNNPACKWeightTransformAttrs,
-        winograd_weight_nnpack, OPAQUE, 10,
+        "nn.contrib_conv2d_winograd_nnpack_weight_transform",
+        ARGS[1:],
+        Conv2DWinogradNNPACKWeightTransformAttrs,
+        winograd_weight_nnpack,
+        OPAQUE,
+        10,
         doc="A 2-D convolution's weight in NNPACK's Winograd form.",
         python="(..., out_dtype='')",
     ),
     Op(
-        "nn.contrib_conv2d_gemm_without_weight_transform", ARGS, Conv2DAttrs, prepared(2), F, 10, needs=(0,),
+        "nn.contrib_conv2d_gemm_without_weight_transform",
+        ARGS,
+        Conv2DAttrs,
+        prepared(2),
+        F,
+        10,
+        needs=(0,),
         doc="2-D convolution by a matrix product with a weight in tiles.",
         python="(..., out_dtype='')",
         example="fn (%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(1, 7, 4, 4), float32]) { "
@@ -303,11 +320,21 @@ OPS = (
         'data_layout="NHWC", kernel_layout="HWIO") }',
     ),
     Op(
-        "nn.contrib_conv2d_gemm_weight_transform", ("weights",), ConvGemmWeightTransformAttrs, gemm_weight, F, 10,
+        "nn.contrib_conv2d_gemm_weight_transform",
+        ("weights",),
+        ConvGemmWeightTransformAttrs,
+        gemm_weight,
+        F,
+        10,
         doc="A 2-D convolution's weight in tiles for a matrix product.",
     ),
     Op(
-        "nn.contrib_conv3d_winograd_without_weight_transform", ARGS, Conv3DWinogradAttrs, prepared(3), F, 10,
+        "nn.contrib_conv3d_winograd_without_weight_transform",
+        ARGS,
+        Conv3DWinogradAttrs,
+        prepared(3),
+        F,
+        10,
         needs=(0,),
         doc="3-D convolution with a weight in Winograd form.",
         takes="float float",
@@ -317,13 +344,23 @@ OPS = (
         "kernel_size=[3, 3, 3]) }",
     ),
     Op(
-        "nn.contrib_conv3d_winograd_weight_transform", ARGS[1:], ConvWinogradWeightTransformAttrs,
-        winograd_weight_3d, F, 10,
+        "nn.contrib_conv3d_winograd_weight_transform",
+        ARGS[1:],
+        ConvWinogradWeightTransformAttrs,
+        winograd_weight_3d,
+        F,
+        10,
         doc="A 3-D convolution's weight in Winograd form.",
         takes="float",
     ),
     Op(
-        "nn.contrib_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d_blocks, F, 10, needs=(0,),
+        "nn.contrib_conv2d_NCHWc",
+        ARGS,
+        Conv2DAttrs,
+        conv2d_blocks,
+        F,
+        10,
+        needs=(0,),
         doc="2-D convolution of channels in blocks.",
         traits={Trait.CONV, Trait.BLOCKED},
         of="nn.conv2d",
@@ -335,7 +372,13 @@ OPS = (
         'kernel_layout="OIHW4i4o", out_layout="NCHW4c") }',
     ),
     Op(
-        "nn.contrib_depthwise_conv2d_NCHWc", ARGS, Conv2DAttrs, conv2d_blocks, F, 10, needs=(0,),
+        "nn.contrib_depthwise_conv2d_NCHWc",
+        ARGS,
+        Conv2DAttrs,
+        conv2d_blocks,
+        F,
+        10,
+        needs=(0,),
         doc="2-D convolution of each channel by itself, of channels in blocks.",
         traits={Trait.CONV, Trait.BLOCKED},
         of="nn.conv2d",
@@ -347,7 +390,12 @@ OPS = (
         'data_layout="NCHW4c", kernel_layout="OIHW1i4o", out_layout="NCHW4c") }',
     ),
     Op(
-        "nn.contrib_dense_pack", ARGS, FloatDensePackAttrs, packed_dense((3, 4), False), F, 10,
+        "nn.contrib_dense_pack",
+        ARGS,
+        FloatDensePackAttrs,
+        packed_dense((3, 4), False),
+        F,
+        10,
         doc="Product with a weight in tiles.",
         traits={Trait.MATMUL, Trait.BLOCKED},
         of="nn.dense",
@@ -356,7 +404,13 @@ OPS = (
         'nn.contrib_dense_pack(%x, %w, units=4, weight_layout="NC4n") }',
     ),
     Op(
-        "qnn.contrib_dense_pack", (*ARGS, *QUANTISED), DensePackAttrs, packed_dense((4,), True), F, 11, needs=(0, 1),
+        "qnn.contrib_dense_pack",
+        (*ARGS, *QUANTISED),
+        DensePackAttrs,
+        packed_dense((4,), True),
+        F,
+        11,
+        needs=(0, 1),
         doc="Quantized product with a weight in tiles, to the sums before they are scaled.",
         takes="integer integer integer integer float float",
         traits={Trait.MATMUL, Trait.QUANTISED},
@@ -367,13 +421,23 @@ OPS = (
         'qnn.contrib_dense_pack(%x, %w, 0, 0, 0.5f, 0.5f, units=4, out_dtype="int32") }',
     ),
     Op(
-        "nn.correlation", ("data1", "data2"), CorrelationAttrs, correlation, F, 2,
+        "nn.correlation",
+        ("data1", "data2"),
+        CorrelationAttrs,
+        correlation,
+        F,
+        2,
         doc="How much patches of two images agree, for each displacement.",
         takes="float[n,c,h,w] same[n,c,h,w]",
         python="(..., kernel_size, max_displacement, stride1, stride2, padding, is_multiply, layout)",
     ),
     Op(
-        "nn.deformable_conv2d", ("data", "offset", "weight"), DeformableConv2DAttrs, deformable_conv2d, F, 5,
+        "nn.deformable_conv2d",
+        ("data", "offset", "weight"),
+        DeformableConv2DAttrs,
+        deformable_conv2d,
+        F,
+        5,
         needs=(0,),
         doc="2-D convolution at places that an offset moves.",
         takes="float same same",

@@ -145,9 +145,7 @@ def _groups(data: TensorType, attrs: AnyValue, weight: Sequence[Dim], ctx: Relat
     return [f"a weight of {each} of {channels} channels is for {groups} groups: add `groups={groups}`"] if out % groups == 0 else []
 
 
-def _repairs(
-    types: Sequence[Type], attrs: AnyValue, made: Sequence[Dim], reference: str, ctx: RelationContext
-) -> list[str]:
+def _repairs(types: Sequence[Type], attrs: AnyValue, made: Sequence[Dim], reference: str, ctx: RelationContext) -> list[str]:
     """What may be meant by a weight of another shape than the attributes and the data give."""
     data, weight = types[0], types[1]
     if not isinstance(data, TensorType) or not isinstance(weight, TensorType) or len(weight.shape) != len(made):
@@ -419,25 +417,49 @@ ARGS = ("data", "weight")
 
 OPS = (
     Op(
-        "nn.conv1d", ARGS, Conv1DAttrs, conv1d, F, 2, needs=(0,),
+        "nn.conv1d",
+        ARGS,
+        Conv1DAttrs,
+        conv1d,
+        F,
+        2,
+        needs=(0,),
         doc="1-D convolution.",
         traits={Trait.CONV},
         python="(..., strides=1, padding=0, dilation=1, out_dtype='')",
     ),
     Op(
-        "nn.conv2d", ARGS, Conv2DAttrs, conv2d, F, 2, needs=(0,),
+        "nn.conv2d",
+        ARGS,
+        Conv2DAttrs,
+        conv2d,
+        F,
+        2,
+        needs=(0,),
         doc="2-D convolution.",
         traits={Trait.CONV},
         python="(..., out_dtype='')",
     ),
     Op(
-        "nn.conv3d", ARGS, Conv3DAttrs, conv3d, F, 2, needs=(0,),
+        "nn.conv3d",
+        ARGS,
+        Conv3DAttrs,
+        conv3d,
+        F,
+        2,
+        needs=(0,),
         doc="3-D convolution.",
         traits={Trait.CONV},
         python="(..., out_dtype='')",
     ),
     Op(
-        "nn.conv1d_transpose", ARGS, Conv1DTransposeAttrs, conv1d_transpose, F, 2, needs=(0,),
+        "nn.conv1d_transpose",
+        ARGS,
+        Conv1DTransposeAttrs,
+        conv1d_transpose,
+        F,
+        2,
+        needs=(0,),
         doc="1-D transposed convolution, the gradient of a convolution's data.",
         traits={Trait.CONV_TRANSPOSE},
         python="(data, weight, strides=(1,), padding=(0,), dilation=(1,), groups=1, channels=None, "
@@ -445,7 +467,13 @@ OPS = (
         "out_dtype='')",
     ),
     Op(
-        "nn.conv2d_transpose", ARGS, Conv2DTransposeAttrs, conv2d_transpose, F, 2, needs=(0,),
+        "nn.conv2d_transpose",
+        ARGS,
+        Conv2DTransposeAttrs,
+        conv2d_transpose,
+        F,
+        2,
+        needs=(0,),
         doc="2-D transposed convolution, the gradient of a convolution's data.",
         traits={Trait.CONV_TRANSPOSE},
         python="(data, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, "
@@ -453,7 +481,13 @@ OPS = (
         "out_dtype='')",
     ),
     Op(
-        "nn.conv3d_transpose", ARGS, Conv3DTransposeAttrs, conv3d_transpose, F, 2, needs=(0,),
+        "nn.conv3d_transpose",
+        ARGS,
+        Conv3DTransposeAttrs,
+        conv3d_transpose,
+        F,
+        2,
+        needs=(0,),
         doc="3-D transposed convolution, the gradient of a convolution's data.",
         traits={Trait.CONV_TRANSPOSE},
         python="(data, weight, strides=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1, channels=None, "
@@ -461,7 +495,12 @@ OPS = (
         "output_padding=(0, 0, 0), out_dtype='')",
     ),
     Op(
-        "nn.conv2d_backward_weight", ("grad", "data"), Conv2DAttrs, conv2d_backward_weight, F, 2,
+        "nn.conv2d_backward_weight",
+        ("grad", "data"),
+        Conv2DAttrs,
+        conv2d_backward_weight,
+        F,
+        2,
         doc="The gradient of a 2-D convolution's weight.",
         takes="number same",
         python="(grad, data, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, "

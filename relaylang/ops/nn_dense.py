@@ -44,9 +44,7 @@ def _repairs(weight: Type, wanted: TensorType, axis: int) -> list[str]:
     return [f"`units={weight.shape[axis]}` takes this weight"] if differs == [axis] else []
 
 
-def product_of(
-    types: Sequence[Type], attrs: AnyValue, transpose_a: bool, transpose_b: bool, ctx: RelationContext
-) -> Type | None:
+def product_of(types: Sequence[Type], attrs: AnyValue, transpose_a: bool, transpose_b: bool, ctx: RelationContext) -> Type | None:
     """The product of a tensor's last axes with a matrix, whose type follows from `units` where it is given."""
     left, right = tensor(types, 0, ctx), types[1]
     if len(left.shape) < (2 if transpose_a else 1):
@@ -114,19 +112,36 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
 
 OPS = (
     Op(
-        "nn.dense", ("data", "weight"), DenseAttrs, dense, F, 1, needs=(0,),
+        "nn.dense",
+        ("data", "weight"),
+        DenseAttrs,
+        dense,
+        F,
+        1,
+        needs=(0,),
         doc="data times the weight, transposed.",
         traits={Trait.MATMUL},
         python="(..., units=None, out_dtype='')",
     ),
     Op(
-        "nn.matmul", ("tensor_a", "tensor_b"), MatmulAttrs, matmul, F, 1, needs=(0,),
+        "nn.matmul",
+        ("tensor_a", "tensor_b"),
+        MatmulAttrs,
+        matmul,
+        F,
+        1,
+        needs=(0,),
         doc="The product of two matrices, each as it is or transposed.",
         traits={Trait.MATMUL},
         python="(..., units=None, out_dtype='')",
     ),
     Op(
-        "nn.batch_matmul", ("tensor_a", "tensor_b"), BatchMatmulAttrs, batch_matmul, F, 10,
+        "nn.batch_matmul",
+        ("tensor_a", "tensor_b"),
+        BatchMatmulAttrs,
+        batch_matmul,
+        F,
+        10,
         doc="The products of two batches of matrices; the second's are transposed by default.",
         traits={Trait.MATMUL},
         python="(..., out_dtype='', transpose_b=True)",

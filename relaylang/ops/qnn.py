@@ -138,9 +138,7 @@ def output_channels(ty: TensorType, layout: str) -> Dim:
     return channels
 
 
-def known_weight(
-    types: Sequence[Type], expected: TensorType | None, dtype: str | None, ctx: RelationContext
-) -> list[Type] | None:
+def known_weight(types: Sequence[Type], expected: TensorType | None, dtype: str | None, ctx: RelationContext) -> list[Type] | None:
     """The argument types with the weight's, which follows from the attributes where the element type is known."""
     if not isinstance(types[1], IncompleteType):
         return list(types)
@@ -341,47 +339,82 @@ NUMBERS = "integer float integer float integer"
 def through(name: str, of: str, doc: str, pattern: OpPattern = OPAQUE) -> Op:
     """The quantised form of a function of each element."""
     return Op(
-        f"qnn.{name}", UNARY_ARGS, None, qnn_unary, pattern, 11,
+        f"qnn.{name}",
+        UNARY_ARGS,
+        None,
+        qnn_unary,
+        pattern,
+        11,
         doc=doc,
         takes=NUMBERS,
         traits={Trait.QUANTISED},
         of=of,
         python="(x, scale, zero_point, output_scale, output_zero_point)",
-    )  # fmt: skip
+    )
 
 
 def binary(name: str, of: str, doc: str) -> Op:
     """The quantised form of a function of two broadcast tensors."""
     takes = "integer integer float integer float integer float integer"
     return Op(
-        f"qnn.{name}", BINARY_ARGS, BroadcastAttrs, qnn_broadcast, B, 11,
-        doc=doc, takes=takes, traits={Trait.QUANTISED}, of=of,
-    )  # fmt: skip
+        f"qnn.{name}",
+        BINARY_ARGS,
+        BroadcastAttrs,
+        qnn_broadcast,
+        B,
+        11,
+        doc=doc,
+        takes=takes,
+        traits={Trait.QUANTISED},
+        of=of,
+    )
 
 
 OPS = (
     Op(
-        "qnn.quantize", ("data", *OUTPUT), QuantizeAttrs, quantize, E, 11, back=quantize_back,
+        "qnn.quantize",
+        ("data", *OUTPUT),
+        QuantizeAttrs,
+        quantize,
+        E,
+        11,
+        back=quantize_back,
         doc="Quantized numbers from real ones: round(x / scale) + zero point, held in the element type.",
         takes="float float integer",
         traits={Trait.QUANTISE},
         python="(data, output_scale, output_zero_point, axis=-1, out_dtype='int8')",
     ),
     Op(
-        "qnn.dequantize", ("data", "input_scale", "input_zero_point"), DequantizeAttrs, dequantize, E, 11,
+        "qnn.dequantize",
+        ("data", "input_scale", "input_zero_point"),
+        DequantizeAttrs,
+        dequantize,
+        E,
+        11,
         doc="Real numbers from quantized ones: (x - zero point) * scale.",
         takes="integer float integer",
         traits={Trait.DEQUANTISE},
         python="(data, input_scale, input_zero_point, axis=-1, out_dtype='float32')",
     ),
     Op(
-        "qnn.requantize", INPUT_ARGS, RequantizeAttrs, requantize, E, 11,
+        "qnn.requantize",
+        INPUT_ARGS,
+        RequantizeAttrs,
+        requantize,
+        E,
+        11,
         doc="Quantized numbers with another scale and zero point.",
         takes=NUMBERS,
         python="(..., out_dtype='int8')",
     ),
     Op(
-        "qnn.conv2d", WEIGHTED, Conv2DAttrs, qnn_conv2d, F, 11, needs=(0, 2, 3, 4, 5),
+        "qnn.conv2d",
+        WEIGHTED,
+        Conv2DAttrs,
+        qnn_conv2d,
+        F,
+        11,
+        needs=(0, 2, 3, 4, 5),
         doc="Quantized 2-D convolution, to the sums before they are scaled.",
         takes=SUMS,
         traits={Trait.CONV, Trait.QUANTISED},
@@ -391,7 +424,12 @@ OPS = (
         "kernel_layout='OIHW', out_layout='', out_dtype='int32')",
     ),
     Op(
-        "qnn.conv2d_transpose", WEIGHTED, Conv2DTransposeAttrs, qnn_conv2d_transpose, OPAQUE, 11,
+        "qnn.conv2d_transpose",
+        WEIGHTED,
+        Conv2DTransposeAttrs,
+        qnn_conv2d_transpose,
+        OPAQUE,
+        11,
         doc="Quantized 2-D transposed convolution, to the sums before they are scaled.",
         takes=SUMS,
         traits={Trait.CONV_TRANSPOSE, Trait.QUANTISED},
@@ -404,17 +442,26 @@ OPS = (
         'out_dtype="int32") }',
     ),
     Op(
-        "qnn.dense", WEIGHTED, DenseAttrs, qnn_dense, F, 11, needs=(0, 2, 3, 4, 5),
+        "qnn.dense",
+        WEIGHTED,
+        DenseAttrs,
+        qnn_dense,
+        F,
+        11,
+        needs=(0, 2, 3, 4, 5),
         doc="Quantized product with a transposed weight, to the sums before they are scaled.",
         takes=SUMS,
         traits={Trait.MATMUL, Trait.QUANTISED},
         of="nn.dense",
-        python="(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, units, "
-        "out_dtype='int32')",
+        python="(data, weight, input_zero_point, kernel_zero_point, input_scale, kernel_scale, units, out_dtype='int32')",
     ),
     Op(
-        "qnn.batch_matmul", ("x", "y", "x_zero_point", "y_zero_point", "x_scale", "y_scale"), BatchMatmulAttrs,
-        qnn_batch_matmul, F, 11,
+        "qnn.batch_matmul",
+        ("x", "y", "x_zero_point", "y_zero_point", "x_scale", "y_scale"),
+        BatchMatmulAttrs,
+        qnn_batch_matmul,
+        F,
+        11,
         doc="Quantized product of batches of matrices, to the sums before they are scaled.",
         takes=SUMS,
         traits={Trait.MATMUL, Trait.QUANTISED},
@@ -436,7 +483,12 @@ OPS = (
     through("sqrt", "sqrt", "Quantized square root."),
     through("tanh", "tanh", "Quantized hyperbolic tangent.", E),
     Op(
-        "qnn.softmax", UNARY_ARGS, SoftmaxAttrs, qnn_softmax, OPAQUE, 11,
+        "qnn.softmax",
+        UNARY_ARGS,
+        SoftmaxAttrs,
+        qnn_softmax,
+        OPAQUE,
+        11,
         doc="Quantized softmax along an axis.",
         takes=NUMBERS,
         traits={Trait.QUANTISED},
@@ -444,7 +496,12 @@ OPS = (
         python="(x, scale, zero_point, output_scale, output_zero_point, axis=-1)",
     ),
     Op(
-        "qnn.leaky_relu", INPUT_ARGS, LeakyReluAttrs, qnn_unary, OPAQUE, 11,
+        "qnn.leaky_relu",
+        INPUT_ARGS,
+        LeakyReluAttrs,
+        qnn_unary,
+        OPAQUE,
+        11,
         doc="Quantized leaky rectifier.",
         takes=NUMBERS,
         traits={Trait.QUANTISED},
@@ -452,7 +509,12 @@ OPS = (
         python="(x, alpha, input_scale, input_zero_point, output_scale, output_zero_point)",
     ),
     Op(
-        "qnn.avg_pool2d", INPUT_ARGS, AvgPool2DAttrs, qnn_avg_pool2d, F, 11,
+        "qnn.avg_pool2d",
+        INPUT_ARGS,
+        AvgPool2DAttrs,
+        qnn_avg_pool2d,
+        F,
+        11,
         doc="Quantized average pooling.",
         takes=NUMBERS,
         traits={Trait.POOL, Trait.AVERAGE, Trait.QUANTISED},
@@ -461,8 +523,12 @@ OPS = (
         "padding, dilation, ceil_mode=False, count_include_pad=True, layout='NHWC', out_layout='')",
     ),
     Op(
-        "qnn.concatenate", ("data", "input_scales", "input_zero_points", *OUTPUT), ConcatenateAttrs,
-        qnn_concatenate, I, 11,
+        "qnn.concatenate",
+        ("data", "input_scales", "input_zero_points", *OUTPUT),
+        ConcatenateAttrs,
+        qnn_concatenate,
+        I,
+        11,
         doc="Quantized joining along an axis.",
         takes="any any any",
         traits={Trait.OF_TUPLE, Trait.QUANTISED},
@@ -472,7 +538,12 @@ OPS = (
         "qnn.concatenate((%x, %y), (0.5f, 0.25f), (0, 0), 0.5f, 0, axis=0) }",
     ),
     Op(
-        "qnn.simulated_quantize", ("data", "out_dtype", *OUTPUT), SimulatedQuantizeAttrs, simulated, E, 11,
+        "qnn.simulated_quantize",
+        ("data", "out_dtype", *OUTPUT),
+        SimulatedQuantizeAttrs,
+        simulated,
+        E,
+        11,
         needs=(0, 1),
         doc="As qnn.quantize, with the element type as an argument and real numbers for all.",
         takes="float integer[] float integer",
@@ -480,8 +551,13 @@ OPS = (
         example="fn (%x: Tensor[(2, 3), float32]) { qnn.simulated_quantize(%x, 1, 0.5f, 0) }",
     ),
     Op(
-        "qnn.simulated_dequantize", ("data", "in_dtype", "input_scale", "input_zero_point"), DequantizeAttrs,
-        simulated, E, 11, needs=(0, 1),
+        "qnn.simulated_dequantize",
+        ("data", "in_dtype", "input_scale", "input_zero_point"),
+        DequantizeAttrs,
+        simulated,
+        E,
+        11,
+        needs=(0, 1),
         doc="As qnn.dequantize, with the element type as an argument and real numbers for all.",
         takes="float integer[] float integer",
         python="(data, input_scale, input_zero_point, axis=-1, in_dtype='int8')",

@@ -104,8 +104,17 @@ class AttrError(ValueError):
 
 #: Lists of extents, in which `?` and type variables may stand. Other lists of whole numbers have none.
 _EXTENTS = {
-    "shape", "newshape", "out_shape", "output_shape", "target_shape", "size", "output_size", "pooled_size", "crop_size", "kernel_size",
-}  # fmt: skip
+    "shape",
+    "newshape",
+    "out_shape",
+    "output_shape",
+    "target_shape",
+    "size",
+    "output_size",
+    "pooled_size",
+    "crop_size",
+    "kernel_size",
+}
 _DTYPE = re.compile(r"(?:None|bool|handle|custom\[.*\]\d+|(?:int|uint|float|bfloat)\d*(?:_?\w+)?(?:x\d+)?)?")
 _WANTED = {
     "int": "a whole number",
@@ -283,9 +292,7 @@ def attrs_class(type_key: str, in_metadata: bool = False) -> Callable[[type[_C]]
         body["__annotations__"] = annotations
         body["__doc__"] = cls.__doc__ or cls.__name__
         body["type_key"] = type_key
-        body["schema"] = {
-            name: AttrField(name, str(kind), cls.__dict__.get(name, MISSING)) for name, kind in annotations.items()
-        }
+        body["schema"] = {name: AttrField(name, str(kind), cls.__dict__.get(name, MISSING)) for name, kind in annotations.items()}
         body["in_metadata"] = in_metadata
         return type(cls.__name__, (Attributes,), body)  # type: ignore[return-value]
 
@@ -397,9 +404,24 @@ class Op(Expr):
     """
 
     __slots__ = (
-        "args", "attrs", "back", "doc", "example", "level", "name", "needs", "of", "pattern", "python", "rel", "results",
-        "symbol", "takes", "traits", "variadic",
-    )  # fmt: skip
+        "args",
+        "attrs",
+        "back",
+        "doc",
+        "example",
+        "level",
+        "name",
+        "needs",
+        "of",
+        "pattern",
+        "python",
+        "rel",
+        "results",
+        "symbol",
+        "takes",
+        "traits",
+        "variadic",
+    )
     __match_args__ = ("name",)
     is_record = True
     name: str

@@ -74,6 +74,17 @@ def scalar_scales(types: Sequence[Type], ctx: RelationContext) -> None:
 
 
 __all__ = [
-    "CONV_RESULTS", "MATMUL_RESULTS", "QUANTIZED", "REALS", "REQUANTIZED", "DENSE_RESULTS",
-    "channel_extent", "is_scalar", "one_or_each", "out_dtype", "per_channel", "scalar_scales", "single",
-]  # fmt: skip
+    "CONV_RESULTS",
+    "MATMUL_RESULTS",
+    "QUANTIZED",
+    "REALS",
+    "REQUANTIZED",
+    "DENSE_RESULTS",
+    "channel_extent",
+    "is_scalar",
+    "one_or_each",
+    "out_dtype",
+    "per_channel",
+    "scalar_scales",
+    "single",
+]

@@ -65,9 +65,7 @@ def product(shape: Sequence[Dim]) -> Dim:
     return total
 
 
-def broadcast_shapes(
-    left: Sequence[Dim], right: Sequence[Dim], ctx: RelationContext, arg: int | None = 1
-) -> tuple[Dim, ...]:
+def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationContext, arg: int | None = 1) -> tuple[Dim, ...]:
     """The shape that two broadcast to, aligned at the last axis. An extent of 1 yields to any, `?` to a known one."""
     if left == right and Extent not in map(type, (*left, *right)):
         return tuple(left)
@@ -141,9 +139,7 @@ def need_rank(ty: TensorType, rank: int, arg: int, ctx: RelationContext) -> None
         ctx.fail(f"must have {rank} dimensions, but `{ty!r}` has {len(ty.shape)}", arg)
 
 
-def need_entries(
-    taken: Sequence[Dim], result: Sequence[Dim], ty: TensorType, arg: int, ctx: RelationContext, where: str = ""
-) -> None:
+def need_entries(taken: Sequence[Dim], result: Sequence[Dim], ty: TensorType, arg: int, ctx: RelationContext, where: str = "") -> None:
     """Refuse a result with entries from an argument that has none along the axes `taken`."""
     if 0 in taken and all(isinstance(d, int) and d > 0 for d in result):
         ctx.fail(f"has no entries to choose from{where}, in `{ty!r}`", arg)

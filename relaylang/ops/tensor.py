@@ -13,6 +13,7 @@ from relaylang.ops.traits import Fact, Trait
 
 E, B = OpPattern.ELEMWISE, OpPattern.BROADCAST
 
+
 @attrs_class("relay.attrs.ClipAttrs")
 class ClipAttrs:
     a_min: float
@@ -63,8 +64,7 @@ def full_like(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
 
 
 def multiply_per_axis(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes data, and a multiplier and two shifts for each of its entries along axes. The result has the data's type.
-    """
+    """Takes data, and a multiplier and two shifts for each of its entries along axes. The result has the data's type."""
     data, multiplier = tensor(types, 0, ctx), tensor(types, 1, ctx)
     count = product([data.shape[norm_axis(a, len(data.shape), ctx)] for a in attrs.axes])
     if multiplier.shape and not same_dim(count, multiplier.shape[0]):
@@ -115,8 +115,12 @@ OPS = (
     unary("fast_erf", 1, "The error function of each element, by a polynomial.", Trait.FAST, of="erf", python=None),
     unary("fast_exp", 1, "The exponential of each element, by a polynomial.", Trait.FAST, of="exp", python=None),
     unary(
-        "fast_tanh", 1, "The hyperbolic tangent of each element, by a quotient of polynomials.", Trait.FAST,
-        of="tanh", python=None,
+        "fast_tanh",
+        1,
+        "The hyperbolic tangent of each element, by a quotient of polynomials.",
+        Trait.FAST,
+        of="tanh",
+        python=None,
     ),
     unary("floor", 3, "The largest whole number not above each element.", *ROUNDING),
     unary("log", 1, "The natural logarithm of each element.", Trait.MONOTONE),
@@ -166,38 +170,69 @@ OPS = (
     comparison("less_equal", "<=", "Whether lhs <= rhs, element by element."),
     comparison("not_equal", "!=", "Whether lhs != rhs, element by element.", Trait.COMMUTATIVE),
     Op(
-        "clip", ("data",), ClipAttrs, identity, E, 3, needs=(),
+        "clip",
+        ("data",),
+        ClipAttrs,
+        identity,
+        E,
+        3,
+        needs=(),
         doc="Each element, held between a_min and a_max.",
         traits={Trait.UNARY, *ROUNDING},
         python="(a, a_min, a_max)",
     ),
     Op("cast", ("data",), CastAttrs, cast, E, 3, doc="Each element as another type.", traits={Trait.UNARY}),
     Op(
-        "reinterpret", ("data",), CastAttrs, reinterpret, E, 3,
+        "reinterpret",
+        ("data",),
+        CastAttrs,
+        reinterpret,
+        E,
+        3,
         doc="Each element's bits as another type.",
         traits={Trait.UNARY},
     ),
     Op(
-        "cast_like", ("data", "dtype_like"), None, cast_like, E, 3,
+        "cast_like",
+        ("data", "dtype_like"),
+        None,
+        cast_like,
+        E,
+        3,
         doc="Each element as the element type of another tensor.",
         traits={Trait.LIKE},
         of="cast",
     ),
     Op(
-        "full_like", ("data", "fill_value"), None, full_like, E, 3,
+        "full_like",
+        ("data", "fill_value"),
+        None,
+        full_like,
+        E,
+        3,
         doc="Another tensor's type filled with one number.",
         traits={Trait.FILL, Trait.LIKE},
         of="full",
     ),
     Op(
-        "fixed_point_multiply", ("data",), FixedPointMultiplyAttrs, identity, E, 10, needs=(),
+        "fixed_point_multiply",
+        ("data",),
+        FixedPointMultiplyAttrs,
+        identity,
+        E,
+        10,
+        needs=(),
         doc="Each whole number times multiplier * 2 ** (shift - 31), rounded.",
         takes="integer",
         traits={Trait.UNARY},
     ),
     Op(
-        "fixed_point_multiply_per_axis", ("data", "fp_multiplier", "left_shift", "right_shift"),
-        FixedPointMultiplyPerAxisAttrs, multiply_per_axis, B, 10,
+        "fixed_point_multiply_per_axis",
+        ("data", "fp_multiplier", "left_shift", "right_shift"),
+        FixedPointMultiplyPerAxisAttrs,
+        multiply_per_axis,
+        B,
+        10,
         doc="Whole numbers times a multiplier and shifts for each index along axes, rounded.",
         takes="integer integer[n] integer[n] integer[n]",
         python=None,

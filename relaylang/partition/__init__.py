@@ -53,6 +53,19 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "PATTERN_TABLES", "Entry", "Recipe", "Row", "accelerators", "bind_params", "explain", "get_pattern_table", "hints",
-    "json_text", "partition", "prepare", "register_pattern_table", "summary", "table_text",
-]  # fmt: skip
+    "PATTERN_TABLES",
+    "Entry",
+    "Recipe",
+    "Row",
+    "accelerators",
+    "bind_params",
+    "explain",
+    "get_pattern_table",
+    "hints",
+    "json_text",
+    "partition",
+    "prepare",
+    "register_pattern_table",
+    "summary",
+    "table_text",
+]

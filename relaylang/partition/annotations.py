@@ -185,6 +185,12 @@ def partition_graph(mod: IRModule, mod_name: str = "default", bind_constants: bo
 
 
 __all__ = [
-    "annotate_target", "annotated", "mark_of", "marked", "merge_compiler_regions", "partition_graph",
-    "read_regions", "target_of",
-]  # fmt: skip
+    "annotate_target",
+    "annotated",
+    "mark_of",
+    "marked",
+    "merge_compiler_regions",
+    "partition_graph",
+    "read_regions",
+    "target_of",
+]

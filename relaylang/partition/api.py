@@ -1,7 +1,7 @@
 """Programs partitioned for accelerators by name.
 
-    ready = prepare(mod, "cmsis-nn", params)
-    print(table_text(explain(ready, partition(ready, "cmsis-nn"), "cmsis-nn"), "cmsis-nn"))
+ready = prepare(mod, "cmsis-nn", params)
+print(table_text(explain(ready, partition(ready, "cmsis-nn"), "cmsis-nn"), "cmsis-nn"))
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ def partition(
     return partition_ready(prepare(mod, target, params), target, rows, mod_name, prune).module
 
 
-def partition_ready(
-    mod: IRModule, target: str, rows: Sequence[Entry], mod_name: str = "default", prune: bool = True
-) -> Outcome:
+def partition_ready(mod: IRModule, target: str, rows: Sequence[Entry], mod_name: str = "default", prune: bool = True) -> Outcome:
     """A prepared module partitioned by a table's rows, with what became of its calls."""
     with PassContext(opt_level=4):
         return run(mod, rows, recipe_of(target), prefix=f"tvmgen_{mod_name}_", prune=prune)

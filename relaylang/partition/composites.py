@@ -37,9 +37,7 @@ class Chosen:
     refusals: list[Refusal] = field(default_factory=list)
 
 
-def choose(
-    func: Function, entries: Sequence[Entry], order: list[Expr] | None = None, recipe: Recipe = TVM_STEPS
-) -> Chosen:
+def choose(func: Function, entries: Sequence[Entry], order: list[Expr] | None = None, recipe: Recipe = TVM_STEPS) -> Chosen:
     """The composites of a typed function; no two of them overlap. `order` is the function's post-order, if known."""
     graph = Graph(func, order)
     by_calls = recipe.search == "calls"

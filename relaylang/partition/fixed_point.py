@@ -8,6 +8,7 @@ in 64 bits. TOSA's RESCALE with `scale32` and SINGLE_ROUND is this very formula 
 v < 2^(shift-1). So the two are equal wherever a bound of |v| keeps to that. Rounding TONEAREST differs at negative
 midpoints only. If the multiplier has t trailing zeros, no v with |v| < 2^(shift-1-t) is a midpoint.
 """
+
 from __future__ import annotations
 
 import math
@@ -144,6 +145,4 @@ def _check(multiplier: int, shift: int, limit: int, output_zp: int, rounding: st
     if rounding == "TONEAREST":
         zeros = (multiplier & -multiplier).bit_length() - 1
         if limit >= 1 << (shift - 1 - zeros):
-            raise Unsupported(
-                "rounding TONEAREST and this scale meet at negative midpoints, which a TOSA rescale rounds up"
-            )
+            raise Unsupported("rounding TONEAREST and this scale meet at negative midpoints, which a TOSA rescale rounds up")

@@ -57,9 +57,7 @@ def _is_partition(func: Function, compiler_filter: str) -> bool:
     return compiler is not None and compiler_filter in ("", compiler)
 
 
-def _lift(
-    func: Function, names: dict[str, GlobalVar], functions: dict[GlobalVar, Function], made: dict[str, Function]
-) -> GlobalVar:
+def _lift(func: Function, names: dict[str, GlobalVar], functions: dict[GlobalVar, Function], made: dict[str, Function]) -> GlobalVar:
     name = func.attrs.get("global_symbol")
     if not name:
         compiler = func.attrs["Compiler"]
@@ -92,9 +90,7 @@ def _without_lets(func: Expr, variables: set[Var]) -> Function:
 def mark_compiler_functions_as_extern(mod: IRModule, compiler_filter: str = "") -> IRModule:
     """A module whose partitions are marked `Extern` and nothing else: their code exists elsewhere by now."""
     functions = {
-        gv: Function(f.params, f.body, f.ret_type, f.type_params, {"Extern": 1}, f.span)
-        if _is_partition(f, compiler_filter)
-        else f
+        gv: Function(f.params, f.body, f.ret_type, f.type_params, {"Extern": 1}, f.span) if _is_partition(f, compiler_filter) else f
         for gv, f in mod.functions.items()
     }
     result = mod.with_functions(functions)

@@ -11,9 +11,7 @@ from relaylang.passes.rewriting import apply_function, per_function, rewrite_typ
 
 def inline_regions(mod: IRModule, compiler: str, unworthy: Callable[[Function], bool]) -> IRModule:
     """A partitioned, typed module without the `unworthy` functions of a compiler. Their composites become plain calls."""
-    return inline_named(
-        mod, {gv for gv, func in mod.functions.items() if func.attrs.get("Compiler") == compiler and unworthy(func)}
-    )
+    return inline_named(mod, {gv for gv, func in mod.functions.items() if func.attrs.get("Compiler") == compiler and unworthy(func)})
 
 
 def inline_named(mod: IRModule, dropped: Set[GlobalVar]) -> IRModule:

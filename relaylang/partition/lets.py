@@ -61,9 +61,7 @@ def places(node: Expr, here: Scope, open_lets: bool) -> list[tuple[Expr, Scope]]
     return [(child, here) for child in children(node)]
 
 
-def find_scopes(
-    root: Expr, order: list[Expr], open_lets: bool
-) -> tuple[dict[int, Scope], dict[Scope, Expr], dict[Var, Scope]]:
+def find_scopes(root: Expr, order: list[Expr], open_lets: bool) -> tuple[dict[int, Scope], dict[Scope, Expr], dict[Var, Scope]]:
     """The scope of each node but atoms, by id; each scope's opening node; the scope of each variable's uses.
 
     A node that several scopes share belongs to the innermost that holds them all. `order` is the post-order of `root`.

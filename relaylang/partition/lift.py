@@ -52,9 +52,7 @@ def lift(mod: IRModule, new: Mapping[GlobalVar, Function | Regions], how: Liftin
     if not new:
         return mod
     lifter = _Lifter(how, {gv.name_hint for gv in mod.functions})
-    changed = {
-        gv: lifter.host(gv.name_hint, value) if isinstance(value, Regions) else value for gv, value in new.items()
-    }
+    changed = {gv: lifter.host(gv.name_hint, value) if isinstance(value, Regions) else value for gv, value in new.items()}
     result = mod.with_functions({**mod.functions, **changed, **lifter.functions})
     check(result)
     return result
@@ -176,9 +174,7 @@ def _give_out(call: Call, outputs: list[Expr], done: dict[int, Expr], recipe: Re
 
 
 def _constant(expr: Expr) -> bool:
-    return isinstance(expr, Constant) or (
-        isinstance(expr, Tuple) and all(isinstance(f, Constant) for f in expr.fields)
-    )
+    return isinstance(expr, Constant) or (isinstance(expr, Tuple) and all(isinstance(f, Constant) for f in expr.fields))
 
 
 __all__ = ["Lifting", "lift", "region_function", "regions_of"]

@@ -231,6 +231,14 @@ def part_of(region: Region, calls: Sequence[Call]) -> Region:
 
 
 __all__ = [
-    "HOST", "LEAVES", "Region", "Regions", "inputs_of", "list_regions", "mark", "part_of",
-    "regions_in", "tuples_outside",
-]  # fmt: skip
+    "HOST",
+    "LEAVES",
+    "Region",
+    "Regions",
+    "inputs_of",
+    "list_regions",
+    "mark",
+    "part_of",
+    "regions_in",
+    "tuples_outside",
+]

@@ -219,10 +219,16 @@ def table_text(rows: Sequence[Row], target: str) -> str:
 def json_text(rows: Sequence[Row], target: str) -> str:
     """The report as JSON: the target, a row for each call (`region` is null on the host), and the summary."""
     found = [
-        {"place": _place(row), "call": row.name, "region": row.region, "composite": row.composite, "pattern": row.pattern,
-         "reason": row.reason}
+        {
+            "place": _place(row),
+            "call": row.name,
+            "region": row.region,
+            "composite": row.composite,
+            "pattern": row.pattern,
+            "reason": row.reason,
+        }
         for row in rows
-    ]  # fmt: skip
+    ]
     return json.dumps({"target": target, "rows": found, "summary": summary(rows, target)}, indent=1)
 
 

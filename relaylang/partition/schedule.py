@@ -1,4 +1,5 @@
 """A partitioned function as a list of steps: host functions and regions, each of which waits for earlier ones only."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -2,6 +2,7 @@
 
 Nodes inside branches, match arms and nested functions are not touched; a value that these use counts as used outside.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable

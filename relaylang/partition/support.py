@@ -23,9 +23,7 @@ def op_verdict(target: str, call: Call) -> bool | str:
     """
     assert isinstance(call.op, Op)
     name = call.op.name
-    test: Callable[[Call], bool | str | None] | None = OP_SUPPORT.get(target, {}).get(name) or recipe_of(
-        target
-    ).operators.get(name)
+    test: Callable[[Call], bool | str | None] | None = OP_SUPPORT.get(target, {}).get(name) or recipe_of(target).operators.get(name)
     if test is None:
         return False
     try:

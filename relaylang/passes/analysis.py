@@ -367,11 +367,22 @@ class Feature(IntEnum):
 
 
 _KIND: dict[type, Feature] = {
-    Var: Feature.fVar, GlobalVar: Feature.fGlobalVar, Constant: Feature.fConstant, Tuple: Feature.fTuple,
-    TupleGetItem: Feature.fTupleGetItem, Function: Feature.fFunction, Op: Feature.fOp, Call: Feature.fCall,
-    Let: Feature.fLet, If: Feature.fIf, RefCreate: Feature.fRefCreate, RefRead: Feature.fRefRead,
-    RefWrite: Feature.fRefWrite, Constructor: Feature.fConstructor, Match: Feature.fMatch,
-}  # fmt: skip
+    Var: Feature.fVar,
+    GlobalVar: Feature.fGlobalVar,
+    Constant: Feature.fConstant,
+    Tuple: Feature.fTuple,
+    TupleGetItem: Feature.fTupleGetItem,
+    Function: Feature.fFunction,
+    Op: Feature.fOp,
+    Call: Feature.fCall,
+    Let: Feature.fLet,
+    If: Feature.fIf,
+    RefCreate: Feature.fRefCreate,
+    RefRead: Feature.fRefRead,
+    RefWrite: Feature.fRefWrite,
+    Constructor: Feature.fConstructor,
+    Match: Feature.fMatch,
+}
 _ATOMS = (Var, GlobalVar, Op, Constructor, Constant)
 
 

@@ -18,9 +18,7 @@ CONFIG: dict[str, type] = {
 }
 #: Beginnings of keys that configure parts of TVM that are not here; they are accepted and say nothing.
 _FOREIGN = ("tir.", "relay.ext.", "relay.backend.", "relay.collage.", "testing.", "ir.", "te.")
-_FOREIGN_KEYS = frozenset(
-    {"relay.frontend.fill_span", "relay.remove_standalone_reshapes.enable"}
-)
+_FOREIGN_KEYS = frozenset({"relay.frontend.fill_span", "relay.remove_standalone_reshapes.enable"})
 
 
 class PassInstrument:

@@ -22,8 +22,7 @@ def _option(option: inspect.Parameter) -> str:
 
 
 def summary(maker: Any) -> str:
-    """The first paragraph of a pass's docstring, in one line. It is empty for a pass that a file makes without a class.
-    """
+    """The first paragraph of a pass's docstring, in one line. It is empty for a pass that a file makes without a class."""
     return "" if isinstance(maker, Pass) else " ".join((inspect.getdoc(maker) or "").split("\n\n")[0].split())
 
 

@@ -108,11 +108,7 @@ class PrintChanged(_Printing):
             return
         old = {gv.name_hint: f for gv, f in before.functions.items()}
         kept = {gv.name_hint for gv in mod.functions}
-        changed = {
-            gv: f
-            for gv, f in mod.functions.items()
-            if gv.name_hint not in old or not structural_equal(old[gv.name_hint], f)
-        }
+        changed = {gv: f for gv, f in mod.functions.items() if gv.name_hint not in old or not structural_equal(old[gv.name_hint], f)}
         gone = [n for n in old if n not in kept]
         if not changed and not gone:
             self.write(f"// ---- {info.name}: nothing changed")

@@ -116,8 +116,7 @@ class Pass:
             if self.info.builtin:
                 raise
             noted = [
-                Diagnostic(d.code, d.title, d.labels, (*d.notes, f"in the pass {name}"), d.fix, d.severity)
-                for d in wrong.diagnostics
+                Diagnostic(d.code, d.title, d.labels, (*d.notes, f"in the pass {name}"), d.fix, d.severity) for d in wrong.diagnostics
             ]
             raise RelayError(noted) from wrong
         except (KeyboardInterrupt, MemoryError, SystemExit):
@@ -137,9 +136,7 @@ class Pass:
 def _unchanged(mod: IRModule, before: IRModule) -> bool:
     """Whether the tables of two modules hold the same things."""
     tables = ((mod.functions, before.functions), (mod.type_definitions, before.type_definitions), (mod.attrs, before.attrs))
-    return all(
-        len(a) == len(b) and all(k is m and v is w for (k, v), (m, w) in zip(a.items(), b.items())) for a, b in tables
-    )
+    return all(len(a) == len(b) and all(k is m and v is w for (k, v), (m, w) in zip(a.items(), b.items())) for a, b in tables)
 
 
 def stage(name: str, work: Callable[[Expr], Expr], expr: Expr) -> Expr:
@@ -297,9 +294,7 @@ def check_module(mod: IRModule, name: str, before: bool = False) -> None:
     raise RelayError([first, *found])
 
 
-def _decorator(
-    kind: type, pass_func: Any, opt_level: int | None, name: str | None, required: Sequence[str] | None
-) -> Any:
+def _decorator(kind: type, pass_func: Any, opt_level: int | None, name: str | None, required: Sequence[str] | None) -> Any:
     if opt_level is None:
         raise ValueError("module_pass and function_pass need an opt_level")
     method = "transform_module" if kind is ModulePass else "transform_function"

@@ -34,9 +34,7 @@ from relaylang.ops.record import Op, make_attrs
 
 def is_opaque(func: Expr) -> bool:
     """Whether an expression is a function of another compiler, without a body, or marked `SkipOptimization`."""
-    return isinstance(func, Function) and (
-        func.body is None or "Compiler" in func.attrs or bool(func.attrs.get("SkipOptimization"))
-    )
+    return isinstance(func, Function) and (func.body is None or "Compiler" in func.attrs or bool(func.attrs.get("SkipOptimization")))
 
 
 def is_primitive(expr: Expr) -> bool:

@@ -1,6 +1,6 @@
 """Weights that are mostly zeros in blocks, and weights without transpositions. Both look at the values of parameters.
 
-    func, params = sparse_weights(func, params, "nn.dense", (16, 1), 0.8)
+func, params = sparse_weights(func, params, "nn.dense", (16, 1), 0.8)
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ def in_blocks(matrix: np.ndarray, block: tuple[int, int]) -> Blocks:
 
 
 def sparse_weights(
-    func: Function, params: Mapping[str, np.ndarray], op: str, block: tuple[int, int], threshold: float,
+    func: Function,
+    params: Mapping[str, np.ndarray],
+    op: str,
+    block: tuple[int, int],
+    threshold: float,
     wanted: Callable[[Call], bool] = lambda call: True,
-) -> tuple[Function, Params]:  # fmt: skip
+) -> tuple[Function, Params]:
     """A function whose calls of `op` take weights in blocks. At least `threshold` of a weight lies outside of its blocks.
 
     `params` has values by name. A weight `w` becomes the parameters `w.data`, `w.indices` and `w.indptr`; a constant becomes

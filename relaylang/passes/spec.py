@@ -103,8 +103,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def _wanted(annotation: str, value: Any) -> str | None:
-    """The kind of an option by its annotation, where a value has another kind. None where it fits or nothing is known.
-    """
+    """The kind of an option by its annotation, where a value has another kind. None where it fits or nothing is known."""
     words = []
     for part in re.sub(r"\[[^|]*\]", "", annotation.strip("'\"")).split("|"):
         kind = _KINDS.get(part.strip())

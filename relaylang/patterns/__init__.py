@@ -1,4 +1,5 @@
 """Dataflow patterns: shapes of subgraphs that passes and backends look for."""
+
 from relaylang.ir import Expr
 from relaylang.patterns import language
 from relaylang.patterns.graph import Graph

@@ -111,9 +111,7 @@ def find_groups(pattern: DFPattern, expr: Expr, graph: Graph | None = None) -> l
     for node in reversed(graph.order):
         if id(node) in taken or id(node) in closed:
             continue
-        if operators is not None and not (
-            isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in operators
-        ):
+        if operators is not None and not (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in operators):
             continue
         if not matcher.match(pattern, node):
             continue

@@ -7,6 +7,7 @@
 Names and signatures are those of `tvm.relay.dataflow_pattern`. A pattern is a value that is never changed; it matches
 an expression from its root downwards. Recursion follows the pattern, whose depth its author chose, never the program.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -64,13 +65,10 @@ class DFPattern:
         return is_op(SYMBOLS["/"])(self, other)
 
     def dominates(self, parent: DFPattern, path: DFPattern | None = None) -> DominatorPattern:
-        """This pattern, where every way from `parent` leads through nodes of the pattern `path` to it and nowhere else.
-        """
+        """This pattern, where every way from `parent` leads through nodes of the pattern `path` to it and nowhere else."""
         return DominatorPattern(parent, path if path is not None else wildcard(), self)
 
-    def partition(
-        self, expr: Expr, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] = lambda _: True
-    ) -> Expr:
+    def partition(self, expr: Expr, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] = lambda _: True) -> Expr:
         """The expression with each match as a call of a function of its own; see `patterns.partition`."""
         made: Expr = _ABOVE["partition"](self, expr, attrs, check)
         return made

@@ -101,9 +101,7 @@ class Matcher:
         try:
             return self.part(pattern, expr)
         except RecursionError:
-            raise RelayError(
-                error("R0520", "the pattern is nested too deep, or redirected to itself", pattern.span)
-            ) from None
+            raise RelayError(error("R0520", "the pattern is nested too deep, or redirected to itself", pattern.span)) from None
 
     def part(self, pattern: DFPattern, expr: Expr) -> bool:
         if self.memoize and pattern in self.memo:
@@ -242,9 +240,7 @@ class Matcher:
                 self.undo(mark)
         return False
 
-    def all(
-        self, pattern: DFPattern, wanted: tuple[DFPattern, ...], exprs: tuple[Expr, ...], owner: Expr
-    ) -> bool:
+    def all(self, pattern: DFPattern, wanted: tuple[DFPattern, ...], exprs: tuple[Expr, ...], owner: Expr) -> bool:
         if len(wanted) != len(exprs):
             return self.fail(pattern, owner)
         mark = len(self.trail)

@@ -65,15 +65,26 @@ _DEPTH = 100
 _HELP = "`relay match --help` shows how patterns are written"
 #: Words and signs of other notations, and what to write here. Functions of `relaylang.dataflow_pattern` are among them.
 _HERE = {
-    "*": "`_` matches anything, `...` any further arguments", "?": "`_` matches anything", "%": "`var` matches a variable",
-    "wildcard": "`_` matches anything", "any": "`_` matches anything", "is_op": "a call is written as in a program: `nn.relu(_)`",
-    "is_constant": "`const` matches a constant", "constant": "`const` matches a constant", "is_expr": "`1f` matches that number",
-    "is_var": "`var` matches a variable, `%x` one of that name", "is_tuple": "`(p, q)` matches a tuple",
-    "is_tuple_get_item": "`p.0` matches a field", "is_if": "`if (p) { q } else { r }` matches a branch",
-    "is_let": "`let p = q; r` matches a let", "has_dtype": "`p : int8` has that element type",
-    "has_shape": "`p : Tensor[(1, _), _]` has that shape", "has_type": "`p : Tensor[(1, 3), int8]` has that type",
-    "has_attr": "`p @ key=value` has that attribute", "optional": "`nn.relu?(p)` matches the call or `p` alone",
-}  # fmt: skip
+    "*": "`_` matches anything, `...` any further arguments",
+    "?": "`_` matches anything",
+    "%": "`var` matches a variable",
+    "wildcard": "`_` matches anything",
+    "any": "`_` matches anything",
+    "is_op": "a call is written as in a program: `nn.relu(_)`",
+    "is_constant": "`const` matches a constant",
+    "constant": "`const` matches a constant",
+    "is_expr": "`1f` matches that number",
+    "is_var": "`var` matches a variable, `%x` one of that name",
+    "is_tuple": "`(p, q)` matches a tuple",
+    "is_tuple_get_item": "`p.0` matches a field",
+    "is_if": "`if (p) { q } else { r }` matches a branch",
+    "is_let": "`let p = q; r` matches a let",
+    "has_dtype": "`p : int8` has that element type",
+    "has_shape": "`p : Tensor[(1, _), _]` has that shape",
+    "has_type": "`p : Tensor[(1, 3), int8]` has that type",
+    "has_attr": "`p @ key=value` has that attribute",
+    "optional": "`nn.relu?(p)` matches the call or `p` alone",
+}
 _FUNCTIONS = re.compile(r"\b(?:" + "|".join(name for name in _HERE if "_" in name or name == "wildcard") + r")\s*\(")
 
 
@@ -498,10 +509,7 @@ class _Writer:
                 params = "" if p.params is None else f"({self.list(p.params)}) "
                 return f"fn {params}{{ {self.text(p.body)} }}"
             case IfPattern():
-                return (
-                    f"if ({self.text(p.cond)}) {{ {self.text(p.true_branch)} }} "
-                    f"else {{ {self.text(p.false_branch)} }}"
-                )
+                return f"if ({self.text(p.cond)}) {{ {self.text(p.true_branch)} }} else {{ {self.text(p.false_branch)} }}"
             case LetPattern():
                 return f"let {self.text(p.var)} = {self.text(p.value)}; {self.text(p.body)}"
             case DominatorPattern():

@@ -1,15 +1,15 @@
 """Rewriting: callbacks that return the replacement of a match.
 
-    class DropRelu(DFPatternCallback):
-        def __init__(self):
-            super().__init__()
-            self.x = wildcard()
-            self.pattern = is_op("nn.relu")(is_op("nn.relu")(self.x))
+class DropRelu(DFPatternCallback):
+    def __init__(self):
+        super().__init__()
+        self.x = wildcard()
+        self.pattern = is_op("nn.relu")(is_op("nn.relu")(self.x))
 
-        def callback(self, pre, post, node_map):
-            return is_op_call("nn.relu", node_map[self.x][0])
+    def callback(self, pre, post, node_map):
+        return is_op_call("nn.relu", node_map[self.x][0])
 
-    rewrite(DropRelu(), expr)
+rewrite(DropRelu(), expr)
 """
 
 from __future__ import annotations
@@ -70,9 +70,7 @@ class NodeMap(dict):
         raise RelayError(error("R0520", f"node_map: {key!r:.80} {what}"))
 
 
-def rewrite(
-    callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Expr, mod: IRModule | None = None
-) -> Expr:
+def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Expr, mod: IRModule | None = None) -> Expr:
     """Rewrite an expression with one callback or several, until nothing changes.
 
     `mod` holds what the expression refers to. Raises `RelayError` for a callback that raises, returns no expression, or
@@ -156,9 +154,7 @@ def _called(callback: DFPatternCallback, pre: Expr, post: Expr, node_map: NodeMa
     if not isinstance(made, Expr):
         what = "nothing (None)" if made is None else f"a {type(made).__name__}"
         notes = ["return post where nothing is to change"]
-        raise RelayError(
-            error("R0521", f"the callback of {name} returned {what}, not an expression", pre.span, notes=notes)
-        )
+        raise RelayError(error("R0521", f"the callback of {name} returned {what}, not an expression", pre.span, notes=notes))
     if made.span is None and made is not post:
         _give_span(made, pre)
     return made
@@ -186,9 +182,7 @@ def _at(diagnostic: Diagnostic, pre: Expr, name: str) -> Diagnostic:
     labels = diagnostic.labels
     if pre.span is not None:
         labels = (*labels, Label(pre.span, f"{name} matched here", primary=not labels))
-    return Diagnostic(
-        diagnostic.code, diagnostic.title, labels, diagnostic.notes, diagnostic.fix, diagnostic.severity
-    )
+    return Diagnostic(diagnostic.code, diagnostic.title, labels, diagnostic.notes, diagnostic.fix, diagnostic.severity)
 
 
 def rewrite_module(callbacks: DFPatternCallback | Sequence[DFPatternCallback], mod: IRModule) -> IRModule:

@@ -19,8 +19,13 @@ BACKEND_GROUP = "relaylang.backends"
 CODEGEN_GROUP = "relaylang.codegens"
 
 #: Each group of entry points, and the noun for its members.
-GROUPS = {PASS_GROUP: "pass", TABLE_GROUP: "pattern table", OPERATOR_GROUP: "operator", BACKEND_GROUP: "backend",
-          CODEGEN_GROUP: "code generator"}  # fmt: skip
+GROUPS = {
+    PASS_GROUP: "pass",
+    TABLE_GROUP: "pattern table",
+    OPERATOR_GROUP: "operator",
+    BACKEND_GROUP: "backend",
+    CODEGEN_GROUP: "code generator",
+}
 
 #: (group, the folders that were looked into) -> name -> entry points of that name.
 _FOUND: dict[tuple[str, tuple[str, ...]], dict[str, list[Any]]] = {}
@@ -106,6 +111,14 @@ def wrong_plugin(group: str, name: str, says: str) -> RelayError:
 
 
 __all__ = [
-    "BACKEND_GROUP", "CODEGEN_GROUP", "GROUPS", "OPERATOR_GROUP", "PASS_GROUP", "TABLE_GROUP", "installed_names", "load_installed",
-    "package_of", "wrong_plugin",
-]  # fmt: skip
+    "BACKEND_GROUP",
+    "CODEGEN_GROUP",
+    "GROUPS",
+    "OPERATOR_GROUP",
+    "PASS_GROUP",
+    "TABLE_GROUP",
+    "installed_names",
+    "load_installed",
+    "package_of",
+    "wrong_plugin",
+]

@@ -15,6 +15,17 @@ from relaylang.quantise.quantize import annotate, partition, prerequisite_optimi
 from relaylang.rules.quantisation.common import QAnnotateKind, QConfig, current_qconfig
 
 __all__ = [
-    "QAnnotateKind", "QConfig", "QuantizeCalibrate", "annotate", "calibrate", "collect_stats", "current_qconfig", "partition",
-    "partition_conversions", "prerequisite_optimize", "qconfig", "quantize", "realize",
-]  # fmt: skip
+    "QAnnotateKind",
+    "QConfig",
+    "QuantizeCalibrate",
+    "annotate",
+    "calibrate",
+    "collect_stats",
+    "current_qconfig",
+    "partition",
+    "partition_conversions",
+    "prerequisite_optimize",
+    "qconfig",
+    "quantize",
+    "realize",
+]

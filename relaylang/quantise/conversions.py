@@ -55,7 +55,7 @@ def partition_conversions(mod: IRModule, quantized_dtypes: Set[str], ensure_full
     if ensure_fully_integral:
         for node in _not_integral(prefix, middle, after, quantized_dtypes):
             title = "a part of the network is not in whole numbers"
-            raise RelayError(error("R0530", title, node.span, notes=["partition_conversions=\"enabled\" keeps such parts"]))
+            raise RelayError(error("R0530", title, node.span, notes=['partition_conversions="enabled" keeps such parts']))
     return made
 
 

@@ -71,11 +71,7 @@ RULES: Mapping[str, Conversion] = {
     ),
     "qnn.conv2d": _conv("NCHW", "OIHW", _CONV_2D, depthwise=_DEPTHWISE),
     "qnn.conv2d_transpose": _conv("NCHW", "IOHW", {"NCHW": "IOHW", "NHWC": "HWIO"}),
-    **{
-        f"nn.{kind}_pool{n}d": _pool(axes)
-        for n, axes in _AXES.items()
-        for kind in ("max", "avg", "adaptive_max", "adaptive_avg")
-    },
+    **{f"nn.{kind}_pool{n}d": _pool(axes) for n, axes in _AXES.items() for kind in ("max", "avg", "adaptive_max", "adaptive_avg")},
     "nn.global_max_pool2d": _pool("NCHW"),
     "nn.global_avg_pool2d": _pool("NCHW"),
     "qnn.avg_pool2d": Conversion("NCHW", ("layout", "out_layout"), only=("NCHW", "NHWC")),

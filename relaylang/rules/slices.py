@@ -191,7 +191,20 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("image.resize1d", "image.resize2d", "image.resize3d"), _layout),
     **dict.fromkeys(("qnn.quantize", "qnn.dequantize", "qnn.requantize"), _scaled),
     **dict.fromkeys(("qnn.add", "qnn.subtract", "qnn.mul"), _data_aligned(2)),
-    **dict.fromkeys(("qnn.abs", "qnn.erf", "qnn.exp", "qnn.hardswish", "qnn.leaky_relu", "qnn.log", "qnn.rsqrt", "qnn.sigmoid",
-                     "qnn.sqrt", "qnn.tanh"), _data),
+    **dict.fromkeys(
+        (
+            "qnn.abs",
+            "qnn.erf",
+            "qnn.exp",
+            "qnn.hardswish",
+            "qnn.leaky_relu",
+            "qnn.log",
+            "qnn.rsqrt",
+            "qnn.sigmoid",
+            "qnn.sqrt",
+            "qnn.tanh",
+        ),
+        _data,
+    ),
     "qnn.softmax": _axis,
 }

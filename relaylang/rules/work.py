@@ -87,10 +87,21 @@ def _neighbours(call: Call) -> int:
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         (
-            "nn.conv1d_transpose", "nn.conv3d_transpose", "nn.conv2d_backward_weight", "nn.deformable_conv2d", "nn.sparse_conv2d",
-            "nn.bitserial_conv2d", "nn.bitserial_dense", "nn.sparse_dense", "nn.internal.sparse_dense_padded", "image.dilation2d",
-            "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_without_weight_transform",
-            "nn.contrib_conv3d_winograd_without_weight_transform", "nn.contrib_dense_pack", "qnn.contrib_dense_pack",
+            "nn.conv1d_transpose",
+            "nn.conv3d_transpose",
+            "nn.conv2d_backward_weight",
+            "nn.deformable_conv2d",
+            "nn.sparse_conv2d",
+            "nn.bitserial_conv2d",
+            "nn.bitserial_dense",
+            "nn.sparse_dense",
+            "nn.internal.sparse_dense_padded",
+            "image.dilation2d",
+            "nn.contrib_conv2d_gemm_without_weight_transform",
+            "nn.contrib_conv2d_winograd_without_weight_transform",
+            "nn.contrib_conv3d_winograd_without_weight_transform",
+            "nn.contrib_dense_pack",
+            "qnn.contrib_dense_pack",
             "qnn.conv2d_transpose",
         ),
         _product,
@@ -102,7 +113,9 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("nn.max_pool2d_grad", "nn.avg_pool2d_grad"), _gradient_of_windows),
     **dict.fromkeys(
         (
-            "vision.non_max_suppression", "vision.all_class_non_max_suppression", "vision.regular_non_max_suppression",
+            "vision.non_max_suppression",
+            "vision.all_class_non_max_suppression",
+            "vision.regular_non_max_suppression",
             "vision.proposal",
         ),
         _every_pair,
@@ -113,4 +126,4 @@ RULES: Mapping[str, Rule] = {
     "einsum": _einsum,
     "stft": _transform,
     **MACS,
-}  # fmt: skip
+}

@@ -56,10 +56,22 @@ class AotProgram:
     #: What a pickled program does without: it is made again where the program runs.
     _made_here: tuple[str, ...] = ("_end", "_constants")
 
-    def __init__(self, name: str, source: str, header: str, weights: bytes, inputs: Sequence[Input],
-                 outputs: Sequence[tuple[tuple[int, ...], str]], structure: Any, workspace: int,
-                 compiled: Callable[[str, Mapping[str, bytes]], bytes], externals: Mapping[str, bytes],
-                 symbols: Sequence[tuple[str, str]], constants: int, threads: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        header: str,
+        weights: bytes,
+        inputs: Sequence[Input],
+        outputs: Sequence[tuple[tuple[int, ...], str]],
+        structure: Any,
+        workspace: int,
+        compiled: Callable[[str, Mapping[str, bytes]], bytes],
+        externals: Mapping[str, bytes],
+        symbols: Sequence[tuple[str, str]],
+        constants: int,
+        threads: int,
+    ) -> None:
         self.name = name
         self.source = source
         self.header = header
@@ -101,8 +113,9 @@ class AotProgram:
         """The bytes of the constants, wherever they are."""
         return self._size
 
-    def benchmark(self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0,
-                  inputs: Mapping[str, Any] | None = None) -> BenchmarkResult:  # fmt: skip
+    def benchmark(
+        self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0, inputs: Mapping[str, Any] | None = None
+    ) -> BenchmarkResult:
         """The time of a run: `repeat` measurements of `number` runs each, each of `min_repeat_ms` at least."""
         return timed(lambda: self.run(*args, **(inputs or {})), repeat, number, min_repeat_ms)
 
@@ -173,5 +186,3 @@ class AotProgram:
 
 def _addresses(arrays: Sequence[np.ndarray]) -> Any:
     return (ctypes.c_void_p * max(1, len(arrays)))(*[a.ctypes.data for a in arrays])
-
-

@@ -6,6 +6,7 @@
 `load` reads every kind of artifact. The manifest inside the file names the kind. Each kind belongs to a module of this
 package or to a backend. `load` imports it for the first such file.
 """
+
 from __future__ import annotations
 
 import hashlib

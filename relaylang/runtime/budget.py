@@ -32,9 +32,7 @@ class Budget:
 
     __slots__ = ("_files", "bytes", "file", "nodes", "used_bytes", "used_nodes", "used_work", "work")
 
-    def __init__(
-        self, file: str, size: int = 0, nodes: int | None = None, bytes: int | None = None, work: int | None = None
-    ) -> None:
+    def __init__(self, file: str, size: int = 0, nodes: int | None = None, bytes: int | None = None, work: int | None = None) -> None:
         self.file = file
         self.nodes = _setting("RELAY_BUDGET_NODES", NODES) if nodes is None else nodes
         self.bytes = _setting("RELAY_BUDGET_BYTES", BYTES) if bytes is None else bytes

@@ -3,6 +3,7 @@
 A run reads C-contiguous inputs in place and writes results into new arrays or given ones; it copies nothing else.
 Loading a program, or setting weights (`set_params`), computes the steps that depend on weights alone.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -69,9 +70,17 @@ class CpuArtifact:
     copied and pickled. The last reference to it and its copies ends its threads and unloads its code.
     """
 
-    def __init__(self, library: bytes | Library, manifest: Mapping[str, Any] | Manifest, params: Mapping[str, np.ndarray],
-                 source: str, threads: int | None = None, graph: str = "", externals: Parts | None = None,
-                 calls: Sequence[Callable[..., Any] | None] = ()) -> None:  # fmt: skip
+    def __init__(
+        self,
+        library: bytes | Library,
+        manifest: Mapping[str, Any] | Manifest,
+        params: Mapping[str, np.ndarray],
+        source: str,
+        threads: int | None = None,
+        graph: str = "",
+        externals: Parts | None = None,
+        calls: Sequence[Callable[..., Any] | None] = (),
+    ) -> None:
         """A program from its parts. Raises `RelayError` (R0641) where manifest and library do not agree."""
         try:
             found = manifest if isinstance(manifest, Manifest) else read(manifest)
@@ -215,8 +224,9 @@ class CpuArtifact:
         run, live, fixed, bound = (f"{part / 1e6:.3f} MB" for part in parts)
         return f"memory: {run} for a run ({live} in use at once), {fixed} prepared, {bound} of weights"
 
-    def benchmark(self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0,
-                  inputs: Mapping[str, Any] | None = None) -> BenchmarkResult:  # fmt: skip
+    def benchmark(
+        self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0, inputs: Mapping[str, Any] | None = None
+    ) -> BenchmarkResult:
         """The time of a run: `repeat` measurements of `number` runs each, each of `min_repeat_ms` at least.
 
         Inputs are given by position, or by name in `inputs`. Checks and the making of results do not count.

@@ -93,8 +93,9 @@ class Generator:
 CODEGENS: dict[str, Generator] = {}
 
 
-def codegen(name: str, generate: Callable[[Region], Any] | None = None, *,
-            load: Callable[[bytes, str], Callable[..., Any]] | None = None) -> Any:  # fmt: skip
+def codegen(
+    name: str, generate: Callable[[Region], Any] | None = None, *, load: Callable[[bytes, str], Callable[..., Any]] | None = None
+) -> Any:
     """Register a code generator for functions whose `Compiler` is `name`; without `generate` a decorator."""
 
     def register(function: Callable[[Region], Any]) -> Callable[[Region], Any]:
@@ -171,8 +172,10 @@ def generated(generator: Generator, region: Region) -> Code:
         notes = ["it returns C text, object code, bytes for its loader, a Python function, or a Code with one of them"]
         raise _at(region.function, f"{what} returned {shown} for {region.symbol}", notes)
     if code.data is not None and generator.load is None:
-        notes = [f'register it with a loader: codegen("{region.compiler}", load=...)',
-                 "object code begins as an ELF, Mach-O or COFF file"]  # fmt: skip
+        notes = [
+            f'register it with a loader: codegen("{region.compiler}", load=...)',
+            "object code begins as an ELF, Mach-O or COFF file",
+        ]
         raise _at(region.function, f"{what} returned bytes for {region.symbol}, and has no loader", notes)
     if code.workspace and code.kind not in ("c", "object"):
         raise _at(region.function, f"{what} asks for a workspace for {region.symbol}, which C text and object code alone can have")
@@ -218,8 +221,9 @@ def written(parts: Parts) -> dict[str, bytes]:
     return {name: part() if callable(part) else part for name, part in parts.items()}
 
 
-def callables(externals: Sequence[External], parts: Parts, name: str,
-              known: Sequence[Callable[..., Any] | None] = ()) -> list[Callable[..., Any] | None]:  # fmt: skip
+def callables(
+    externals: Sequence[External], parts: Parts, name: str, known: Sequence[Callable[..., Any] | None] = ()
+) -> list[Callable[..., Any] | None]:
     """The Python functions of a program's regions, None for those that are in its library; `known` are there already.
 
     Raises `RelayError` (R0641) where nobody here can load one.
@@ -345,6 +349,19 @@ def _take(returned: Any, results: Sequence[np.ndarray]) -> None:
 
 
 __all__ = [
-    "CODEGENS", "Calls", "Code", "Generator", "Parts", "Region", "callables", "codegen", "find", "generated", "kept", "part_name",
-    "region_of", "tensors_of", "written",
-]  # fmt: skip
+    "CODEGENS",
+    "Calls",
+    "Code",
+    "Generator",
+    "Parts",
+    "Region",
+    "callables",
+    "codegen",
+    "find",
+    "generated",
+    "kept",
+    "part_name",
+    "region_of",
+    "tensors_of",
+    "written",
+]

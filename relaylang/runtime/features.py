@@ -88,13 +88,24 @@ RISCV = (Feature("v", "__riscv_vector", "v", (6, 5)),)
 NAMES = tuple(dict.fromkeys(feature.name for feature in (*X86, *ARM, *RISCV)))
 #: Processors by the macros that all their compilers have, and systems likewise, the first that fits.
 PROCESSORS = {
-    "__x86_64__": "x86_64", "__i386__": "i386", "__aarch64__": "aarch64", "__arm__": "arm",
-    "__powerpc64__": "powerpc64", "__powerpc__": "powerpc", "__s390x__": "s390x", "__mips__": "mips", "__loongarch64": "loongarch64",
+    "__x86_64__": "x86_64",
+    "__i386__": "i386",
+    "__aarch64__": "aarch64",
+    "__arm__": "arm",
+    "__powerpc64__": "powerpc64",
+    "__powerpc__": "powerpc",
+    "__s390x__": "s390x",
+    "__mips__": "mips",
+    "__loongarch64": "loongarch64",
     "__wasm32__": "wasm32",
-}  # fmt: skip
+}
 SYSTEMS = {
-    "__ANDROID__": "android", "__linux__": "linux", "__APPLE__": "macos", "_WIN32": "windows", "__FreeBSD__": "freebsd",
-}  # fmt: skip
+    "__ANDROID__": "android",
+    "__linux__": "linux",
+    "__APPLE__": "macos",
+    "_WIN32": "windows",
+    "__FreeBSD__": "freebsd",
+}
 #: Other spellings, from `platform` and from target triples.
 _PROCESSOR = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "arm64e": "aarch64", "ppc64": "powerpc64"}
 _SYSTEM = {"darwin": "macos", "win32": "windows", "cygwin": "windows"}
@@ -198,5 +209,17 @@ def why_not(machine: str, features: frozenset[str]) -> str | None:
 
 _CPUINFO = Path("/proc/cpuinfo")
 
-__all__ = ["ARM", "NAMES", "RISCV", "X86", "Feature", "announced", "lacking", "machine_name", "machine_of", "processor_named",
-           "this_machine", "why_not"]  # fmt: skip
+__all__ = [
+    "ARM",
+    "NAMES",
+    "RISCV",
+    "X86",
+    "Feature",
+    "announced",
+    "lacking",
+    "machine_name",
+    "machine_of",
+    "processor_named",
+    "this_machine",
+    "why_not",
+]

@@ -63,7 +63,6 @@ class Library:
         # At the end of the process other threads may still be in it.
         weakref.finalize(self, unload, opened, close).atexit = False
 
-
     def connect(self, calls: Calls) -> None:
         """Let the library call Python functions. Raises `RelayError` (R0641) where it has no table for them."""
         connect(self._table, calls)
@@ -80,8 +79,7 @@ def connect(table: int, calls: Calls) -> None:
     if not table:
         raise RelayError(error("R0641", "the compiled program cannot be loaded: its library calls no external code"))
     for number, entry in enumerate(calls.entries):
-        ctypes.c_void_p.from_address(table + number * ctypes.sizeof(ctypes.c_void_p)).value = \
-            ctypes.cast(entry, ctypes.c_void_p).value  # fmt: skip
+        ctypes.c_void_p.from_address(table + number * ctypes.sizeof(ctypes.c_void_p)).value = ctypes.cast(entry, ctypes.c_void_p).value
 
 
 def unload(opened: ctypes.CDLL, close: Callable[[], object] | None) -> None:

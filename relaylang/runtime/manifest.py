@@ -18,9 +18,20 @@ FORMAT = "relaylang-cpu"
 VERSION = 5
 #: The element types of tensors that compiled code takes and gives, and their bytes.
 ELEMENTS: dict[str, int] = {
-    "float32": 4, "float64": 8, "float16": 2, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
-    "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1, "bfloat16": 2,
-}  # fmt: skip
+    "float32": 4,
+    "float64": 8,
+    "float16": 2,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    "bool": 1,
+    "bfloat16": 2,
+}
 #: Instruction sets by the names that a manifest has for them.
 ISAS = ("avx512", "avx2", "neon", "generic")
 #: numpy 1.26 knows no more dimensions.
@@ -326,6 +337,22 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
 }
 
 __all__ = [
-    "ELEMENTS", "FORMAT", "ISAS", "KINDS", "STATUS", "VERSION", "External", "Manifest", "Step", "count", "differences",
-    "external_records", "features", "read", "read_externals", "read_tensors", "read_text", "tensor_spec",
-]  # fmt: skip
+    "ELEMENTS",
+    "FORMAT",
+    "ISAS",
+    "KINDS",
+    "STATUS",
+    "VERSION",
+    "External",
+    "Manifest",
+    "Step",
+    "count",
+    "differences",
+    "external_records",
+    "features",
+    "read",
+    "read_externals",
+    "read_tensors",
+    "read_text",
+    "tensor_spec",
+]

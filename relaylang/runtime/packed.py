@@ -189,8 +189,18 @@ def unpacked(content: bytes, name: str) -> Packed:
         source, graph = parts["model.c"].decode(), parts["graph.json"].decode()
     except KeyError as e:
         raise not_an_artifact(name, f"it lacks {e.args[0]}") from None
-    except (OSError, ValueError, TypeError, EOFError, AttributeError, SyntaxError, NotImplementedError, OverflowError,
-            MemoryError, struct.error) as e:  # fmt: skip
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        EOFError,
+        AttributeError,
+        SyntaxError,
+        NotImplementedError,
+        OverflowError,
+        MemoryError,
+        struct.error,
+    ) as e:
         raise not_an_artifact(name, str(e).partition("\n")[0] or type(e).__name__) from None
     for (key, (shape, dtype)), value in zip(manifest.params, params.values()):
         if value.shape != shape or value.dtype.name != dtype:

@@ -37,12 +37,21 @@ UNZIPPING = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplemen
 #: Element types by their names in .safetensors files.
 _SAFE: dict[str, np.dtype] = {
     "BOOL": np.dtype(bool),
-    "I8": np.dtype("int8"), "I16": np.dtype("int16"), "I32": np.dtype("int32"), "I64": np.dtype("int64"),
-    "U8": np.dtype("uint8"), "U16": np.dtype("uint16"), "U32": np.dtype("uint32"), "U64": np.dtype("uint64"),
-    "F16": np.dtype("float16"), "F32": np.dtype("float32"), "F64": np.dtype("float64"),
+    "I8": np.dtype("int8"),
+    "I16": np.dtype("int16"),
+    "I32": np.dtype("int32"),
+    "I64": np.dtype("int64"),
+    "U8": np.dtype("uint8"),
+    "U16": np.dtype("uint16"),
+    "U32": np.dtype("uint32"),
+    "U64": np.dtype("uint64"),
+    "F16": np.dtype("float16"),
+    "F32": np.dtype("float32"),
+    "F64": np.dtype("float64"),
     "BF16": np.dtype(ml_dtypes.bfloat16),
-    "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn), "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
-}  # fmt: skip
+    "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
+}
 _SAFE_NAMES = {dtype.name: kind for kind, dtype in _SAFE.items()}
 
 

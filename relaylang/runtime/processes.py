@@ -23,8 +23,17 @@ from types import FrameType
 from typing import Any
 
 #: Variables with folders in which programs look for code. An empty or relative one is the working directory, or below it.
-_SEARCHED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
-             "CPATH", "C_INCLUDE_PATH")  # fmt: skip
+_SEARCHED = (
+    "PATH",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "CPATH",
+    "C_INCLUDE_PATH",
+)
 #: Variables with a folder, which may be relative to this process's working directory.
 _PLACES = ("RELAYLANG_CACHE", "TMPDIR")
 #: Where programs start that need no folder: nothing of a stranger's lies there.
@@ -70,8 +79,9 @@ def relay(*arguments: str) -> list[str]:
     return [sys.executable, "-c", _START, _HOME, *arguments]
 
 
-def start(command: Sequence[str], *, folder: str | None = None, variables: Mapping[str, str] | None = None,
-          **streams: Any) -> subprocess.Popen[bytes]:  # fmt: skip
+def start(
+    command: Sequence[str], *, folder: str | None = None, variables: Mapping[str, str] | None = None, **streams: Any
+) -> subprocess.Popen[bytes]:
     """Start a command with streams as `Popen` takes them. `variables` are added to its environment.
 
     Raises `OSError` where it does not start.
@@ -79,9 +89,7 @@ def start(command: Sequence[str], *, folder: str | None = None, variables: Mappi
     path = program(command[0])
     if path is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
-    return subprocess.Popen(
-        [path, *command[1:]], cwd=folder or _ROOT, env={**environment(), **(variables or {})}, **streams
-    )
+    return subprocess.Popen([path, *command[1:]], cwd=folder or _ROOT, env={**environment(), **(variables or {})}, **streams)
 
 
 def run(command: Sequence[str], data: bytes = b"", timeout: float | None = None, **options: Any) -> Ended:
@@ -185,8 +193,16 @@ class Processes:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = False
 
-    def run(self, command: Sequence[str], data: bytes = b"", timeout: float | None = None, *, folder: str | None = None,
-            variables: Mapping[str, str] | None = None, together: bool = False) -> Ended:  # fmt: skip
+    def run(
+        self,
+        command: Sequence[str],
+        data: bytes = b"",
+        timeout: float | None = None,
+        *,
+        folder: str | None = None,
+        variables: Mapping[str, str] | None = None,
+        together: bool = False,
+    ) -> Ended:
         """Run a command with an input, and gather what it writes; `together` puts its errors into its output.
 
         Raises `OSError` where it does not start, and `TimeoutError` where it takes more than `timeout` seconds. Raises
@@ -196,8 +212,9 @@ class Processes:
             if self._ended:
                 raise InterruptedError("the work was given up")
             errors = subprocess.STDOUT if together else PIPE
-            process = start(command, folder=folder, variables=variables, stdin=PIPE, stdout=PIPE,
-                            stderr=errors, start_new_session=True)  # fmt: skip
+            process = start(
+                command, folder=folder, variables=variables, stdin=PIPE, stdout=PIPE, stderr=errors, start_new_session=True
+            )
             self._running.add(process)
         try:
             out, err = process.communicate(data, timeout)

@@ -40,9 +40,7 @@ class Cost:
 def columns(rows: Sequence[Sequence[str]], left: Collection[int]) -> list[str]:
     """The lines of a table; columns of `left` begin at the same place, others end there."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return [
-        "  ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths))).rstrip() for row in rows
-    ]
+    return ["  ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(row, widths))).rstrip() for row in rows]
 
 
 class Profile:
@@ -67,27 +65,58 @@ class Profile:
         memory = step.data / self.peaks.bytes(size) + step.weights / self.peaks.bytes(max(size, weights))
         per = 1 / seconds if seconds > 0 else 0.0
         return Cost(
-            step.operators, step.type, step.place, step.line, seconds, seconds / self.seconds if self.seconds else 0.0, step.macs,
-            2 * step.macs * per / 1e9, size, size * per / 1e9, max(compute, memory) * per,
-            "compute" if compute > memory else "memory", step.others,
-        )  # fmt: skip
+            step.operators,
+            step.type,
+            step.place,
+            step.line,
+            seconds,
+            seconds / self.seconds if self.seconds else 0.0,
+            step.macs,
+            2 * step.macs * per / 1e9,
+            size,
+            size * per / 1e9,
+            max(compute, memory) * per,
+            "compute" if compute > memory else "memory",
+            step.others,
+        )
 
     def table(self, most: int | None = None) -> str:
         """The table as text, the costliest kernels first; `most` limits their number."""
         head = ("kernel", "us", "share", "GFLOP/s", "MB", "GB/s", "roofline", "bound", "type", "place")
         rows = [head]
         for cost in sorted(self.costs, key=lambda c: -c.seconds)[:most]:
-            rows.append((
-                cost.operators if len(cost.operators) <= 60 else cost.operators[:57] + "...", f"{1e6 * cost.seconds:.1f}",
-                f"{100 * cost.share:.1f}%", f"{cost.gflops:.1f}" if cost.macs else "-", f"{cost.bytes / 1e6:.3f}",
-                f"{cost.gbytes:.1f}", f"{100 * cost.roofline:.0f}%", cost.bound, cost.type, cost.place,
-            ))  # fmt: skip
+            rows.append(
+                (
+                    cost.operators if len(cost.operators) <= 60 else cost.operators[:57] + "...",
+                    f"{1e6 * cost.seconds:.1f}",
+                    f"{100 * cost.share:.1f}%",
+                    f"{cost.gflops:.1f}" if cost.macs else "-",
+                    f"{cost.bytes / 1e6:.3f}",
+                    f"{cost.gbytes:.1f}",
+                    f"{100 * cost.roofline:.0f}%",
+                    cost.bound,
+                    cost.type,
+                    cost.place,
+                )
+            )
         macs = sum(c.macs for c in self.costs)
         least = sum(c.roofline * c.seconds for c in self.costs)
         per = 1 / self.seconds if self.seconds else 0.0
         size = sum(c.bytes for c in self.costs)
-        rows.append(("all", f"{1e6 * self.seconds:.1f}", "100%", f"{2e-9 * macs * per:.1f}", f"{size / 1e6:.3f}",
-                     f"{1e-9 * size * per:.1f}", f"{100 * least * per:.0f}%", "", "", ""))  # fmt: skip
+        rows.append(
+            (
+                "all",
+                f"{1e6 * self.seconds:.1f}",
+                "100%",
+                f"{2e-9 * macs * per:.1f}",
+                f"{size / 1e6:.3f}",
+                f"{1e-9 * size * per:.1f}",
+                f"{100 * least * per:.0f}%",
+                "",
+                "",
+                "",
+            )
+        )
         return "\n".join([*columns(rows, {0, 7, 8, 9}), self._peaks()])
 
     __str__ = table
@@ -101,10 +130,18 @@ class Profile:
 
     def record(self) -> dict[str, Any]:
         """The profile as JSON has it: kernels in order, in seconds, bytes, and 1e9 operations or bytes in a second."""
-        peaks = {"float32_gflops": 2e-9 * self.peaks.floats, "int8_gops": 2e-9 * self.peaks.integers,
-                 "read_gbytes": [1e-9 * r for r in self.peaks.reads]}  # fmt: skip
-        return {"threads": self.threads, "runs": len(self.times), "seconds": self.seconds, "peaks": peaks,
-                "kernels": [{**asdict(cost), "others": list(cost.others)} for cost in self.costs]}  # fmt: skip
+        peaks = {
+            "float32_gflops": 2e-9 * self.peaks.floats,
+            "int8_gops": 2e-9 * self.peaks.integers,
+            "read_gbytes": [1e-9 * r for r in self.peaks.reads],
+        }
+        return {
+            "threads": self.threads,
+            "runs": len(self.times),
+            "seconds": self.seconds,
+            "peaks": peaks,
+            "kernels": [{**asdict(cost), "others": list(cost.others)} for cost in self.costs],
+        }
 
     def json(self) -> str:
         """The same as text."""
@@ -119,8 +156,16 @@ class Profile:
         for n in ran:
             cost = asdict(self.costs[n])
             begin, end = last[n]
-            events.append({
-                "name": cost.pop("operators"), "cat": "kernel", "ph": "X", "ts": float(begin - start) / 1e3,
-                "dur": float(end - begin) / 1e3, "pid": 1, "tid": 1, "args": cost,
-            })  # fmt: skip
+            events.append(
+                {
+                    "name": cost.pop("operators"),
+                    "cat": "kernel",
+                    "ph": "X",
+                    "ts": float(begin - start) / 1e3,
+                    "dur": float(end - begin) / 1e3,
+                    "pid": 1,
+                    "tid": 1,
+                    "args": cost,
+                }
+            )
         return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})

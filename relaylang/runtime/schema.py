@@ -137,5 +137,18 @@ def document(content: bytes | str, what: str = "its manifest") -> dict[str, Any]
 
 
 __all__ = [
-    "Parser", "document", "flag", "items", "maybe", "one_of", "record", "row", "several", "shown", "table", "text", "whole", "wrong",
-]  # fmt: skip
+    "Parser",
+    "document",
+    "flag",
+    "items",
+    "maybe",
+    "one_of",
+    "record",
+    "row",
+    "several",
+    "shown",
+    "table",
+    "text",
+    "whole",
+    "wrong",
+]

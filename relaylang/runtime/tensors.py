@@ -69,8 +69,9 @@ def _writable(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def destinations(structure: Any, out: Any, wanted: Sequence[tuple[tuple[int, ...], np.dtype]],
-                 inputs: Sequence[tuple[str, np.ndarray]]) -> list[np.ndarray]:  # fmt: skip
+def destinations(
+    structure: Any, out: Any, wanted: Sequence[tuple[tuple[int, ...], np.dtype]], inputs: Sequence[tuple[str, np.ndarray]]
+) -> list[np.ndarray]:
     """The arrays into which a run writes its results: those of `out`, which has the structure of the result.
 
     `wanted` are the results' shapes and dtypes, `inputs` the arrays that the run reads meanwhile, by name.

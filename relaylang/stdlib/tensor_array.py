@@ -147,9 +147,7 @@ def dynamic_text(dtype: str) -> str:
     constructors = ", ".join(f"{c}({shape})" for c, shape in zip(make, shapes))
     takes = arms(*(f"{make[r]}(%t) => {{ {make[r]}(take(%t, {_RANGE}, axis=0)) }}" for r in _RANKS if r))
     grows = arms(*(f"{make[r]}(%t) => {{ {make[r + 1]}(expand_dims(%t, axis=0)) }}" for r in _RANKS if r < 6))
-    joins = arms(
-        *(f"({make[r]}(%a), {make[r]}(%b)) => {{ {make[r]}(concatenate((%a, %b), axis=0)) }}" for r in range(1, 5))
-    )
+    joins = arms(*(f"({make[r]}(%a), {make[r]}(%b)) => {{ {make[r]}(concatenate((%a, %b), axis=0)) }}" for r in range(1, 5)))
     out = [
         f"""#[version = "0.0.5"]
 type {t} {{ {named("tensor_nil")}, {constructors}, }}
@@ -176,27 +174,40 @@ def @{named("tensor_concatenate")}(%x: {t}, %y: {t}) -> {t} {{
         read_text(named("tensor_array_read"), t),
         write_text(named("tensor_array_write"), t),
         scatter_text(
-            named("tensor_array_scatter"), named("tensor_array_scatter_helper"), t,
-            named("tensor_array_write"), named("tensor_array_read"),
+            named("tensor_array_scatter"),
+            named("tensor_array_scatter_helper"),
+            t,
+            named("tensor_array_write"),
+            named("tensor_array_read"),
         ),
         split_text(
-            named("tensor_array_split"), named("ta_split_helper"), t, t,
-            named("tensor_array_write"), named("tensor_take"),
+            named("tensor_array_split"),
+            named("ta_split_helper"),
+            t,
+            t,
+            named("tensor_array_write"),
+            named("tensor_take"),
         ),
         concat_text(named("tensor_array_concat"), t, named("tensor_nil"), named("tensor_concatenate")),
-        stack_text(
-            named("tensor_array_stack"), t, t, named("tensor_expand_dims"), named("tensor_concatenate")
-        ),
+        stack_text(named("tensor_array_stack"), t, t, named("tensor_expand_dims"), named("tensor_concatenate")),
         gather_text(
-            named("tensor_array_gather"), named("tensor_array_gather_helper"), t, t,
-            named("tensor_array_stack"), named("tensor_array_read"),
+            named("tensor_array_gather"),
+            named("tensor_array_gather_helper"),
+            t,
+            t,
+            named("tensor_array_stack"),
+            named("tensor_array_read"),
         ),
-    ]  # fmt: skip
+    ]
     for rank in range(1, 7):
         out.append(
             unstack_text(
-                named(f"tensor_array_unstack_tensor{rank}"), named(f"tensor_array_unstack_tensor{rank}_helper"),
-                shapes[rank], t, make[rank - 1], "" if rank == 1 else ", axis=0",
+                named(f"tensor_array_unstack_tensor{rank}"),
+                named(f"tensor_array_unstack_tensor{rank}_helper"),
+                shapes[rank],
+                t,
+                make[rank - 1],
+                "" if rank == 1 else ", axis=0",
             )
-        )  # fmt: skip
+        )
     return "".join(out)

@@ -10,8 +10,20 @@ from relaylang.syntax.synonyms import OTHER_DTYPES
 
 _SPATIAL = "DHW"
 _DTYPES = (
-    "float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
-)  # fmt: skip
+    "float32",
+    "float16",
+    "float64",
+    "bfloat16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+)
 
 
 def not_a_choice(op: str, name: str, value: object) -> tuple[str, str | None] | None:

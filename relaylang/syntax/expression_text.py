@@ -63,9 +63,7 @@ class Crossing(Exception):
 class ExpressionText:
     """The expressions of one printout. `careful` works out beforehand where shared nodes belong."""
 
-    def __init__(
-        self, root: AnyValue, style: str, show_types: bool, section: bool, show_spans: bool, careful: bool = False
-    ) -> None:
+    def __init__(self, root: AnyValue, style: str, show_types: bool, section: bool, show_spans: bool, careful: bool = False) -> None:
         self.root = root
         self.show_spans = show_spans
         self.missing: set[tuple[str, int]] | None = None  # places in the metadata section that must stay empty

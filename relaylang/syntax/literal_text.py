@@ -12,10 +12,19 @@ import numpy as np
 
 #: The suffix of each type that may stand as a literal. A whole number without one is int32.
 SUFFIXES: dict[str, str] = {
-    "int8": "i8", "int16": "i16", "int32": "", "int64": "i64",
-    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64",
-    "float16": "f16", "float32": "f", "float64": "f64", "bfloat16": "bf16",
-}  # fmt: skip
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "",
+    "int64": "i64",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "float16": "f16",
+    "float32": "f",
+    "float64": "f64",
+    "bfloat16": "bf16",
+}
 
 #: The types whose scalars TVM printed in line.
 TVM_SCALARS = frozenset({"int16", "int32", "int64", "float16", "float32", "float64", "bool"})

@@ -14,9 +14,7 @@ _SUFFIX = re.compile(r"(i(?=\Z)|[iu](?=[0-9]))(8|16|32|64|)|f(16|32|64|)|(bf16)"
 _WIDER = ("uint8", "int16", "uint16", "int32", "int64", "uint64")
 _ESCAPE = re.compile(r"(?:\\x[0-9a-fA-F]{2})+|\\u[0-9a-fA-F]{4}|\\U[0-9a-fA-F]{8}|\\[0-7]{1,3}|\\[\s\S]")
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.S)
-_MALFORMED = re.compile(
-    r"\\(?:x(?![0-9a-fA-F]{2})|u(?![0-9a-fA-F]{4})|U(?!00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|[^xuU])", re.S
-)
+_MALFORMED = re.compile(r"\\(?:x(?![0-9a-fA-F]{2})|u(?![0-9a-fA-F]{4})|U(?!00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|[^xuU])", re.S)
 _DIGITS = {"x": "two hexadecimal digits", "u": "four hexadecimal digits", "U": "eight digits of a character's code"}
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "v": "\v", "f": "\f", "\n": ""}
 DTYPE = re.compile(
@@ -48,17 +46,13 @@ def _dtype_of(suffix: str, floating: bool, text: str) -> str:
     if found is None:
         if suffix[:1] in "xXoO" and text[:1] == "0":
             raise LiteralError("numbers are written with decimal digits only")
-        raise LiteralError(
-            f"`{suffix[:20]}` is no suffix of a number: there are i8 to i64, u8 to u64, f, f16, f32, f64, bf16"
-        )
+        raise LiteralError(f"`{suffix[:20]}` is no suffix of a number: there are i8 to i64, u8 to u64, f, f16, f32, f64, bf16")
     sign, width, float_width, brain = found.groups()
     if brain:
         return "bfloat16"
     if sign:
         if floating:
-            raise LiteralError(
-                f"`{text[:40]}` has a fraction, an exponent or no bounds, which whole numbers do not have"
-            )
+            raise LiteralError(f"`{text[:40]}` has a fraction, an exponent or no bounds, which whole numbers do not have")
         return ("int" if sign == "i" else "uint") + (width or "32")
     return "float" + (float_width or "32")
 

@@ -52,10 +52,17 @@ _CONSTANT = re.compile(r"meta\[relay\.Constant\]\[([0-9]{1,7})\]")
 
 #: Type keys of TVM 0.6 that have other names today.
 _OLD_KEYS = {
-    "StrMap": "Map", "Variable": "tir.Var", "SizeVar": "tir.SizeVar", "Cast": "tir.Cast", "Any": "tir.Any",
-    "relay.Op": "Op", "relay.Module": "IRModule", "relay.FuncType": "FuncType", "relay.TypeCall": "TypeCall",
+    "StrMap": "Map",
+    "Variable": "tir.Var",
+    "SizeVar": "tir.SizeVar",
+    "Cast": "tir.Cast",
+    "Any": "tir.Any",
+    "relay.Op": "Op",
+    "relay.Module": "IRModule",
+    "relay.FuncType": "FuncType",
+    "relay.TypeCall": "TypeCall",
     **{key.removeprefix("tir."): key for key in COMPUTED},
-}  # fmt: skip
+}
 
 
 class Document:
@@ -354,9 +361,7 @@ def constants_of(meta: dict[str, list[AnyValue]]) -> dict[str, np.ndarray]:
     return {f"meta[relay.Constant][{i}]": v.data for i, v in enumerate(values) if isinstance(v, Constant)}
 
 
-def with_values(
-    meta: Mapping[str, list[AnyValue]] | None, values: Mapping[str, Sequence[AnyValue]]
-) -> dict[str, list[AnyValue]]:
+def with_values(meta: Mapping[str, list[AnyValue]] | None, values: Mapping[str, Sequence[AnyValue]]) -> dict[str, list[AnyValue]]:
     """A section's values, with those that it lacks filled in from elsewhere, by type key and number."""
     filled = dict(meta or {})
     for key, others in values.items():

@@ -26,9 +26,7 @@ class Damaged(Exception):
 
 
 #: Operators of two extents.
-COMPUTED = frozenset(
-    f"tir.{name}" for name in ("Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max")
-)
+COMPUTED = frozenset(f"tir.{name}" for name in ("Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max"))
 _EXPR = ("virtual_device_", "span", "_checked_type_")
 
 #: Attributes that are objects, in TVM's order, by the types that no operator's attributes have.
@@ -51,9 +49,18 @@ OBJECTS: dict[str, tuple[str, ...]] = {
     "VirtualDevice": ("target", "memory_scope"),
     "ext.attrs.CMSISNNCompilerConfigNode": ("mcpu", "mattr", "debug_last_error"),
     "ext.attrs.EthosUCompilerConfigNode": (
-        "accelerator_config", "enable_cascader", "enable_striping", "disable_copying_constants", "dev_force_block_config",
-        "dev_max_open_plans", "dev_max_closed_plans", "dev_select_proposal_idx", "dev_disable_pareto_plans",
-        "dev_disable_pareto_proposals", "dev_disable_block_culling", "dev_cascader_logging",
+        "accelerator_config",
+        "enable_cascader",
+        "enable_striping",
+        "disable_copying_constants",
+        "dev_force_block_config",
+        "dev_max_open_plans",
+        "dev_max_closed_plans",
+        "dev_select_proposal_idx",
+        "dev_disable_pareto_plans",
+        "dev_disable_pareto_proposals",
+        "dev_disable_block_culling",
+        "dev_cascader_logging",
     ),
     "ext.attrs.EthosnCompilerConfigNode": ("variant", "sram_size", "tops", "ple_ratio", "debug_dir"),
     "relay.Call": ("op", "args", "attrs", "type_args", *_EXPR),
@@ -71,7 +78,7 @@ OBJECTS: dict[str, tuple[str, ...]] = {
     "tir.Cast": ("value",),
     "tir.SizeVar": ("name",),
     "tir.Var": ("name",),
-}  # fmt: skip
+}
 
 
 @lru_cache(maxsize=1)
@@ -127,8 +134,7 @@ class MetaNode:
             except Damaged as e:
                 raise RelayError(error("R0010", f"the metadata section cannot be read: {e}")) from None
         return {
-            name: self.parts[name] if name in self.parts else _in_place(schema.get(name), text)
-            for name, text in self.attrs.items()
+            name: self.parts[name] if name in self.parts else _in_place(schema.get(name), text) for name, text in self.attrs.items()
         }
 
     def _guess(self, name: str, text: str) -> AnyValue:

@@ -25,9 +25,7 @@ from relaylang.syntax.tensorblob import BlobError, write_blob
 VERSION = "0.16.dev0"
 
 #: The place of a value that may be anywhere.
-ANYWHERE = MetaNode(
-    "VirtualDevice", {"device_type_int": "-1", "virtual_device_id": "-1"}, None, {"target": None, "memory_scope": ""}
-)
+ANYWHERE = MetaNode("VirtualDevice", {"device_type_int": "-1", "virtual_device_id": "-1"}, None, {"target": None, "memory_scope": ""})
 
 
 class Record(NamedTuple):

@@ -190,9 +190,15 @@ def _type_data(header: GlobalTypeVar, type_vars: list[TypeVar], constructors: li
 
 #: The names that stood in place in TVM 0.6, by type key.
 _NAMES = {
-    "relay.Id": "name_hint", "relay.GlobalVar": "name_hint", "GlobalVar": "name_hint", "relay.Constructor": "name_hint",
-    "TypeVar": "name_hint", "GlobalTypeVar": "name_hint", "Variable": "name", "SizeVar": "name",
-}  # fmt: skip
+    "relay.Id": "name_hint",
+    "relay.GlobalVar": "name_hint",
+    "GlobalVar": "name_hint",
+    "relay.Constructor": "name_hint",
+    "TypeVar": "name_hint",
+    "GlobalTypeVar": "name_hint",
+    "Variable": "name",
+    "SizeVar": "name",
+}
 
 
 def _of_0_6(nodes: list[AnyValue]) -> list[AnyValue]:

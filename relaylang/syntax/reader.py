@@ -65,7 +65,6 @@ class ParseResult:
 _TYPE_LEAD = ("free_var", "%type", ":")
 
 
-
 class SyntaxStop(Exception):
     """The token at which the loop can go no further."""
 

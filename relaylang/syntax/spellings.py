@@ -365,9 +365,7 @@ class OldOp(Expr):
 
 
 _NAMED = re.compile(r'"tvm_version"\s*:\s*"(\d{1,3})\.(\d{1,3})')
-_OLD_HEADER = re.compile(
-    r'\ufeff?(?:\s|//[^\n]*|\#(?!\[)[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*(?:v|\#\[\s*version\s*=\s*")0\.0\.[0-4]\b'
-)
+_OLD_HEADER = re.compile(r'\ufeff?(?:\s|//[^\n]*|\#(?!\[)[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*(?:v|\#\[\s*version\s*=\s*")0\.0\.[0-4]\b')
 
 
 def has_old_header(text: str) -> bool:

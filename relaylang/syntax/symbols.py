@@ -179,8 +179,11 @@ class SymbolTable:
                     value = self._value(i)
                     symbol.value_start = code[value].start if value < n else -1
                     self._put(scopes[-1], symbol)  # a let may be used in its own value
-                elif after is not None and after.text == "=" and (before is None or before.text in (";", "{", "}", "(", ",", "=>")
-                                                                  or "\n" in self.text[before.end : t.start]):  # fmt: skip
+                elif (
+                    after is not None
+                    and after.text == "="
+                    and (before is None or before.text in (";", "{", "}", "(", ",", "=>") or "\n" in self.text[before.end : t.start])
+                ):
                     symbol = self._bind(t, "variable", t.end)
                     symbol.value_start = code[i + 2].start if i + 2 < n else -1
                     waiting.append((symbol, depth))

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 #: Element types.
 OTHER_DTYPES = {
-    "f16": "float16", "f32": "float32", "f64": "float64", "fp16": "float16", "fp32": "float32", "half": "float16",
-    "float": "float32", "single": "float32", "double": "float64", "bf16": "bfloat16", "i8": "int8", "i16": "int16",
-    "i32": "int32", "i64": "int64", "long": "int64", "short": "int16", "u8": "uint8", "u16": "uint16", "u32": "uint32",
-    "u64": "uint64", "si8": "int8", "si32": "int32", "byte": "uint8", "boolean": "bool", "i1": "bool", "char": "int8",
-}  # fmt: skip
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "fp16": "float16",
+    "fp32": "float32",
+    "half": "float16",
+    "float": "float32",
+    "single": "float32",
+    "double": "float64",
+    "bf16": "bfloat16",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "long": "int64",
+    "short": "int16",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "si8": "int8",
+    "si32": "int32",
+    "byte": "uint8",
+    "boolean": "bool",
+    "i1": "bool",
+    "char": "int8",
+}
 
 #: Operators and literals, in small letters without underscores.
 OTHER_NAMES = {

@@ -186,12 +186,8 @@ class Tables:
         kinds = "|".join([comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])
         self.tokens = re.compile(rf"\s*(?:(?:{comment})\s*)?({kinds})")
         self._literals = {value: self.numbers[name] for value, name in literals}
-        alone = [
-            (name, re.sub(r"\(\?[=!](?:\[[^\]]*\]|[^()\[\]])*\)$", "", v), flags) for name, _, v, flags, _ in regexps
-        ]
-        self._classes = re.compile(
-            "|".join(f"(?P<{name}>{f'(?s:{v})' if 's' in flags else v})" for name, v, flags in alone)
-        )
+        alone = [(name, re.sub(r"\(\?[=!](?:\[[^\]]*\]|[^()\[\]])*\)$", "", v), flags) for name, _, v, flags, _ in regexps]
+        self._classes = re.compile("|".join(f"(?P<{name}>{f'(?s:{v})' if 's' in flags else v})" for name, v, flags in alone))
         self.kinds: dict[str, int] = {}
         self.forget()
 

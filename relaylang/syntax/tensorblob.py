@@ -36,11 +36,20 @@ _BY_CODE: dict[tuple[int, int], np.dtype] = {
 #: Codes of ml_dtypes' element types that TVM 0.16 lacks. They are DLPack's codes, unless TVM's files use a code otherwise.
 #: Then the code is one of TVM's range for custom types. Each element takes a byte.
 _NEWER = {
-    (_INT, 2): "int2", (_INT, 4): "int4", (_UINT, 2): "uint2", (_UINT, 4): "uint4",
-    (135, 8): "float8_e3m4", (8, 8): "float8_e4m3", (9, 8): "float8_e4m3b11fnuz", (11, 8): "float8_e4m3fnuz",
-    (13, 8): "float8_e5m2fnuz", (14, 8): "float8_e8m0fnu",
-    (15, 6): "float6_e2m3fn", (16, 6): "float6_e3m2fn", (17, 4): "float4_e2m1fn",
-}  # fmt: skip
+    (_INT, 2): "int2",
+    (_INT, 4): "int4",
+    (_UINT, 2): "uint2",
+    (_UINT, 4): "uint4",
+    (135, 8): "float8_e3m4",
+    (8, 8): "float8_e4m3",
+    (9, 8): "float8_e4m3b11fnuz",
+    (11, 8): "float8_e4m3fnuz",
+    (13, 8): "float8_e5m2fnuz",
+    (14, 8): "float8_e8m0fnu",
+    (15, 6): "float6_e2m3fn",
+    (16, 6): "float6_e3m2fn",
+    (17, 4): "float4_e2m1fn",
+}
 _BY_CODE.update({code: np.dtype(getattr(ml_dtypes, name)) for code, name in _NEWER.items() if hasattr(ml_dtypes, name)})
 _CODES: dict[str, tuple[int, int]] = {dtype.name: code for code, dtype in _BY_CODE.items()}
 _BY_CODE.update({(10, 8): _BY_CODE[_E4M3, 8], (12, 8): _BY_CODE[_E5M2, 8]})  # as DLPack numbers them

@@ -24,9 +24,7 @@ _WRITTEN = "relaylang.golden.written"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("relaylang", "relaylang: golden files")
-    group.addoption(
-        "--golden-update", action="store_true", help="write the golden files that are missing or differ; removes none"
-    )
+    group.addoption("--golden-update", action="store_true", help="write the golden files that are missing or differ; removes none")
     parser.addini("golden_dir", "the folder of the golden files, from the root folder", default="tests/golden")
 
 

@@ -257,9 +257,7 @@ def _diagnostics(said: str, file: str, own: str) -> Iterator[Found]:
         places = [label for label in found["labels"] if label["primary"]] or found["labels"]
         here = [p for p in places[:1] if p["file"] in (file, own)]
         notes = [*(label["text"] for label in found["labels"] if label["text"]), *found["notes"]]
-        yield Found(
-            found["severity"], found["code"], found["title"], here[0]["start"]["line"] if here else None, tuple(notes)
-        )
+        yield Found(found["severity"], found["code"], found["title"], here[0]["start"]["line"] if here else None, tuple(notes))
 
 
 def _compare(test: TestFile, run: Run, outputs: Sequence[Output]) -> list[Diagnostic]:

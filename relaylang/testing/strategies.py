@@ -240,9 +240,7 @@ def modules(draw: Callable[[AnyValue], AnyValue], depth: int = 4, most: int = 3)
     """A module of up to `most` functions, `@main` among them, that may call each other and themselves, and of `List`."""
     count = draw(st.integers(1, most))
     names = ["main", "f-g", "helper"][:count] + [f"f{i}" for i in range(3, count)]
-    kinds = {
-        GlobalVar(name): FuncType(draw(st.lists(types(1), max_size=2)), draw(st.sampled_from(TENSORS))) for name in names
-    }
+    kinds = {GlobalVar(name): FuncType(draw(st.lists(types(1), max_size=2)), draw(st.sampled_from(TENSORS))) for name in names}
     maker = _Maker(draw, kinds)
     functions = {}
     for name, kind in kinds.items():

@@ -117,9 +117,7 @@ def _without_constants(output: str) -> list[str]:
     return [line.strip() for line in output.partition("\n#[metadata]")[0].splitlines()]
 
 
-def _aligned(
-    own: Sequence[str], checks: dict[int, Check | None], block: Sequence[tuple[str, bool]], prefix: str
-) -> list[str]:
+def _aligned(own: Sequence[str], checks: dict[int, Check | None], block: Sequence[tuple[str, bool]], prefix: str) -> list[str]:
     """A part's lines with a check for each line of the output. Checks that fit a line of it stay as they are, in their places.
 
     `checks` has the check on each line of the part that holds one; None for those that cannot be read.

@@ -15,6 +15,13 @@ OpAttributeUnImplemented = RelayError
 OpNotRegistered = RelayError
 
 __all__ = [
-    "DiagnosticError", "InternalError", "OpAttributeInvalid", "OpAttributeRequired", "OpAttributeUnImplemented", "OpError",
-    "OpNotImplemented", "OpNotRegistered", "TVMError",
-]  # fmt: skip
+    "DiagnosticError",
+    "InternalError",
+    "OpAttributeInvalid",
+    "OpAttributeRequired",
+    "OpAttributeUnImplemented",
+    "OpError",
+    "OpNotImplemented",
+    "OpNotRegistered",
+    "TVMError",
+]

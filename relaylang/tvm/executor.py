@@ -39,8 +39,13 @@ def _vm(mod: IRModule, target: Target, entry: str) -> Callable[..., Any]:
 
 #: Kind -> how it compiles; None interprets.
 KINDS: dict[str, Compile | None] = {
-    "debug": None, "interpreter": None, "graph": _graph, "vm": _vm, "aot": _aot, "cpu": _graph,
-}  # fmt: skip
+    "debug": None,
+    "interpreter": None,
+    "graph": _graph,
+    "vm": _vm,
+    "aot": _aot,
+    "cpu": _graph,
+}
 #: Names in a module for a function or an expression that an executor is given.
 _FUNCTION, _EXPRESSION = "(function)", "(expression)"
 
@@ -51,8 +56,9 @@ class Executor:
     `params` are values for parameters of the functions by name; the Python functions take the others, in their order.
     """
 
-    def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, *, compile: Compile | None = None,
-                 target: Any = "c") -> None:  # fmt: skip
+    def __init__(
+        self, mod: IRModule, params: Mapping[str, Any] | None = None, *, compile: Compile | None = None, target: Any = "c"
+    ) -> None:
         check(mod)
         self._mod = mod
         self._params = {name: from_python(value) for name, value in (params or {}).items()}

@@ -264,6 +264,23 @@ class ExprMutator(ExprFunctor):
 
 
 __all__ = [
-    "Call", "Clause", "Constant", "Constructor", "ExprFunctor", "ExprMutator", "ExprVisitor", "Function", "GlobalVar", "If", "Let",
-    "Match", "Op", "RefCreate", "RefRead", "RefWrite", "Tuple", "TupleGetItem", "Var",
-]  # fmt: skip
+    "Call",
+    "Clause",
+    "Constant",
+    "Constructor",
+    "ExprFunctor",
+    "ExprMutator",
+    "ExprVisitor",
+    "Function",
+    "GlobalVar",
+    "If",
+    "Let",
+    "Match",
+    "Op",
+    "RefCreate",
+    "RefRead",
+    "RefWrite",
+    "Tuple",
+    "TupleGetItem",
+    "Var",
+]

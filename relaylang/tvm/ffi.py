@@ -57,8 +57,9 @@ def _files(names: Sequence[str], folders: Sequence[str], optional: bool, test: C
     return found or None
 
 
-def find_lib_path(name: str | Sequence[str] | None = None, search_path: str | Sequence[str] | None = None,
-                  optional: bool = False) -> list[str] | None:  # fmt: skip
+def find_lib_path(
+    name: str | Sequence[str] | None = None, search_path: str | Sequence[str] | None = None, optional: bool = False
+) -> list[str] | None:
     """The paths of libraries by name, in `search_path` and in the folders of the system's variable.
 
     The default name is TVM's own library, which relaylang does not need. None with `optional`, where there is none; else
@@ -69,8 +70,9 @@ def find_lib_path(name: str | Sequence[str] | None = None, search_path: str | Se
     return _files(names, _folders(search_path), optional, os.path.isfile)
 
 
-def find_include_path(name: str | Sequence[str] | None = None, search_path: str | Sequence[str] | None = None,
-                      optional: bool = False) -> list[str] | None:  # fmt: skip
+def find_include_path(
+    name: str | Sequence[str] | None = None, search_path: str | Sequence[str] | None = None, optional: bool = False
+) -> list[str] | None:
     """The paths of folders of headers by name, in `search_path`. None with `optional`; else raises `RuntimeError`."""
     names = [name] if isinstance(name, str) else list(name or ["include"])
     return _files(names, [search_path] if isinstance(search_path, str) else list(search_path or ()), optional, os.path.isdir)
@@ -125,6 +127,16 @@ def check_call(ret: int) -> None:
 
 
 __all__ = [
-    "Device", "TVMArray", "TVMArrayHandle", "TVMByteArray", "check_call", "decorate", "find_include_path", "find_lib_path",
-    "numeric_types", "register_error", "register_extension", "string_types",
-]  # fmt: skip
+    "Device",
+    "TVMArray",
+    "TVMArrayHandle",
+    "TVMByteArray",
+    "check_call",
+    "decorate",
+    "find_include_path",
+    "find_lib_path",
+    "numeric_types",
+    "register_error",
+    "register_extension",
+    "string_types",
+]

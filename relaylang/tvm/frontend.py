@@ -214,5 +214,11 @@ def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str
 
 
 __all__ = [
-    "from_darknet", "from_keras", "from_mxnet", "from_onnx", "from_pytorch", "from_tensorflow", "from_tflite",
-]  # fmt: skip
+    "from_darknet",
+    "from_keras",
+    "from_mxnet",
+    "from_onnx",
+    "from_pytorch",
+    "from_tensorflow",
+    "from_tflite",
+]

@@ -15,8 +15,9 @@ from relaylang.tvm.runtime.graph import simple_graph
 from relaylang.tvm.runtime.program import ExecutorFactoryModule
 
 
-def export_model_library_format(mods: ExecutorFactoryModule | Sequence[ExecutorFactoryModule],
-                                file_name: str | os.PathLike[str]) -> Path:  # fmt: skip
+def export_model_library_format(
+    mods: ExecutorFactoryModule | Sequence[ExecutorFactoryModule], file_name: str | os.PathLike[str]
+) -> Path:
     """Write programs of `relay.build(..., runtime=Runtime("crt"))` to a `.tar`, for the executors "aot" and "graph".
 
     The graph of a program for "graph" has one node, which calls the C. The names of several must differ (`mod_name`).

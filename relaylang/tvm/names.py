@@ -17,9 +17,14 @@ _QUANTIZE = ("relaylang.tvm.relay.quantize", "relaylang.quantise")
 _OPERATORS = ("relaylang.tvm.relay.op", "relaylang.tvm.op")
 #: The families of operators that TVM has in several modules.
 _PARTS_OF_OP = {
-    "annotation": ("annotation", "_make"), "image": ("image", "_make"), "memory": ("memory", "_make"), "nn": ("nn", "_make"),
-    "random": ("kernel", "_make"), "vision": ("multibox", "nms", "rcnn", "yolo", "_make"), "vm": ("vm",),
-}  # fmt: skip
+    "annotation": ("annotation", "_make"),
+    "image": ("image", "_make"),
+    "memory": ("memory", "_make"),
+    "nn": ("nn", "_make"),
+    "random": ("kernel", "_make"),
+    "vision": ("multibox", "nms", "rcnn", "yolo", "_make"),
+    "vm": ("vm",),
+}
 
 _UMA = ("", ".uma", ".uma.backend", ".uma.api", *(f".uma.api.{name}" for name in ("codegen", "lower", "partitioner", "utils")))
 
@@ -123,8 +128,17 @@ HOMES |= {f"tvm.relay.op.contrib.{name}": ("relaylang.tvm.op.contrib",) for name
 
 #: The modules of `tvm.relay` that are part of relaylang's public face.
 FACE = (
-    "analysis", "build_module", "dataflow_pattern", "expr_functor", "frontend", "op", "prelude", "qnn", "transform", "vm",
-)  # fmt: skip
+    "analysis",
+    "build_module",
+    "dataflow_pattern",
+    "expr_functor",
+    "frontend",
+    "op",
+    "prelude",
+    "qnn",
+    "transform",
+    "vm",
+)
 
 
 @cache

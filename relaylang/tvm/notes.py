@@ -6,13 +6,16 @@ _SCHEDULES = "`relay compile --emit space` and `--schedule` set the schedules of
 _KERNEL = "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`"
 _ONNX = "export the network as ONNX; `relay.frontend.from_onnx` reads it"
 _TFLITE = "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it"
-_VITIS = "AMD's package pyxir finds what its DPU takes; `register_pattern_table(\"vitis_ai\")` adds a table of yours"
+_VITIS = 'AMD\'s package pyxir finds what its DPU takes; `register_pattern_table("vitis_ai")` adds a table of yours'
 
 #: TVM's importers that are not here, each with the module that it is in.
 _IMPORTERS = {
-    "caffe": ("caffe", _ONNX), "caffe2": ("caffe2", _ONNX), "coreml": ("coreml", _ONNX),
-    "oneflow": ("oneflow", _ONNX), "paddle": ("paddlepaddle", _ONNX),
-}  # fmt: skip
+    "caffe": ("caffe", _ONNX),
+    "caffe2": ("caffe2", _ONNX),
+    "coreml": ("coreml", _ONNX),
+    "oneflow": ("oneflow", _ONNX),
+    "paddle": ("paddlepaddle", _ONNX),
+}
 
 #: A name of TVM, or a module for everything below it -> what to use instead.
 NOTES: dict[str, str] = {
@@ -24,9 +27,9 @@ NOTES: dict[str, str] = {
     "tvm.relay.op.OpStrategy": _KERNEL,
     "tvm.relay.op.register_shape_func": "types and shapes of an operator of yours come from `Op.add_type_rel`",
     "tvm.relay.op.register_gradient": "`relay.transform.gradient` knows the gradients of the language's operators alone",
-    "tvm.relay.op.register_external_compiler": "`tvm.register_func(\"relay.ext.NAME\", f)` adds a code generator",
+    "tvm.relay.op.register_external_compiler": '`tvm.register_func("relay.ext.NAME", f)` adds a code generator',
     "tvm.relay.op.register_mixed_precision_conversion": "`relay.transform.ToMixedPrecision` has the lists of operators",
-    "tvm.relay.op.vm.shape_func": "the VM computes shapes itself: `relay.create_executor(\"vm\", mod)`",
+    "tvm.relay.op.vm.shape_func": 'the VM computes shapes itself: `relay.create_executor("vm", mod)`',
     "tvm.relay.op": "operators are calls such as `relay.nn.conv2d`; TVM's kernels and shape functions are not here",
     "tvm.relay.qnn.strategy": _SCHEDULES,
     "tvm.relay.qnn": "`relay.qnn.op` has the operators, `relay.qnn.transform` the passes",
@@ -65,8 +68,8 @@ NOTES: dict[str, str] = {
     "tvm.relay.op.strategy": _SCHEDULES,
     "tvm.relay.op.register_compute": _KERNEL,
     "tvm.relay.op.register_strategy": _SCHEDULES,
-    "tvm.relay.vm": "`relay.create_executor(\"vm\", mod)` runs programs with control flow",
-    "tvm.runtime.vm": "`relay.create_executor(\"vm\", mod)` runs programs with control flow",
+    "tvm.relay.vm": '`relay.create_executor("vm", mod)` runs programs with control flow',
+    "tvm.runtime.vm": '`relay.create_executor("vm", mod)` runs programs with control flow',
     "tvm.rpc": "sessions are in this process (`rpc.LocalSession`); compile for other machines with -mtriple, and run the file there",
     "tvm.script": "TVMScript writes TIR; `relay.parse` reads Relay text",
     "tvm.te": "of `tvm.te` there are names of extents (`te.var`, `te.size_var`); kernels are the backend's",
@@ -83,8 +86,7 @@ _C = "TVM's C++ functions are not here; the Python functions above them are"
 
 #: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
 ABSENT = frozenset(
-    "arith dlight meta_schedule relax relay.collage relay.op.strategy "
-    "relay.vm rpc runtime.vm script script.tir".split()
+    "arith dlight meta_schedule relax relay.collage relay.op.strategy relay.vm rpc runtime.vm script script.tir".split()
 )
 
 

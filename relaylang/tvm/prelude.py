@@ -1,8 +1,8 @@
 """`Prelude(mod)`: the standard definitions under TVM's names. The first use puts a definition into the module.
 
-    p = Prelude(mod)
-    mod["main"] = Function([xs], Call(p.map, [f, xs]))      # @map and List are in `mod` now, and nothing else
-    tensor_t = p.get_type("tensor_t", "float32")             # as are the tensor arrays of float32
+p = Prelude(mod)
+mod["main"] = Function([xs], Call(p.map, [f, xs]))      # @map and List are in `mod` now, and nothing else
+tensor_t = p.get_type("tensor_t", "float32")             # as are the tensor arrays of float32
 """
 
 from __future__ import annotations
@@ -95,9 +95,7 @@ class Prelude:
         """`tensor_array_read` for (2, 3) of float32 is `tensor_array_read_float32_2_3`."""
         return static_name(canonical, dtype, shape, batch_dim)
 
-    def get_global_var_static(
-        self, canonical: str, dtype: str, shape: Sequence[Dim], batch_dim: int | None = None
-    ) -> GlobalVar:
+    def get_global_var_static(self, canonical: str, dtype: str, shape: Sequence[Dim], batch_dim: int | None = None) -> GlobalVar:
         """The function of an element type and a shape. Raises `KeyError`."""
         return self.mod.get_global_var(static_name(canonical, dtype, shape, batch_dim))
 
@@ -257,10 +255,12 @@ class StaticTensorArrayOps:
         rows = 'arange(%lower, %upper, 1, start=None, stop=None, step=None, dtype="int32")'
         self._function(
             "tensor_take",
-            lambda name: f"""
+            lambda name: (
+                f"""
 def @{name}(%tensor: {self._t}, %lower: int32, %upper: int32) -> {out._t} {{
   match? (%tensor) {{ {self._make}(%t) => {{ {out._make}(take(%t, {rows}, axis=0)) }}, }}
-}}""",
+}}"""
+            ),
         )
 
     def define_tensor_concatenate(self) -> None:
@@ -270,12 +270,14 @@ def @{name}(%tensor: {self._t}, %lower: int32, %upper: int32) -> {out._t} {{
         out = self._any_rows
         self._function(
             "tensor_concatenate",
-            lambda name: f"""
+            lambda name: (
+                f"""
 def @{name}(%x: {self._t}, %y: {self._t}) -> {out._t} {{
   match? ((%x, %y)) {{
     ({self._make}(%a), {self._make}(%b)) => {{ {out._make}(concatenate((%a, %b), axis=0)) }},
   }}
-}}""",
+}}"""
+            ),
         )
 
     def define_tensor_expand_dims(self) -> None:
@@ -283,10 +285,12 @@ def @{name}(%x: {self._t}, %y: {self._t}) -> {out._t} {{
         out = self._stacked
         self._function(
             "tensor_expand_dims",
-            lambda name: f"""
+            lambda name: (
+                f"""
 def @{name}(%x: {self._t}) -> {out._t} {{
   match? (%x) {{ {self._make}(%t) => {{ {out._make}(expand_dims(%t, axis=0)) }}, }}
-}}""",
+}}"""
+            ),
         )
 
     def define_tensor_array(self) -> None:
@@ -310,13 +314,9 @@ def @{name}(%x: {self._t}) -> {out._t} {{
         row = self._of_shape(self.shape[1:])
         helper = self.get_name("tensor_array_unstack_helper")
         value = tensor_text(self.shape, self.dtype)
-        self._function(
-            "tensor_array_unstack", lambda name: unstack_text(name, helper, value, row._t, row._make, ", axis=0")
-        )
+        self._function("tensor_array_unstack", lambda name: unstack_text(name, helper, value, row._t, row._make, ", axis=0"))
 
-    def define_tensor_array_scatter(
-        self, indices_shape: Sequence[Dim] | None = None, force_update: bool = False
-    ) -> None:
+    def define_tensor_array_scatter(self, indices_shape: Sequence[Dim] | None = None, force_update: bool = False) -> None:
         """Each value written at its index; `indices_shape` where the number of indices is known."""
         extra = {"indices": indices_shape} if indices_shape is not None else None
         name, helper = (self.get_name(c, extra) for c in ("tensor_array_scatter", "tensor_array_scatter_helper"))
@@ -344,9 +344,14 @@ def @{name}(%x: {self._t}) -> {out._t} {{
         value.define_tensor_take()
         count = lengths_shape[0] if lengths_shape else ANY
         text = split_text(
-            name, self.get_name("ta_split_helper"), out._t, value._t,
-            out.get_name("tensor_array_write"), value.get_name("tensor_take"), count,
-        )  # fmt: skip
+            name,
+            self.get_name("ta_split_helper"),
+            out._t,
+            value._t,
+            out.get_name("tensor_array_write"),
+            value.get_name("tensor_take"),
+            count,
+        )
         self._define(text, force_update)
 
     def define_tensor_array_concat(self) -> None:
@@ -382,9 +387,7 @@ def @{name}(%x: {self._t}) -> {out._t} {{
         value = tensor_text(self.shape, self.dtype)
         self._function(
             "tensor_get_data",
-            lambda name: (
-                f"def @{name}(%tensor: {self._t}) -> {value} {{ match? (%tensor) {{ {self._make}(%t) => {{ %t }}, }} }}"
-            ),
+            lambda name: f"def @{name}(%tensor: {self._t}) -> {value} {{ match? (%tensor) {{ {self._make}(%t) => {{ %t }}, }} }}",
         )
 
     def register(self) -> None:
@@ -411,5 +414,10 @@ def get_tensor_array_shape(expr: Expr, dtype: str, prelude: Prelude) -> tuple[Di
 
 
 __all__ = [
-    "Prelude", "StaticTensorArrayOps", "TensorArrayOps", "get_tensor_array_shape", "import_from_std", "static_name",
-]  # fmt: skip
+    "Prelude",
+    "StaticTensorArrayOps",
+    "TensorArrayOps",
+    "get_tensor_array_shape",
+    "import_from_std",
+    "static_name",
+]

@@ -81,5 +81,10 @@ def py_str(text: bytes) -> str:
 
 
 __all__ = [
-    "get_global_func", "list_global_func_names", "py_str", "register_func", "register_object", "remove_global_func",
-]  # fmt: skip
+    "get_global_func",
+    "list_global_func_names",
+    "py_str",
+    "register_func",
+    "register_object",
+    "remove_global_func",
+]

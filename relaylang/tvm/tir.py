@@ -159,8 +159,12 @@ FloorDiv, FloorMod, Div, Mod, Min, Max = floordiv, floormod, truncdiv, truncmod,
 
 #: Python's signs between extents that are not numbers, and TVM's operators for them.
 SIGNS = {
-    "add": "tir.Add", "sub": "tir.Sub", "mul": "tir.Mul", "floordiv": "tir.FloorDiv", "mod": "tir.FloorMod",
-}  # fmt: skip
+    "add": "tir.Add",
+    "sub": "tir.Sub",
+    "mul": "tir.Mul",
+    "floordiv": "tir.FloorDiv",
+    "mod": "tir.FloorMod",
+}
 
 
 def _bound(dtype: str, sign: int) -> AnyValue:

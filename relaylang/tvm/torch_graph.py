@@ -25,9 +25,13 @@ def _get_input_names(node_or_graph: Any) -> list[str]:
     return [value.debugName() for value in node_or_graph.inputs()]
 
 
-def _get_operator_nodes(nodes: Iterable[Any], source_map: Any = None, op_type_dict: Any = None,
-                        use_parser_friendly_name: bool = False,
-                        preserve_pytorch_scopes: bool = False) -> list[tuple[str, Any]]:  # fmt: skip
+def _get_operator_nodes(
+    nodes: Iterable[Any],
+    source_map: Any = None,
+    op_type_dict: Any = None,
+    use_parser_friendly_name: bool = False,
+    preserve_pytorch_scopes: bool = False,
+) -> list[tuple[str, Any]]:
     """The nodes that compute something, each with the names of its results, joined by "_". Attributes are left out."""
     found = []
     for node in nodes:
@@ -37,8 +41,9 @@ def _get_operator_nodes(nodes: Iterable[Any], source_map: Any = None, op_type_di
     return found
 
 
-def _get_relay_input_vars(graph: Any, input_infos: Sequence[tuple[str, Any]], prelude: Any = None, is_module: bool = True,
-                          default_dtype: str = "float32") -> dict[str, Var]:  # fmt: skip
+def _get_relay_input_vars(
+    graph: Any, input_infos: Sequence[tuple[str, Any]], prelude: Any = None, is_module: bool = True, default_dtype: str = "float32"
+) -> dict[str, Var]:
     """The variables of a graph's tensors by the names of its inputs.
 
     `input_infos` has a pair for each: (name, shape) or (name, (shape, dtype)). Raises `RelayError` (R0804) for another number.

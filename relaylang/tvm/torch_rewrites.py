@@ -46,9 +46,19 @@ def _in_main(mod: IRModule, rule: _Rewrite) -> IRModule:
 def _suppression(data: Expr, count: Expr, indices: Expr, most: int, threshold: Expr) -> Any:
     """A suppression within each class, of rows (class, score, four coordinates)."""
     return op.vision.non_max_suppression(
-        data, count, indices, most, threshold, force_suppress=False, top_k=-1, coord_start=2, score_index=1, id_index=0,
-        return_indices=True, invalid_to_bottom=False,
-    )  # fmt: skip
+        data,
+        count,
+        indices,
+        most,
+        threshold,
+        force_suppress=False,
+        top_k=-1,
+        coord_start=2,
+        score_index=1,
+        id_index=0,
+        return_indices=True,
+        invalid_to_bottom=False,
+    )
 
 
 def rewrite_nms_to_batched_nms(mod: IRModule) -> IRModule:
@@ -110,6 +120,9 @@ def rewrite_scatter_to_gather(mod: IRModule, num_scales: int) -> IRModule:
 
 
 __all__ = [
-    "getattr_attr_name", "is_version_greater_than", "rewrite_batched_nms_with_max_out_size", "rewrite_nms_to_batched_nms",
+    "getattr_attr_name",
+    "is_version_greater_than",
+    "rewrite_batched_nms_with_max_out_size",
+    "rewrite_nms_to_batched_nms",
     "rewrite_scatter_to_gather",
-]  # fmt: skip
+]

@@ -117,9 +117,11 @@ class Annotations:
         if isinstance(node, TypeVar):
             if node.kind == "ShapeVar":
                 say(
-                    "R0311", f"`{node.name_hint}` stands for an extent, not for a type", span or node.span,
+                    "R0311",
+                    f"`{node.name_hint}` stands for an extent, not for a type",
+                    span or node.span,
                     also=[(node.span, "it is bound here")],
-                )  # fmt: skip
+                )
                 return False
             self._mentioned.setdefault(id(node), (node, span))
         elif isinstance(node, FuncType):
@@ -127,9 +129,11 @@ class Annotations:
         elif isinstance(node, GlobalTypeVar):
             count = self._arity(node)
             say(
-                "R0311", f"`{node.name_hint}` is a type definition; a type is `{node.name_hint}[...]`",
-                span, f"write `{node.name_hint}[]`" if not count else "its type arguments are missing",
-            )  # fmt: skip
+                "R0311",
+                f"`{node.name_hint}` is a type definition; a type is `{node.name_hint}[...]`",
+                span,
+                f"write `{node.name_hint}[]`" if not count else "its type arguments are missing",
+            )
             return False
         elif isinstance(node, TypeCall):
             if not isinstance(node.func, GlobalTypeVar):

@@ -43,17 +43,21 @@ class Calls:
             return POISON
         if not isinstance(callee, FuncType):
             self._report.say(
-                "R0305", f"{name_of(op)} is called, but it is not a function: it is `{show(callee)}`",
-                call_span(node), also=[self._report.origin(op)],
-            )  # fmt: skip
+                "R0305",
+                f"{name_of(op)} is called, but it is not a function: it is `{show(callee)}`",
+                call_span(node),
+                also=[self._report.origin(op)],
+            )
             return POISON
         if len(args) != len(callee.arg_types):
             count = len(callee.arg_types)
             self._report.say(
-                "R0303", f"{name_of(op)} takes {count} argument{'s' * (count != 1)}, not {len(args)}", call_span(node),
+                "R0303",
+                f"{name_of(op)} takes {count} argument{'s' * (count != 1)}, not {len(args)}",
+                call_span(node),
                 also=[(self._report.callee_span(op), "it is defined here")],
                 notes=(f"its type is `{self._report.shown(callee)}`",),
-            )  # fmt: skip
+            )
             return POISON
         opened = self._instantiate(node, callee) if callee.type_params else callee
         unify = self._solver.unify
@@ -71,8 +75,9 @@ class Calls:
             self._report.say(
                 "R0303",
                 f"{name_of(node.op)} has {len(callee.type_params)} type parameters, not {len(node.type_args)}",
-                call_span(node), also=[(self._report.callee_span(node.op), "it is defined here")],
-            )  # fmt: skip
+                call_span(node),
+                also=[(self._report.callee_span(node.op), "it is defined here")],
+            )
         for param, given in zip(callee.type_params, node.type_args):
             if id(param) in mapping:
                 opened = map_type(given, lambda ty: Unknown() if type(ty) is IncompleteType else ty)

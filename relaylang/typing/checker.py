@@ -56,9 +56,7 @@ class Checker:
         """The diagnostics by the function with which they were found."""
         return self._said
 
-    def update(
-        self, changes: Mapping[str | GlobalVar, Function | None] | None = None, again: Iterable[str] = ()
-    ) -> list[Diagnostic]:
+    def update(self, changes: Mapping[str | GlobalVar, Function | None] | None = None, again: Iterable[str] = ()) -> list[Diagnostic]:
         """Put changed functions into the module (None takes one out) and check the functions that they concern.
 
         The functions named in `again` are checked whatever changed.
@@ -130,16 +128,13 @@ class Checker:
 
     def _known_by_its_body(self, name: str) -> bool:
         function = self._functions.get(name)
-        return function is not None and (
-            function.ret_type is None or _has_holes(function.ret_type) or self._takes_open(name)
-        )
+        return function is not None and (function.ret_type is None or _has_holes(function.ret_type) or self._takes_open(name))
 
     def _takes_open(self, name: str) -> bool:
         """Whether a function leaves the type of a parameter to those who call it."""
         function = self._functions.get(name)
         return function is not None and (
-            name in self._open
-            or any(p.type_annotation is None or _has_holes(p.type_annotation) for p in function.params)
+            name in self._open or any(p.type_annotation is None or _has_holes(p.type_annotation) for p in function.params)
         )
 
     def _concerned(self, dirty: Iterable[str]) -> dict[str, None]:
@@ -215,9 +210,7 @@ class Checker:
 class _Given(Mapping[str, Type]):
     """The types of the functions outside of a group, looked up when they are asked for."""
 
-    def __init__(
-        self, functions: Mapping[str, Function], inside: Container[str], type_of: Callable[[str], Type]
-    ) -> None:
+    def __init__(self, functions: Mapping[str, Function], inside: Container[str], type_of: Callable[[str], Type]) -> None:
         self._functions = functions
         self._inside = inside
         self._type_of = type_of

@@ -19,9 +19,7 @@ from relaylang.typing.texts import name_of
 class Definitions:
     """The type definitions that an inference may refer to."""
 
-    def __init__(
-        self, report: Report, annotations: Annotations, definitions: Mapping[GlobalTypeVar, TypeData]
-    ) -> None:
+    def __init__(self, report: Report, annotations: Annotations, definitions: Mapping[GlobalTypeVar, TypeData]) -> None:
         self.all = definitions
         self._report = report
         self._annotations = annotations
@@ -39,9 +37,7 @@ class Definitions:
             data = self.all.get(constructor.belong_to)
             if data is None:
                 name = constructor.belong_to.name_hint
-                self._report.say(
-                    "R0312", f"{name_of(constructor)} belongs to the type `{name}`, which is not defined", span
-                )
+                self._report.say("R0312", f"{name_of(constructor)} belongs to the type `{name}`, which is not defined", span)
                 return POISON
             made = FuncType(constructor.inputs, TypeCall(data.header, data.type_vars), data.type_vars)
             self._constructors[id(constructor)] = made
@@ -59,9 +55,11 @@ class Definitions:
             before = self._names.setdefault(constructor.name_hint, constructor)
             if before is not constructor:
                 say(
-                    "R0316", f"the constructor {name_of(constructor)} is defined twice",
-                    constructor.span or data.span, also=[(before.span, "it is defined here, too")],
-                )  # fmt: skip
+                    "R0316",
+                    f"the constructor {name_of(constructor)} is defined twice",
+                    constructor.span or data.span,
+                    also=[(before.span, "it is defined here, too")],
+                )
             if constructor.belong_to is not data.header:
                 say(
                     "R0311",

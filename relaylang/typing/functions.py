@@ -118,9 +118,13 @@ class Functions:
         agreed = self._solver.agree(result, body)
         if agreed is None:
             self._report.mismatch(
-                "a function's result", result, body, place(last_value(function.body), function.span, True),
-                also=[(result_span(function), "it is declared here")], node=last_value(function.body),
-            )  # fmt: skip
+                "a function's result",
+                result,
+                body,
+                place(last_value(function.body), function.span, True),
+                also=[(result_span(function), "it is declared here")],
+                node=last_value(function.body),
+            )
         elif agreed is not result:
             signature = FuncType(signature.arg_types, agreed, signature.type_params)
             self._signatures[id(function)] = signature

@@ -232,9 +232,11 @@ class Inference:
             case Op():
                 holder = next((owner for what, owner, _ in reversed(stack) if what != _VISIT), None)
                 self.report.say(
-                    "R0305", f"the operator {name_of(node)} must be called; it is not a value",
-                    bare_name(node.name, holder), notes=(f"write `fn (...) {{ {node.name}(...) }}`",),
-                )  # fmt: skip
+                    "R0305",
+                    f"the operator {name_of(node)} must be called; it is not a value",
+                    bare_name(node.name, holder),
+                    notes=(f"write `fn (...) {{ {node.name}(...) }}`",),
+                )
                 self._found.types[id(node)] = POISON
             case _:
                 raise AssertionError(f"{type(node).__name__} is not an expression")

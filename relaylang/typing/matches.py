@@ -19,9 +19,7 @@ from relaylang.typing.texts import name_of, note_of
 class Matches:
     """Types the patterns of matches."""
 
-    def __init__(
-        self, solver: Solver, found: Found, report: Report, scopes: Scopes, definitions: Definitions
-    ) -> None:
+    def __init__(self, solver: Solver, found: Found, report: Report, scopes: Scopes, definitions: Definitions) -> None:
         self._solver = solver
         self._found = found
         self._report = report
@@ -58,9 +56,11 @@ class Matches:
             return
         if missing is not None:
             self._report.say(
-                "R0308", f"the match does not cover `{missing}`", match.span,
+                "R0308",
+                f"the match does not cover `{missing}`",
+                match.span,
                 notes=("add a clause for it, or write `match?` where the value cannot occur",),
-            )  # fmt: skip
+            )
 
     def _tuple(self, match: Match, pattern: PatternTuple, ty: Type, span: Span | None) -> list[tuple[Pattern, Type]]:
         """The patterns of a tuple's fields, each with the type of its field."""
@@ -73,15 +73,16 @@ class Matches:
             return list(zip(pattern.patterns, made.fields))
         if made is not POISON:
             self._report.say(
-                "R0309", f"a pattern of {count} fields cannot take apart `{self._report.shown(made)}`", span,
-                also=self._report.origin_of_variable(match.data), fix=without_parentheses(pattern),
-            )  # fmt: skip
+                "R0309",
+                f"a pattern of {count} fields cannot take apart `{self._report.shown(made)}`",
+                span,
+                also=self._report.origin_of_variable(match.data),
+                fix=without_parentheses(pattern),
+            )
             self._misfits.add(id(match))
         return _poisoned(pattern)
 
-    def _constructor(
-        self, match: Match, pattern: PatternConstructor, ty: Type, span: Span | None
-    ) -> list[tuple[Pattern, Type]]:
+    def _constructor(self, match: Match, pattern: PatternConstructor, ty: Type, span: Span | None) -> list[tuple[Pattern, Type]]:
         """The patterns of a constructor's fields, each with the type of its field in a value of type `ty`."""
         report = self._report
         constructor = pattern.constructor
@@ -94,9 +95,10 @@ class Matches:
             report.say(
                 "R0303",
                 f"{name_of(constructor)} has {len(constructor.inputs)} fields, but the pattern {len(pattern.patterns)}",
-                span, also=[(constructor.span, "it is defined here")],
+                span,
+                also=[(constructor.span, "it is defined here")],
                 notes=["a pattern has one for each field: a variable, or `_` for a field that it does not use"],
-            )  # fmt: skip
+            )
             self._misfits.add(id(match))
             return _poisoned(pattern)
         if isinstance(ty, TypeCall) and ty.func is constructor.belong_to and len(ty.args) == len(data.type_vars):
@@ -107,10 +109,12 @@ class Matches:
             if not self._solver.unify(ty, made):
                 shown, own = report.shown(ty), report.shown(made)
                 report.say(
-                    "R0309", f"{name_of(constructor)} makes a `{own}`, but the matched value is `{shown}`", span,
+                    "R0309",
+                    f"{name_of(constructor)} makes a `{own}`, but the matched value is `{shown}`",
+                    span,
                     also=[*report.definitions(ty, made), *report.origin_of_variable(match.data)],
                     notes=note_of(ty, made),
-                )  # fmt: skip
+                )
                 self._misfits.add(id(match))
                 return _poisoned(pattern)
         if not mapping:

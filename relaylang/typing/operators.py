@@ -79,9 +79,7 @@ _WINDOW = "the window is greater than its input: take a smaller one, or greater 
 class Operators:
     """Types calls of operators. `types` has the types of the arguments, by the node's id."""
 
-    def __init__(
-        self, solver: Solver, report: Report, types: Mapping[int, Type], definitions: Iterable[GlobalTypeVar] = ()
-    ) -> None:
+    def __init__(self, solver: Solver, report: Report, types: Mapping[int, Type], definitions: Iterable[GlobalTypeVar] = ()) -> None:
         self._solver = solver
         self._report = report
         self._types = types
@@ -128,11 +126,14 @@ class Operators:
         """The type of an operator's call; an unknown that waits where the arguments are not known."""
         if len(args) != len(op.args) and not op.variadic:
             names = ", ".join(op.args) or "none"
-            missing = [f"missing: {', '.join(op.args[len(args):])}"] if len(args) < len(op.args) else []
+            missing = [f"missing: {', '.join(op.args[len(args) :])}"] if len(args) < len(op.args) else []
             self._report.say(
-                "R0303", f"{name_of(op)} takes {len(op.args)} argument{'s' * (len(op.args) != 1)}, not {len(args)}",
-                call_span(node), notes=(f"its arguments are: {names}", *missing), fix=surplus_arguments(node, op),
-            )  # fmt: skip
+                "R0303",
+                f"{name_of(op)} takes {len(op.args)} argument{'s' * (len(op.args) != 1)}, not {len(args)}",
+                call_span(node),
+                notes=(f"its arguments are: {names}", *missing),
+                fix=surplus_arguments(node, op),
+            )
             return POISON
         if op.attrs is not None and node.attrs is None and any(f.required for f in op.schema.values()):
             try:

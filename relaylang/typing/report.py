@@ -51,9 +51,7 @@ class Report:
     ) -> None:
         """Add a diagnostic. Labels of `also` without a place are left out."""
         places = [(plain(place), text) for place, text in also if place is not None]
-        self.diagnostics.append(
-            error(code, title, plain(span), label, also=places, notes=notes, fix=fix, severity=severity)
-        )
+        self.diagnostics.append(error(code, title, plain(span), label, also=places, notes=notes, fix=fix, severity=severity))
 
     def mismatch(
         self, what: str, wanted: Type, found: Type, span: Span | None, also: Iterable[Label] = (), node: Expr | None = None
@@ -68,9 +66,13 @@ class Report:
         text = difference(wanted, found) or (difference(*inner) if inner is not None else "")
         fix = number_of_type(node, wanted) if isinstance(wanted, TensorType) and not wanted.shape else None
         self.say(
-            "R0302", f"{what} must be `{show(wanted)}`, not `{show(found)}`", span,
-            also=[*also, *self.definitions(wanted, found)], notes=(text,) if text else (), fix=fix,
-        )  # fmt: skip
+            "R0302",
+            f"{what} must be `{show(wanted)}`, not `{show(found)}`",
+            span,
+            also=[*also, *self.definitions(wanted, found)],
+            notes=(text,) if text else (),
+            fix=fix,
+        )
 
     def cannot_be(self, node: Expr, what: str, wanted: Type, found: Type) -> None:
         """As `mismatch`, at a node."""
@@ -148,9 +150,12 @@ class Report:
         written = attribute_span(node, named[1]) if named is not None and named[1] in op.schema else None
         if written is not None and arg is not None and arg < len(node.args):
             self.say(
-                "R0301", f"{name_of(op)}: {problem.message}", written,
-                also=[self.origin_in(node, node.args[arg], arg)], notes=problem.notes,
-            )  # fmt: skip
+                "R0301",
+                f"{name_of(op)}: {problem.message}",
+                written,
+                also=[self.origin_in(node, node.args[arg], arg)],
+                notes=problem.notes,
+            )
             return
         if arg is None or arg >= len(node.args):
             self.say("R0301", f"{name_of(op)}: {problem.message}", written or call_span(node), notes=problem.notes)
@@ -170,9 +175,13 @@ class Report:
         ]
         fix = repair(node, types, arg)
         self.say(
-            "R0301", f"{name_of(op)}: {what}",
-            argument_span(node, arg), also=also, notes=problem.notes if fix is None else (), fix=fix,
-        )  # fmt: skip
+            "R0301",
+            f"{name_of(op)}: {what}",
+            argument_span(node, arg),
+            also=also,
+            notes=problem.notes if fix is None else (),
+            fix=fix,
+        )
 
 
 def _inside(inner: Span, outer: Span) -> bool:

@@ -50,11 +50,12 @@ def check_rest(module: IRModule, wrong: Sequence[Diagnostic]) -> list[Diagnostic
     unknown = {d.span.text for d in wrong if d.code == "R0207" and d.span is not None}
     unheard = [span for var in reached(broken, names) if (span := functions[var].span if var in functions else None)]
     return [
-        d for d in said
+        d
+        for d in said
         if d.severity != "note"
         and not (d.code == "R0312" and d.span is not None and d.span.text.partition("[")[0] in unknown)
         and not (d.code == "R0304" and any(s.start <= _place(d) < s.end for s in unheard))
-    ]  # fmt: skip
+    ]
 
 
 def stand_ins(

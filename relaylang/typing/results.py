@@ -20,9 +20,7 @@ class Results:
     In a `fragment` an open type is a note, elsewhere an error.
     """
 
-    def __init__(
-        self, solver: Solver, found: Found, report: Report, parameters: Container[int], fragment: bool = False
-    ) -> None:
+    def __init__(self, solver: Solver, found: Found, report: Report, parameters: Container[int], fragment: bool = False) -> None:
         self._solver = solver
         self._found = found
         self._report = report

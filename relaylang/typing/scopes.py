@@ -87,9 +87,10 @@ class Scopes:
         if id(variable) in types and not self._earlier.has(variable):
             self._late.add(id(variable))
             self._report.say(
-                "R0314", f"the variable {name_of(variable)} is used in its own value, which is not a function",
+                "R0314",
+                f"the variable {name_of(variable)} is used in its own value, which is not a function",
                 variable.span or let.span,
-            )  # fmt: skip
+            )
             return
         bound = self.bind(variable, ty)
         if bound is ty:
@@ -99,9 +100,13 @@ class Scopes:
             types[id(variable)] = agreed
         else:
             self._report.mismatch(
-                f"the value of {name_of(variable)}", bound, ty, place(value, let.span),
-                also=[(variable.span, "declared here")], node=value,
-            )  # fmt: skip
+                f"the value of {name_of(variable)}",
+                bound,
+                ty,
+                place(value, let.span),
+                also=[(variable.span, "declared here")],
+                node=value,
+            )
 
     def report_loose(self) -> None:
         """Report the variables that nothing binds."""

@@ -134,5 +134,14 @@ def fresh_for(params: Iterable[TypeVar], origin: Expr | None) -> dict[int, Type]
 
 
 __all__ = [
-    "LEAVES", "POISON", "DimUnknown", "OpenTensor", "Unknown", "find", "find_dim", "fresh_for", "map_type", "substitute",
-]  # fmt: skip
+    "LEAVES",
+    "POISON",
+    "DimUnknown",
+    "OpenTensor",
+    "Unknown",
+    "find",
+    "find_dim",
+    "fresh_for",
+    "map_type",
+    "substitute",
+]

@@ -79,11 +79,7 @@ def name_of(expr: Expr) -> str:
     if isinstance(expr, Constructor):
         return f"`{expr.name_hint}`"
     if isinstance(expr, Call):
-        return (
-            f"the result of {name_of(expr.op)}"
-            if isinstance(expr.op, (Op, GlobalVar, Var, Constructor))
-            else "a call's result"
-        )
+        return f"the result of {name_of(expr.op)}" if isinstance(expr.op, (Op, GlobalVar, Var, Constructor)) else "a call's result"
     if isinstance(expr, TupleGetItem):
         return f"field {expr.index}"
     return "the function"

@@ -35,10 +35,12 @@ class Values:
         cond = self._types[id(node.cond)]
         if not self._solver.unify(cond, _BOOL):
             self._report.say(
-                "R0307", f"the condition of an `if` must be `bool`, not `{self._report.shown(cond)}`",
-                place(node.cond, node.span), also=self._report.origin_of_variable(node.cond),
+                "R0307",
+                f"the condition of an `if` must be `bool`, not `{self._report.shown(cond)}`",
+                place(node.cond, node.span),
+                also=self._report.origin_of_variable(node.cond),
                 notes=("a comparison gives one, such as `%x != 0`",),
-            )  # fmt: skip
+            )
         return self.join(node, [node.true_branch, node.false_branch], "the branches of an `if`")
 
     def join(self, node: Expr, arms: Sequence[Expr], what: str) -> Type:
@@ -50,10 +52,13 @@ class Values:
             if joined is None:
                 first, other = self._solver.resolve(result), self._solver.resolve(types[id(arm)])
                 self._report.say(
-                    "R0302", f"{what} have different types: `{show(first)}` and `{show(other)}`",
-                    place(last_value(arm), node.span), f"this is `{show(other)}`",
-                    also=[(place(last_value(arms[0]), node.span), f"this is `{show(first)}`")], notes=note_of(first, other),
-                )  # fmt: skip
+                    "R0302",
+                    f"{what} have different types: `{show(first)}` and `{show(other)}`",
+                    place(last_value(arm), node.span),
+                    f"this is `{show(other)}`",
+                    also=[(place(last_value(arms[0]), node.span), f"this is `{show(first)}`")],
+                    notes=note_of(first, other),
+                )
                 return POISON
             result = joined
         return result
@@ -67,9 +72,12 @@ class Values:
                 return ty.fields[node.index]
             count = len(ty.fields)
             report.say(
-                "R0306", f"there is no field {node.index} in a tuple of {count} field{'s' * (count != 1)}", node.span,
-                notes=(f"its type is `{report.shown(ty)}`", *_numbers(count)), also=report.origin_of_variable(node.tuple_value),
-            )  # fmt: skip
+                "R0306",
+                f"there is no field {node.index} in a tuple of {count} field{'s' * (count != 1)}",
+                node.span,
+                notes=(f"its type is `{report.shown(ty)}`", *_numbers(count)),
+                also=report.origin_of_variable(node.tuple_value),
+            )
             return POISON
         if ty is POISON:
             return POISON
@@ -78,9 +86,12 @@ class Values:
             self._solver.wait(waiting, [ty])
             return waiting.result
         report.say(
-            "R0306", f"a field can only be taken of a tuple, not of `{report.shown(ty)}`", node.span,
-            also=report.origin_of_variable(node.tuple_value), notes=(f"leave out `.{node.index}`",),
-        )  # fmt: skip
+            "R0306",
+            f"a field can only be taken of a tuple, not of `{report.shown(ty)}`",
+            node.span,
+            also=report.origin_of_variable(node.tuple_value),
+            notes=(f"leave out `.{node.index}`",),
+        )
         return POISON
 
     def read(self, node: RefRead) -> Type:
@@ -94,9 +105,13 @@ class Values:
         if not self._solver.unify(inner, value):
             origins = self._report.origin_of_variable
             self._report.mismatch(
-                "the new value of a reference", inner, value, place(node.value, node.span),
-                also=[*origins(node.ref), *origins(node.value)], node=node.value,
-            )  # fmt: skip
+                "the new value of a reference",
+                inner,
+                value,
+                place(node.value, node.span),
+                also=[*origins(node.ref), *origins(node.value)],
+                node=node.value,
+            )
         return _UNIT
 
     def _field_again(self, waiting: Waiting) -> Type:
@@ -112,9 +127,11 @@ class Values:
         inner = Unknown(node, True)
         if not self._solver.unify(ty, RefType(inner)):
             self._report.say(
-                "R0313", f"this is no reference, but `{self._report.shown(ty)}`", place(ref, node.span),
+                "R0313",
+                f"this is no reference, but `{self._report.shown(ty)}`",
+                place(ref, node.span),
                 also=self._report.origin_of_variable(ref),
-            )  # fmt: skip
+            )
             return POISON
         return inner
 

@@ -36,6 +36,17 @@ class _Viz(ModuleType):
 sys.modules[__name__].__class__ = _Viz
 
 __all__ = [
-    "DrawSteps", "Graph", "Picture", "as_dot", "as_html", "as_pages", "as_pdf", "as_png", "as_svg", "as_text", "difference",
-    "fold_repeats", "graph_of",
-]  # fmt: skip
+    "DrawSteps",
+    "Graph",
+    "Picture",
+    "as_dot",
+    "as_html",
+    "as_pages",
+    "as_pdf",
+    "as_png",
+    "as_svg",
+    "as_text",
+    "difference",
+    "fold_repeats",
+    "graph_of",
+]

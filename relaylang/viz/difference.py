@@ -86,14 +86,10 @@ class _Numbers:
 
     def around(self, nodes: Sequence[Node], users: Sequence[Sequence[int]], of: Sequence[int]) -> list[int]:
         """The numbers of nodes together with those of the nodes beside them."""
-        return [
-            self.number(of[n.id], tuple(of[i] for i in n.inputs), tuple(sorted(of[u] for u in users[n.id]))) for n in nodes
-        ]
+        return [self.number(of[n.id], tuple(of[i] for i in n.inputs), tuple(sorted(of[u] for u in users[n.id]))) for n in nodes]
 
 
-def _pairs(
-    before: Graph, after: Graph, left: Sequence[Keys], right: Sequence[Keys]
-) -> tuple[dict[int, int], Set[int]]:
+def _pairs(before: Graph, after: Graph, left: Sequence[Keys], right: Sequence[Keys]) -> tuple[dict[int, int], Set[int]]:
     """Nodes of the earlier graph with those of the later one, and which of them changed their order or function."""
     pairs: dict[int, int] = {}
 

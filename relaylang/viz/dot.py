@@ -15,9 +15,15 @@ from relaylang.viz.svg import COLOURS, family_of
 _MOST = 60
 #: The colours of boxes, by family; others are grey.
 _FILLS = {
-    "product": "#cfe0f7", "pool": "#d3ecdc", "norm": "#e4dbf3", "element": "#f5d9da", "move": "#f1e6cf", "quantised": "#f7dfcc",
-    "call": "#dfe4ea", "pill": "#e3efe6",
-}  # fmt: skip
+    "product": "#cfe0f7",
+    "pool": "#d3ecdc",
+    "norm": "#e4dbf3",
+    "element": "#f5d9da",
+    "move": "#f1e6cf",
+    "quantised": "#f7dfcc",
+    "call": "#dfe4ea",
+    "pill": "#e3efe6",
+}
 
 
 def as_dot(graph: Graph, expand: bool = False, nodes: bool = False) -> str:
@@ -26,8 +32,11 @@ def as_dot(graph: Graph, expand: bool = False, nodes: bool = False) -> str:
     `nodes` draws parameters, constants and projections as nodes of their own.
     """
     plans = Plans(graph, expand, nodes)
-    lines = ["digraph relay {", '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
-             '  edge [fontname="Helvetica", fontsize=8, color="#5f6368"];']  # fmt: skip
+    lines = [
+        "digraph relay {",
+        '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];',
+        '  edge [fontname="Helvetica", fontsize=8, color="#5f6368"];',
+    ]
     count = 0
     stack: list[tuple[int, str, str] | str] = [(g.id, "", g.label) for g in reversed(graph.roots())]
     while stack:

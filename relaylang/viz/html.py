@@ -61,22 +61,50 @@ def _step(name: str, graph: Graph, nodes: bool) -> dict[str, Any]:
 
 def _node(node: Node) -> list[Any]:
     return [
-        node.kind, node.label, node.type, node.shape, node.attrs, node.hidden, node.name, node.place, node.line,
-        _statistics(node.value) if node.value is not None else 0, node.notes, node.seconds,
-    ]  # fmt: skip
+        node.kind,
+        node.label,
+        node.type,
+        node.shape,
+        node.attrs,
+        node.hidden,
+        node.name,
+        node.place,
+        node.line,
+        _statistics(node.value) if node.value is not None else 0,
+        node.notes,
+        node.seconds,
+    ]
 
 
 def _sheet(graph: Graph, plan: Plan) -> dict[str, Any]:
     made = plan.layout
     boxes = [
-        [b.node, b.title, [[r.name, r.shape, r.node, r.style] for r in b.rows], b.pill, b.inner, b.target,
-         " ".join(classes_of(graph, b)), b.change, b.w, b.h, [[e.source, e.label, e.inside, e.change] for e in b.edges]]
+        [
+            b.node,
+            b.title,
+            [[r.name, r.shape, r.node, r.style] for r in b.rows],
+            b.pill,
+            b.inner,
+            b.target,
+            " ".join(classes_of(graph, b)),
+            b.change,
+            b.w,
+            b.h,
+            [[e.source, e.label, e.inside, e.change] for e in b.edges],
+        ]
         for b in plan.sheet.boxes
-    ]  # fmt: skip
+    ]
     return {
-        "boxes": boxes, "ranks": made.ranks, "xs": made.xs, "users": made.users, "lanes": made.lanes, "sides": made.sides,
-        "width": made.width, "result": plan.sheet.result, "changes": lane_changes(plan.sheet) if graph.compared else [],
-    }  # fmt: skip
+        "boxes": boxes,
+        "ranks": made.ranks,
+        "xs": made.xs,
+        "users": made.users,
+        "lanes": made.lanes,
+        "sides": made.sides,
+        "width": made.width,
+        "result": plan.sheet.result,
+        "changes": lane_changes(plan.sheet) if graph.compared else [],
+    }
 
 
 def _statistics(value: np.ndarray) -> dict[str, Any] | int:

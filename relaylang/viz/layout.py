@@ -182,7 +182,7 @@ class _Placement:
                 break
             near = self.up if sweep % 2 == 0 else self.down
             for row in self.rows if sweep % 2 == 0 else reversed(self.rows):
-                row.sort(key=lambda i: (median([at[n] for n in near[i]]) if near[i] else at[i]))
+                row.sort(key=lambda i: median([at[n] for n in near[i]]) if near[i] else at[i])
                 number(row)
             found = self.crossings()
             if found < fewest:

@@ -95,13 +95,24 @@ def _by_browser(svg: str, form: str) -> bytes | None:
     width, height = (round(extent * (_zoom(svg) if form == "png" else 1)) for extent in _size(svg))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         page, made = Path(place, "page.html"), Path(place, f"picture.{form}")
-        style = f"@page {{ size: {width}px {height}px; margin: 0 }} html, body {{ margin: 0; overflow: hidden }} " \
-                f"svg {{ display: block; width: {width}px; height: {height}px }}"  # fmt: skip
+        style = (
+            f"@page {{ size: {width}px {height}px; margin: 0 }} html, body {{ margin: 0; overflow: hidden }} "
+            f"svg {{ display: block; width: {width}px; height: {height}px }}"
+        )
         page.write_text(f'<!DOCTYPE html><meta charset="utf-8"><style>{style}</style>{svg}', encoding="utf-8")
-        asked = {"png": [f"--window-size={width},{height}", f"--screenshot={made}"],
-                 "pdf": ["--no-pdf-header-footer", f"--print-to-pdf={made}"]}  # fmt: skip
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1",
-                 f"--user-data-dir={place}/profile", *asked[form]]  # fmt: skip
+        asked = {
+            "png": [f"--window-size={width},{height}", f"--screenshot={made}"],
+            "pdf": ["--no-pdf-header-footer", f"--print-to-pdf={made}"],
+        }
+        flags = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--force-device-scale-factor=1",
+            f"--user-data-dir={place}/profile",
+            *asked[form],
+        ]
         try:
             run([browser, *flags, page.as_uri()], timeout=_TIMEOUT)
         except OSError:

@@ -203,9 +203,7 @@ def _draw(scene: Scene, plans: Plans, root: int, x: float, y: float) -> None:
         _lines(scene, plans, plan, left, top, corners, f"{prefix}{group}.")
 
 
-def _lines(
-    scene: Scene, plans: Plans, plan: Plan, left: float, top: float, corners: list[tuple[float, float]], prefix: str
-) -> None:
+def _lines(scene: Scene, plans: Plans, plan: Plan, left: float, top: float, corners: list[tuple[float, float]], prefix: str) -> None:
     boxes = plan.sheet.boxes
     lanes = lane_changes(plan.sheet)
     labelled = [0] * len(boxes)

@@ -19,19 +19,41 @@ _CONTROL = frozenset({"if", "match", "fn", "repeat"})
 
 #: The colours by name: in light, in dark.
 COLOURS = {
-    "back": ("#ffffff", "#1b1c1f"), "fore": ("#202124", "#e8eaed"), "soft": ("#5f6368", "#a8adb4"),
-    "line": ("#8a9099", "#7d838c"), "rim": ("#b8bec6", "#4a4e55"), "panel": ("#f8f9fa", "#26282c"),
-    "mark": ("#1a73e8", "#8ab4f8"), "out": ("#b3470b", "#f5a25d"), "inside": ("#f4f6f8", "#212327"), "body": ("#ffffff", "#2b2d31"),
-    "product": ("#3b6fb6", "#33588c"), "pool": ("#397d54", "#2f6a48"), "norm": ("#7a5aa6", "#5e4785"),
-    "element": ("#a5474f", "#84383f"), "move": ("#8a6d3b", "#6d5730"), "quantised": ("#b0602a", "#8a4b22"),
-    "data": ("#4f7a85", "#3d616a"), "control": ("#5b6470", "#474e58"), "call": ("#56657a", "#434f61"),
-    "other": ("#6b6b6b", "#525252"), "var": ("#e3efe6", "#27402f"),
-    "added": ("#1a7f37", "#34a853"), "removed": ("#d93025", "#f28b82"), "changed": ("#9a6700", "#fdd663"),
-    "target0": ("#0b7c7c", "#0b7c7c"), "target1": ("#b13a82", "#a83a7c"), "target2": ("#557f26", "#557f26"),
-    "target3": ("#5351cf", "#5f5dd0"), "same": ("#70767e", "#4d5158"),
-    "heat1": ("#fff6d6", "#3a3320"), "heat2": ("#ffe6a1", "#57441c"), "heat3": ("#ffcb73", "#7a5215"),
-    "heat4": ("#ff9f56", "#8f4a0c"), "heat5": ("#f9633f", "#b03312"),
-}  # fmt: skip
+    "back": ("#ffffff", "#1b1c1f"),
+    "fore": ("#202124", "#e8eaed"),
+    "soft": ("#5f6368", "#a8adb4"),
+    "line": ("#8a9099", "#7d838c"),
+    "rim": ("#b8bec6", "#4a4e55"),
+    "panel": ("#f8f9fa", "#26282c"),
+    "mark": ("#1a73e8", "#8ab4f8"),
+    "out": ("#b3470b", "#f5a25d"),
+    "inside": ("#f4f6f8", "#212327"),
+    "body": ("#ffffff", "#2b2d31"),
+    "product": ("#3b6fb6", "#33588c"),
+    "pool": ("#397d54", "#2f6a48"),
+    "norm": ("#7a5aa6", "#5e4785"),
+    "element": ("#a5474f", "#84383f"),
+    "move": ("#8a6d3b", "#6d5730"),
+    "quantised": ("#b0602a", "#8a4b22"),
+    "data": ("#4f7a85", "#3d616a"),
+    "control": ("#5b6470", "#474e58"),
+    "call": ("#56657a", "#434f61"),
+    "other": ("#6b6b6b", "#525252"),
+    "var": ("#e3efe6", "#27402f"),
+    "added": ("#1a7f37", "#34a853"),
+    "removed": ("#d93025", "#f28b82"),
+    "changed": ("#9a6700", "#fdd663"),
+    "target0": ("#0b7c7c", "#0b7c7c"),
+    "target1": ("#b13a82", "#a83a7c"),
+    "target2": ("#557f26", "#557f26"),
+    "target3": ("#5351cf", "#5f5dd0"),
+    "same": ("#70767e", "#4d5158"),
+    "heat1": ("#fff6d6", "#3a3320"),
+    "heat2": ("#ffe6a1", "#57441c"),
+    "heat3": ("#ffcb73", "#7a5215"),
+    "heat4": ("#ff9f56", "#8f4a0c"),
+    "heat5": ("#f9633f", "#b03312"),
+}
 
 
 def rules() -> str:
@@ -105,8 +127,15 @@ def _box(graph: Graph, placed: Placed, targets: list[str]) -> str:
         classes.append(f"target{targets.index(box.target) % 4}")
     parts = [f'<g class="{" ".join(classes)}" transform="translate({placed.x:.1f},{placed.y:.1f})">']
     node = graph.nodes[box.node]
-    tip = "\n".join([node.label, node.type, *([f"target: {box.target}"] if box.target else []), *(f"{k}={v}" for k, v in node.attrs),
-                     *(f"{k}: {v}" for k, v in node.notes)])  # fmt: skip
+    tip = "\n".join(
+        [
+            node.label,
+            node.type,
+            *([f"target: {box.target}"] if box.target else []),
+            *(f"{k}={v}" for k, v in node.attrs),
+            *(f"{k}: {v}" for k, v in node.notes),
+        ]
+    )
     parts.append(f"<title>{escape(tip)}</title>")
     parts.append(f'<rect class="body" width="{w:.1f}" height="{h:.1f}" rx="{HEAD / 2 if box.pill else 5:g}"/>')
     if not box.pill:
@@ -149,7 +178,4 @@ def rounded(points: Sequence[tuple[float, float]], under: float = 0.0) -> str:
     to = bend if x1 > x0 else -bend
     down = bend if y1 >= track else -bend
     drop = bend if track >= y0 else -bend
-    return (
-        f"M{x0:.1f},{y0:.1f}V{track - drop:.1f}q0,{drop:.1f} {to:.1f},{drop:.1f}"
-        f"H{x1 - to:.1f}q{to:.1f},0 {to:.1f},{down:.1f}{last}"
-    )
+    return f"M{x0:.1f},{y0:.1f}V{track - drop:.1f}q0,{drop:.1f} {to:.1f},{drop:.1f}H{x1 - to:.1f}q{to:.1f},0 {to:.1f},{down:.1f}{last}"

@@ -1,8 +1,8 @@
 """A graph for a terminal: a line for each call, and lanes at its left for values with later uses.
 
-    ●    %0 = nn.conv2d(%data, %w1, padding=[1, 1, 1, 1]) : 1×16×32×32
-    ├─●  %1 = nn.relu(%0) : 1×16×32×32
-    ●─╯  %2 = add(%0, %1) : 1×16×32×32
+●    %0 = nn.conv2d(%data, %w1, padding=[1, 1, 1, 1]) : 1×16×32×32
+├─●  %1 = nn.relu(%0) : 1×16×32×32
+●─╯  %2 = add(%0, %1) : 1×16×32×32
 """
 
 from __future__ import annotations
@@ -151,9 +151,7 @@ def _names(own: Sequence[Node]) -> dict[int, str]:
     return names
 
 
-def _group(
-    graph: Graph, group: Group, sheet: Sheet, own: Sequence[Node], names: dict[int, str]
-) -> Iterator[_Line]:
+def _group(graph: Graph, group: Group, sheet: Sheet, own: Sequence[Node], names: dict[int, str]) -> Iterator[_Line]:
     """The lines of one function's calls: the lanes, the node, and its text."""
     # what a node takes no more has no lane
     taken = {

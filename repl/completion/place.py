@@ -37,9 +37,12 @@ class Cursor:
             last is not None and (last.kind in ("header", "metadata") or _open_comment(last))
         )
         #: in a string that has no closing quote, and is no name
-        self.in_string = last is not None and last.kind == "string" and _is_open(last.text) and (
-            text[last.start - 1 : last.start] not in ("%", "@")
-        )  # fmt: skip
+        self.in_string = (
+            last is not None
+            and last.kind == "string"
+            and _is_open(last.text)
+            and (text[last.start - 1 : last.start] not in ("%", "@"))
+        )
         found = _WORD.search(text)
         self.word = last.text if self.in_string and last is not None else found[0] if found is not None else ""
         begin = len(text) - len(self.word)
@@ -219,9 +222,7 @@ class Cursor:
         """The patterns of the clauses in front of this one."""
         bracket = self.brackets[level]
         begins = [bracket.at, *bracket.commas]
-        return [
-            list(takewhile(lambda token: token.text != "=>", self.code[begin + 1 : end])) for begin, end in pairwise(begins)
-        ]
+        return [list(takewhile(lambda token: token.text != "=>", self.code[begin + 1 : end])) for begin, end in pairwise(begins)]
 
     # -- expressions
 

@@ -55,9 +55,11 @@ DOORS: dict[str, Callable[[IRModule], Any]] = {
     "tvm build for crt": lambda m: build(m, "c", **CRT),
     "tvm vm": lambda m: compile_tvm_vm(m, "llvm"),
     **{f"export {name}": lambda m, name=name: export(m, name) for name in FORMATS},
-    **{f"tvm {kind}": lambda m, kind=kind: create_executor(kind, m, cpu(), "llvm").evaluate()(X)
-       for kind in ("graph", "vm", "debug", "aot")},
-}  # fmt: skip
+    **{
+        f"tvm {kind}": lambda m, kind=kind: create_executor(kind, m, cpu(), "llvm").evaluate()(X)
+        for kind in ("graph", "vm", "debug", "aot")
+    },
+}
 #: Doors for whole numbers.
 INTEGER_DOORS: dict[str, Callable[[IRModule], Any]] = {
     "cpu": lambda m: compile_module(m, "c -cflags=-O0").run(p=Q),

@@ -34,9 +34,7 @@ def relay_process(*arguments: str | Path, stdin: str | bytes = b"", env: dict[st
     """Run the command in a process of its own."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
     command = [sys.executable, "-m", "relaylang", *map(str, arguments)]
-    run = subprocess.run(
-        command, input=data, capture_output=True, env=env, cwd=Path(sys.executable).parent, timeout=PATIENCE
-    )
+    run = subprocess.run(command, input=data, capture_output=True, env=env, cwd=Path(sys.executable).parent, timeout=PATIENCE)
     return Ran(run.returncode, run.stdout.decode(), run.stderr.decode())
 
 

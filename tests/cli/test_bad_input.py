@@ -211,9 +211,7 @@ def test_unknown_entry(capsys: Caps) -> None:
     assert "did you mean @power?" in ran.err
 
 
-@pytest.mark.parametrize(
-    "expr", ["@total(", "@totl(Two(1, 2))", "@total(One(1f))", "@total(Two(1))", "%nowhere", "def @f() { 1 }"]
-)
+@pytest.mark.parametrize("expr", ["@total(", "@totl(Two(1, 2))", "@total(One(1f))", "@total(Two(1))", "%nowhere", "def @f() { 1 }"])
 def test_wrong_expressions(capsys: Caps, expr: str) -> None:
     ran = relay(capsys, "run", NUMBERS, "-e", expr)
     assert ran.status in (1, 2) and ran.out == "" and "error[R0" in ran.err and "R0900" not in ran.err
@@ -257,9 +255,7 @@ def test_no_vela(tmp_path: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch) 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "call", [["print", MLP], ["run", MLP, "--random-params", "0"], ["compile", MLP]], ids=lambda c: c[0]
-)
+@pytest.mark.parametrize("call", [["print", MLP], ["run", MLP, "--random-params", "0"], ["compile", MLP]], ids=lambda c: c[0])
 def test_unwritable_output(capsys: Caps, tmp_path: Path, call: list[str]) -> None:
     for place in (tmp_path / "no" / "such" / "out", tmp_path):
         one_diagnostic(relay(capsys, *call, "-o", place), 2, "R0704")
@@ -288,9 +284,7 @@ def test_a_full_disk_is_said() -> None:
 
 def test_ctrl_c_ends_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "f.relay").write_text("def @f(%n: int32) -> int32 { @f(%n) }\ndef @main() -> int32 { @f(1) }")
-    run = subprocess.Popen(
-        [sys.executable, "-m", "relaylang", "run", tmp_path / "f.relay"], stderr=-1, stdout=-1, cwd="/"
-    )
+    run = subprocess.Popen([sys.executable, "-m", "relaylang", "run", tmp_path / "f.relay"], stderr=-1, stdout=-1, cwd="/")
     wait_for_work(run.pid)
     assert run.poll() is None
     run.send_signal(signal.SIGINT)

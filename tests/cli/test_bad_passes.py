@@ -23,7 +23,7 @@ def @main(%x: Tensor[(2, 3), float32]) {
   nn.relu(nn.relu(%0))
 }
 """
-CODE = '''
+CODE = """
 import numpy as np
 import relaylang as relay
 from relaylang.dataflow_pattern import DFPatternCallback, is_op, wildcard
@@ -105,7 +105,7 @@ def IllTypedPass(mod, ctx):
     f = mod["main"]
     wrong = relay.add(f.body, relay.const(np.zeros((7, 7), "float32")))
     return relay.IRModule.from_expr(relay.Function(f.params, wrong))
-'''
+"""
 
 #: The pass, its code, and the message. The message has the pass's name, and the place in the program or in the pass.
 BAD = {
@@ -241,8 +241,13 @@ def test_rewriting_an_expression_leaves_it_alone() -> None:
 
 
 def test_targets_of_partition(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    targets = ["ethos-u -accelerator=ethos-u55-256, c", "ethos-u, c", "ethosu, c -num-threads=2", "cmsis-nn, c",
-               "ethos-u, cmsis-nn, c"]  # fmt: skip
+    targets = [
+        "ethos-u -accelerator=ethos-u55-256, c",
+        "ethos-u, c",
+        "ethosu, c -num-threads=2",
+        "cmsis-nn, c",
+        "ethos-u, cmsis-nn, c",
+    ]
     for text in targets:
         ran = call_relay(capsys, "partition", "net.relay", "--target", text)
         assert ran.status == 0 and "goes to" in ran.err and "quantise the network first" in ran.err, (text, ran)

@@ -30,9 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)
-def test_a_terminal_shows_colours(
-    capsys: Caps, monkeypatch: pytest.MonkeyPatch, file: Path, call: list[str]
-) -> None:
+def test_a_terminal_shows_colours(capsys: Caps, monkeypatch: pytest.MonkeyPatch, file: Path, call: list[str]) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     call = [call[0], str(file), *call[1:]]

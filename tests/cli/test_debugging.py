@@ -47,9 +47,7 @@ def lines(text: str) -> list[str]:
     return [re.sub(r"^ *[\d.]+ (us|ms|s)", "", line).strip() for line in text.splitlines()]
 
 
-def test_a_trace_shows_each_binding_with_type_value_time_and_place(
-    program: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trace_shows_each_binding_with_type_value_time_and_place(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = relay(capsys, "run", program, *GIVEN, "--trace")
     assert ran.status == 0 and "3 : int32," in ran.out
     said = lines(ran.err)
@@ -112,8 +110,7 @@ def test_steps(program: Path) -> None:
 
 @pytest.mark.sweep
 def test_what_is_wrong_at_the_prompt_is_told_and_it_goes_on(program: Path) -> None:
-    ran = stopped(program, ["add(%s, %nope)", "add(%s", "b %nope", "divide(1, subtract(%s, 3))", "help", "c"],
-                  "--break", "%s")  # fmt: skip
+    ran = stopped(program, ["add(%s, %nope)", "add(%s", "b %nope", "divide(1, subtract(%s, 3))", "help", "c"], "--break", "%s")
     assert [code for code in re.findall(r"error\[(R\d+)\]", ran.err) if code[:3] != "R01"] == [
         "R0722",
         "R0724",
@@ -135,9 +132,7 @@ def test_an_unknown_place(program: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert ran.status != 0 and "error[R0724]" in ran.err and "did you mean @sum?" in ran.err
 
 
-def test_intermediate_values_are_saved_by_name(
-    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_intermediate_values_are_saved_by_name(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "all.npz"
     assert relay(capsys, "run", program, *GIVEN, "--save-intermediates", path).status == 0
     with np.load(path) as file:
@@ -181,8 +176,13 @@ def test_a_profile_is_a_table_by_operator(program: Path, capsys: pytest.CaptureF
     rows = {line.split()[0]: line.split() for line in ran.err.splitlines()}
     assert ran.err.splitlines()[0].split()[:3] == ["operator", "calls", "total"]
     assert {name: int(rows[name][1]) for name in ("equal", "subtract", "add", "log", "nn.relu", "all")} == {
-        "equal": 6, "subtract": 4, "add": 4, "log": 1, "nn.relu": 1, "all": 17,
-    }  # fmt: skip
+        "equal": 6,
+        "subtract": 4,
+        "add": 4,
+        "log": 1,
+        "nn.relu": 1,
+        "all": 17,
+    }
     assert float(rows["log"][2]) <= float(rows["all"][2])
 
 
@@ -195,9 +195,7 @@ def test_a_profile_for_chrome(program: Path, tmp_path: Path, capsys: pytest.Capt
     assert sum(e["cat"] == "operator" for e in events) == 17
     assert sum(e["name"] == "@sum" for e in events) == 6 and sum(e["name"] == "@main" for e in events) == 1
     (relu,) = [e for e in events if e["name"] == "nn.relu"]
-    assert relu["args"] == {
-        "binding": "%x_0", "type": "Tensor[(2, 3), float32]", "in": "@main", "at": f"{program}:3:8"
-    }  # fmt: skip
+    assert relu["args"] == {"binding": "%x_0", "type": "Tensor[(2, 3), float32]", "in": "@main", "at": f"{program}:3:8"}
     main = next(e for e in events if e["name"] == "@main")
     assert main["ts"] <= relu["ts"] and relu["ts"] + relu["dur"] <= main["ts"] + main["dur"]
 
@@ -233,9 +231,7 @@ def test_a_limit_stops_recursion(program: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.sweep
 def test_a_session_goes_on_behind_what_does_not_fit(program: Path) -> None:
-    ran = relay_process(
-        "repl", program, "--memory-limit", "2MB", stdin="@sum(1000000)\n@sum(10)\nzeros(shape=[1000, 1000])\n"
-    )
+    ran = relay_process("repl", program, "--memory-limit", "2MB", stdin="@sum(1000000)\n@sum(10)\nzeros(shape=[1000, 1000])\n")
     assert ran.status == 1 and ran.out == "55 : int32\n"
     assert re.findall(r"error\[(R\d+)\]", ran.err)[0] == "R0408"
     ran = relay_process("run", program, "-e", "@sum(1000000)", "--memory-limit", "2MB")

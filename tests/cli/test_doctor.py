@@ -50,9 +50,7 @@ def test_what_is_missing_comes_with_the_command(capsys: Caps, monkeypatch: pytes
         assert text in ran.out, ran.out
 
 
-def test_an_old_package_of_an_extra_that_is_not_installed_is_no_fault(
-    capsys: Caps, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_package_of_an_extra_that_is_not_installed_is_no_fault(capsys: Caps, monkeypatch: pytest.MonkeyPatch) -> None:
     version = metadata.version
 
     def fresh(name: str) -> str:

@@ -59,7 +59,7 @@ def test_constants_of_relax_text(net: Path, capsys: Caps) -> None:
     ran = relay(capsys, *call)
     assert ran.status == 2 and "--constants" in ran.err and not out.exists()
     assert relay(capsys, *call, "--constants", str(weights)).status == 0
-    assert "num_input\": 1" in out.read_text() and len(np.load(weights).files) == 1
+    assert 'num_input": 1' in out.read_text() and len(np.load(weights).files) == 1
 
 
 def test_constants_beside_an_onnx_model(net: Path, capsys: Caps) -> None:

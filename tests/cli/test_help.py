@@ -75,9 +75,7 @@ def examples(text: str) -> list[str]:
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("verb", few(["", *VERBS], *[verb for verb in ["", *VERBS] if verb != "test"]))
-def test_examples_run(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, verb: str
-) -> None:
+def test_examples_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, verb: str) -> None:
     if verb in ("import", "export"):
         pytest.importorskip("onnx")
     if verb == "test":

@@ -36,9 +36,7 @@ def test_literals(text: str, expected: np.ndarray) -> None:
     np.testing.assert_array_equal(array, expected)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "x", "1 2", "[1 2]", "[1,,2]", "[,1]", "[1", "1]", "Cons(1, Nil)", "1, 2", "3apples", "[1)x"]
-)
+@pytest.mark.parametrize("text", ["", "x", "1 2", "[1 2]", "[1,,2]", "[,1]", "[1", "1]", "Cons(1, Nil)", "1, 2", "3apples", "[1)x"])
 def test_what_is_no_literal(text: str) -> None:
     assert literal_array(text) is None
 

@@ -20,11 +20,11 @@ from tests.cli.command import one_diagnostic, relay, relay_process
 ENDLESS = {
     "scalars": "def @main(%n: int32) -> int32 {\n  @main(add(%n, 1))\n}\n",
     "tensors": "def @main(%n: Tensor[(200, 200), float32]) -> Tensor[(200, 200), float32] {\n"
-               "  @main(nn.dense(%n, %n, units=None))\n}\n",
+    "  @main(nn.dense(%n, %n, units=None))\n}\n",
     "closures": "def @go(%f: fn (int32) -> int32, %n: int32) -> int32 {\n  @go(%f, %f(%n))\n}\n"
-                "def @main(%n: int32) -> int32 { @go(fn (%y: int32) -> int32 { add(%y, 1) }, %n) }\n",
+    "def @main(%n: int32) -> int32 { @go(fn (%y: int32) -> int32 { add(%y, 1) }, %n) }\n",
     "branches": "def @main(%n: int32) -> int32 {\n  if (less(%n, 0)) { @main(1) } else { @main(subtract(0, %n)) }\n}\n",
-}  # fmt: skip
+}
 
 
 @pytest.mark.sample(2)

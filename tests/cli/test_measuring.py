@@ -62,9 +62,15 @@ def test_profiles_as_json(program: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(
     "options",
-    [["--benchmark"], ["--executor", "cpu", "--repeat", "3"], ["--executor", "cpu", "--benchmark", "--profile"],
-     ["--profile-format", "json"], ["--executor", "cpu", "--profile", "--number", "3"], ["--profile", "--repeat", "3"]],
-)  # fmt: skip
+    [
+        ["--benchmark"],
+        ["--executor", "cpu", "--repeat", "3"],
+        ["--executor", "cpu", "--benchmark", "--profile"],
+        ["--profile-format", "json"],
+        ["--executor", "cpu", "--profile", "--number", "3"],
+        ["--profile", "--repeat", "3"],
+    ],
+)
 def test_options_that_do_not_go_together(program: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
     one_diagnostic(relay(capsys, "run", program, "--random-params", "0", *options), 2, "R0700")
 

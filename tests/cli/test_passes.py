@@ -79,9 +79,7 @@ def test_opt_lists_passes(capsys: pytest.CaptureFixture[str], mine: Path) -> Non
     assert ran.status == 0 and "FuseOps(fuse_opt_level: int = -1)" in ran.out and "DropRelu" in ran.out
 
 
-def test_opt_finds_the_pass_that_changes_the_result(
-    capsys: pytest.CaptureFixture[str], net: Path, mine: Path
-) -> None:
+def test_opt_finds_the_pass_that_changes_the_result(capsys: pytest.CaptureFixture[str], net: Path, mine: Path) -> None:
     passes = "FoldConstant,DropRelu,FuseOps"
     ran = relay(capsys, "opt", net, "--load", mine, "--passes", passes, "--bisect", "--input", "x=-9")
     ran = relay(capsys, "opt", net, "--load", mine, "--passes", passes, "--bisect", "--random-params", "1")
@@ -102,9 +100,7 @@ def test_opt_finds_the_pass_that_changes_the_result(
         (("--passes", "FoldConstant", "--config", "x"), 2, "KEY=VALUE"),
     ],
 )
-def test_wrong_calls_of_opt(
-    capsys: pytest.CaptureFixture[str], net: Path, arguments: tuple[str, ...], status: int, says: str
-) -> None:
+def test_wrong_calls_of_opt(capsys: pytest.CaptureFixture[str], net: Path, arguments: tuple[str, ...], status: int, says: str) -> None:
     ran = relay(capsys, "opt", net, *arguments)
     assert (ran.status, ran.out) == (status, "") and says in ran.err
 

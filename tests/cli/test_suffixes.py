@@ -27,30 +27,33 @@ def test_results_have_the_format_of_their_suffix(net: Path, suffix: str, capsys:
     assert {name: x.shape for name, x in load_params(path).items()} == {"output": (2, 2)}
 
 
-@pytest.mark.parametrize(("verb", "says"), [
-    (["run", "--random-params", "0", "-o", "x.onnx"], "x.onnx is not a .npz or .safetensors file"),
-    (["viz", "-o", "x.jpg"], "has a suffix that names no format"),
-    (["viz", "-o", "x.jpeg"], "has a suffix that names no format"),
-    (["export", "--format", "stablehlo", "-o", "x.onnx"], "ends as onnx does, but --format says stablehlo"),
-    (["export", "--format", "onnx", "-o", "x.so"], "another format: --format says onnx"),
-    (["viz", "--as", "svg", "-o", "x.html"], "another format: --as svg"),
-    (["viz", "--as", "html", "-o", "x.relay"], "another format: --as html"),
-    (["print", "-o", "x.onnx"], "another format: the result is Relay text"),
-    (["opt", "-o", "x.html"], "another format: the result is Relay text"),
-    (["opt", "--viz", "x.svg"], "another format: --viz writes a page of HTML"),
-    (["partition", "-t", "dnnl", "-o", "x.so"], "another format: the result is Relay text"),
-    (["partition", "-t", "dnnl", "--report", "-o", "x.relay"], "another format: --report writes a table"),
-    (["partition", "-t", "dnnl", "--report-format", "json", "-o", "x.txt"], "another format: --report-format json"),
-    (["run", "--random-params", "0", "--profile", "x.html"], "another format: --profile writes JSON"),
-    (["run", "--random-params", "0", "--save-intermediates", "x.json"], "another format: --save-intermediates"),
-    (["compile", "--emit", "c", "-o", "x.relay"], "another format: --emit c writes text"),
-    (["compile", "--emit", "space", "-o", "x.c"], "another format: --emit space writes text"),
-    (["compile", "-o", "x.svg"], "another format: the result is a library"),
-    (["compile", "--runtime", "aot", "-o", "x.so"], "C goes to FILE.c, FILE.tar or FOLDER/"),
-    (["compile", "--runtime", "bare-metal", "-o", "x.c"], "another format: --runtime bare-metal"),
-    (["test", "--junit", "x.json"], "another format: --junit writes XML"),
-    (["disasm", "-o", "x.so"], "another format: the result is text"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("verb", "says"),
+    [
+        (["run", "--random-params", "0", "-o", "x.onnx"], "x.onnx is not a .npz or .safetensors file"),
+        (["viz", "-o", "x.jpg"], "has a suffix that names no format"),
+        (["viz", "-o", "x.jpeg"], "has a suffix that names no format"),
+        (["export", "--format", "stablehlo", "-o", "x.onnx"], "ends as onnx does, but --format says stablehlo"),
+        (["export", "--format", "onnx", "-o", "x.so"], "another format: --format says onnx"),
+        (["viz", "--as", "svg", "-o", "x.html"], "another format: --as svg"),
+        (["viz", "--as", "html", "-o", "x.relay"], "another format: --as html"),
+        (["print", "-o", "x.onnx"], "another format: the result is Relay text"),
+        (["opt", "-o", "x.html"], "another format: the result is Relay text"),
+        (["opt", "--viz", "x.svg"], "another format: --viz writes a page of HTML"),
+        (["partition", "-t", "dnnl", "-o", "x.so"], "another format: the result is Relay text"),
+        (["partition", "-t", "dnnl", "--report", "-o", "x.relay"], "another format: --report writes a table"),
+        (["partition", "-t", "dnnl", "--report-format", "json", "-o", "x.txt"], "another format: --report-format json"),
+        (["run", "--random-params", "0", "--profile", "x.html"], "another format: --profile writes JSON"),
+        (["run", "--random-params", "0", "--save-intermediates", "x.json"], "another format: --save-intermediates"),
+        (["compile", "--emit", "c", "-o", "x.relay"], "another format: --emit c writes text"),
+        (["compile", "--emit", "space", "-o", "x.c"], "another format: --emit space writes text"),
+        (["compile", "-o", "x.svg"], "another format: the result is a library"),
+        (["compile", "--runtime", "aot", "-o", "x.so"], "C goes to FILE.c, FILE.tar or FOLDER/"),
+        (["compile", "--runtime", "bare-metal", "-o", "x.c"], "another format: --runtime bare-metal"),
+        (["test", "--junit", "x.json"], "another format: --junit writes XML"),
+        (["disasm", "-o", "x.so"], "another format: the result is text"),
+    ],
+)
 def test_a_suffix_that_contradicts(net: Path, verb: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     done = relay(capsys, verb[0], str(net), *verb[1:-1], str(net.parent / verb[-1]))
     assert done.status and says in done.err and not (net.parent / verb[-1]).exists()
@@ -76,10 +79,14 @@ def test_the_ending_selects_the_format_of_a_report(net: Path, capsys: pytest.Cap
     assert done.status == 0 and json.loads(net.with_name("made.json").read_text())
 
 
-@pytest.mark.parametrize(("name", "says"), [
-    ("saved", "is empty"),
-    ("net.caffemodel", "Caffe"), ("net.safetensors", "weights alone"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("saved", "is empty"),
+        ("net.caffemodel", "Caffe"),
+        ("net.safetensors", "weights alone"),
+    ],
+)
 def test_the_way_in_for_other_formats(tmp_path: Path, name: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / name
     if path.suffix:

@@ -113,9 +113,7 @@ def test_wrong_calls(capsys: Caps, tmp_path: Path) -> None:
     assert ran.status == 1 and "error[R0003]" in ran.err
 
 
-def test_without_filecheck_the_command_to_install_it(
-    capsys: Caps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_filecheck_the_command_to_install_it(capsys: Caps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.relay").write_text(PRINT + "// CHECK: 1\n1\n")
     monkeypatch.setitem(sys.modules, "filecheck.finput", None)
     ran = relay(capsys, "test", tmp_path)
@@ -321,9 +319,7 @@ CODE = [
 ]
 
 
-def test_no_code_of_a_file_runs_unless_the_tests_are_trusted(
-    capsys: Caps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_code_of_a_file_runs_unless_the_tests_are_trusted(capsys: Caps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark = tmp_path / "ran"
     (tmp_path / "evil.py").write_text(f"open({str(mark)!r}, 'w')")
     (tmp_path / "evil.sh").write_text(f"#!/bin/sh\ntouch {mark}\n")

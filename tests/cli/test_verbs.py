@@ -165,8 +165,9 @@ def test_output_files(capsys: Caps, tmp_path: Path, executor: str) -> None:
 def test_interpreter_and_cpu_agree(capsys: Caps, tmp_path: Path) -> None:
     values = []
     for executor in ("interpreter", "cpu"):
-        relay(capsys, "run", ROOT / "examples/convnet.relay", "--random-params", "1", "--executor", executor,
-              "-o", tmp_path / executor)  # fmt: skip
+        relay(
+            capsys, "run", ROOT / "examples/convnet.relay", "--random-params", "1", "--executor", executor, "-o", tmp_path / executor
+        )
         values.append(np.load(tmp_path / executor)["output"])
     np.testing.assert_allclose(values[0], values[1], rtol=1e-4)
 

@@ -44,6 +44,8 @@ _OF_NO_USE = re.compile(
     r"|does not divide|is the batch_axis|anchors, which want|is not a column"
 )
 NO_KERNEL = "TVM's relation does not look at the attribute; no kernel computes with this value"
+
+
 def _matches(pattern: str) -> Callable[[str, str, dict[str, Any]], bool]:
     return lambda theirs, ours, attrs: _accepted(theirs, ours, attrs) and re.search(pattern, ours) is not None
 
@@ -80,15 +82,24 @@ RULES: tuple[Rule, ...] = (
     (".*", _matches(r"must have an extent of \d+ at axis"), EXTENTS),
     (".*", _long, "TVM reads the first numbers of an attribute and does not look whether there are more"),
     (".*", _said("names a dimension twice"), "TVM takes two dimensions away where one is named twice, or dies of it"),
-    ("broadcast_to|collapse_sum_to", _said("does not broadcast"),
-     "TVM believes the shape attribute; the shapes do not broadcast, and its kernels fail"),
-    ("matrix_set_diag", _said("argument 2 (diagonal)"),
-     "TVM's relation has the checks of the diagonal's shape and drops their results; its kernel reads beside the data"),
+    (
+        "broadcast_to|collapse_sum_to",
+        _said("does not broadcast"),
+        "TVM believes the shape attribute; the shapes do not broadcast, and its kernels fail",
+    ),
+    (
+        "matrix_set_diag",
+        _said("argument 2 (diagonal)"),
+        "TVM's relation has the checks of the diagonal's shape and drops their results; its kernel reads beside the data",
+    ),
     ("nn.matmul", _said("sums over"), "TVM compares the summed extents of two matrices only where units is given"),
     ("nn.fifo_buffer", _said("argument 2 (buffer)"), "TVM does not compare buffer and data; its kernel asserts it"),
     ("scatter_nd", _said("argument 3 (updates)"), "TVM does not compare the updates' shape with what they replace"),
-    ("sliding_window", _said("window_shape and strides"),
-     "TVM drops the axes behind a window that is too short, and reads beyond one that is too long"),
+    (
+        "sliding_window",
+        _said("window_shape and strides"),
+        "TVM drops the axes behind a window that is too short, and reads beyond one that is too long",
+    ),
     (".*", _matches(_EXTENTS), EXTENTS),
     ("reinterpret", _matches(r"which has \d+ bits"), WIDTHS),
     ("pack_type|nn.bitpack", _matches("must be an unsigned integer type"), ELEMENTS),
@@ -97,8 +108,11 @@ RULES: tuple[Rule, ...] = (
     ("auto_scheduler_layout_transform", _said("is not a layout"), "TVM takes any text for a layout, one without axes"),
     ("stft", _accepted, "TVM counts frames with a window of no or negative length, or of a tensor of any rank"),
     ("nn.correlation", _said("must have 4 dimensions"), "TVM's formula reads four dimensions and does not look for more"),
-    ("nn.contrib_conv3d_winograd_without_weight_transform", lambda t, o, a: t.startswith("= ") and o.startswith("= "),
-     "where the depth is not known TVM leaves the height as it is and takes the depth's sum for it"),
+    (
+        "nn.contrib_conv3d_winograd_without_weight_transform",
+        lambda t, o, a: t.startswith("= ") and o.startswith("= "),
+        "where the depth is not known TVM leaves the height as it is and takes the depth's sum for it",
+    ),
     ("qnn.dequantize", _refused, "TVM fails to compare an unknown extent of the zero points with 1"),
     ("dyn.image.resize2d", _refused, "a whole number in a list of real ones is a real number here"),
     ("cumsum|cumprod", _said("exclusive must be True or False"), "TVM takes None for a truth value"),
@@ -106,7 +120,7 @@ RULES: tuple[Rule, ...] = (
     ("nn.contrib_dense_pack", _refused, "TVM wants units to be given, and does not use it"),
     (".*", _matches(_NUMBERS), NO_KERNEL),
     ("arg.*|mean|prod", lambda t, o, a: "axis" in a, "TVM takes two dimensions away where one is named twice"),
-)  # fmt: skip
+)
 
 
 def agree(theirs: str, ours: str) -> bool:

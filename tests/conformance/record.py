@@ -30,8 +30,12 @@ def record(oracle: str) -> dict[str, list[Any]]:
     lines = [json.dumps([op, getattr(OPS[op].attrs, "type_key", ""), args, attrs]) for op, args, attrs in calls]
     done = subprocess.run(
         [oracle, str(HERE / "worker.py"), str(SHARED / "oracle")],
-        input="\n".join(lines), capture_output=True, text=True, check=True, timeout=3000,
-    )  # fmt: skip
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=3000,
+    )
     answers = done.stdout.splitlines()
     assert len(answers) == len(calls), (len(answers), len(calls))
     rows: dict[str, list[Any]] = {}

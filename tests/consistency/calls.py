@@ -24,9 +24,20 @@ from tests.conformance.seeds import seeds
 from tests.interpreter.every_case import EVERY
 
 DTYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64",
-)  # fmt: skip
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+)
 
 #: operator, attributes, arguments
 Made = tuple[str, dict[str, Any], list[Any]]
@@ -42,37 +53,50 @@ OWN: list[Made] = [
     ("dyn.broadcast_to", {}, [np.ones((3, 1), np.float32), np.asarray([2, 3, 4], I64)]),
     ("dyn.expand_dims", {"num_newaxis": 2}, [np.ones((3, 2), np.float32), np.asarray(1, I64)]),
     ("dyn.full", {"dtype": "float32"}, [np.float32(2), np.asarray([2, 3], I64)]),
-    ("dyn.image.resize2d", {"layout": "NCHW"},
-     [np.ones((1, 2, 3, 4), np.float32), np.asarray([6, 5], I64), np.zeros(4, np.float32)]),
+    ("dyn.image.resize2d", {"layout": "NCHW"}, [np.ones((1, 2, 3, 4), np.float32), np.asarray([6, 5], I64), np.zeros(4, np.float32)]),
     ("dyn.nn.pad", {}, [np.ones((2, 3), np.float32), np.asarray([[1, 0], [0, 2]], I64), np.float32(1)]),
     ("dyn.nn.upsampling", {}, [np.ones((1, 2, 3, 4), np.float32), np.float32(2), np.float32(1.5)]),
-    ("dyn.nn.upsampling3d", {},
-     [np.ones((1, 2, 3, 4, 2), np.float32), np.float32(2), np.float32(1), np.float32(2)]),
-    ("dyn.one_hot", {"axis": -1, "dtype": "float32"},
-     [np.asarray([0, 2], np.int32), np.float32(1), np.float32(0), np.asarray(4, I64)]),
+    ("dyn.nn.upsampling3d", {}, [np.ones((1, 2, 3, 4, 2), np.float32), np.float32(2), np.float32(1), np.float32(2)]),
+    (
+        "dyn.one_hot",
+        {"axis": -1, "dtype": "float32"},
+        [np.asarray([0, 2], np.int32), np.float32(1), np.float32(0), np.asarray(4, I64)],
+    ),
     ("dyn.ones", {"dtype": "float32"}, [np.asarray([2, 3], I64)]),
     ("dyn.reshape", {}, [np.ones((2, 6), np.float32), np.asarray([3, -1], I64)]),
-    ("dyn.sparse_to_dense", {},
-     [np.asarray([[0, 1], [2, 0]], np.int32), np.ones(2, np.float32), np.float32(0), np.asarray([3, 3], np.int32)]),
+    (
+        "dyn.sparse_to_dense",
+        {},
+        [np.asarray([[0, 1], [2, 0]], np.int32), np.ones(2, np.float32), np.float32(0), np.asarray([3, 3], np.int32)],
+    ),
     ("dyn.squeeze", {}, [np.ones((1, 3, 1), np.float32), np.asarray([0, 2], I64)]),
-    ("dyn.strided_slice", {},
-     [np.ones((4, 5), np.float32), np.asarray([0, 1], I64), np.asarray([4, 5], I64), np.asarray([2, 1], I64)]),
+    (
+        "dyn.strided_slice",
+        {},
+        [np.ones((4, 5), np.float32), np.asarray([0, 1], I64), np.asarray([4, 5], I64), np.asarray([2, 1], I64)],
+    ),
     ("dyn.tile", {}, [np.ones((2, 3), np.float32), np.asarray([2, 1], I64)]),
     ("dyn.topk", {"ret_type": "both"}, [np.ones((2, 5), np.float32), np.asarray(2, I64)]),
     ("dyn.zeros", {"dtype": "float32"}, [np.asarray([2, 3], I64)]),
-    ("nn.contrib_conv2d_NCHWc",
-     {"channels": 4, "kernel_size": [3, 3], "data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o"},
-     [np.ones((1, 1, 5, 5, 4), np.float32), np.ones((1, 1, 3, 3, 4, 4), np.float32)]),
-    ("nn.contrib_depthwise_conv2d_NCHWc",
-     {"channels": 4, "groups": 4, "kernel_size": [3, 3], "data_layout": "NCHW4c", "kernel_layout": "OIHW1i4o"},
-     [np.ones((1, 1, 5, 5, 4), np.float32), np.ones((1, 1, 3, 3, 1, 4), np.float32)]),
+    (
+        "nn.contrib_conv2d_NCHWc",
+        {"channels": 4, "kernel_size": [3, 3], "data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o"},
+        [np.ones((1, 1, 5, 5, 4), np.float32), np.ones((1, 1, 3, 3, 4, 4), np.float32)],
+    ),
+    (
+        "nn.contrib_depthwise_conv2d_NCHWc",
+        {"channels": 4, "groups": 4, "kernel_size": [3, 3], "data_layout": "NCHW4c", "kernel_layout": "OIHW1i4o"},
+        [np.ones((1, 1, 5, 5, 4), np.float32), np.ones((1, 1, 3, 3, 1, 4), np.float32)],
+    ),
     ("nn.dropout", {"rate": 0.5}, [np.ones((2, 3), np.float32)]),
     ("memory.kill", {}, [np.ones((2, 3), np.float32)]),
     ("vm.shape_of", {}, [np.ones((2, 3), np.float32)]),
     ("vm.reshape_tensor", {"newshape": [3, 2]}, [np.ones((2, 3), np.float32), np.asarray([3, 2], I64)]),
-    *[(f"annotation.{name}", {"dtype": "int8"} if name == "cast_hint" else {}, [np.ones((2, 3), np.float32)])
-      for name in ("bitpack_end", "bitpack_start", "cast_hint", "checkpoint", "stop_fusion")],
-]  # fmt: skip
+    *[
+        (f"annotation.{name}", {"dtype": "int8"} if name == "cast_hint" else {}, [np.ones((2, 3), np.float32)])
+        for name in ("bitpack_end", "bitpack_start", "cast_hint", "checkpoint", "stop_fusion")
+    ],
+]
 
 
 def values(dtype: str, shape: tuple[int, ...], number: int) -> np.ndarray:

@@ -21,8 +21,20 @@ from tests.consistency.outcome import Refused, function
 
 #: Operators that mix elements by weights of which some are 0. A product of 0 and an infinity is a nan, and the interpreter and
 #: compiled code leave out different products. An infinite scale of quantised data means nothing.
-FINITE = ("image.resize", "image.crop", "image.affine_grid", "nn.upsampling", "qnn.", "dft", "stft", "vision.proposal",
-           "nn.conv2d_backward_weight", "nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")  # fmt: skip
+FINITE = (
+    "image.resize",
+    "image.crop",
+    "image.affine_grid",
+    "nn.upsampling",
+    "qnn.",
+    "dft",
+    "stft",
+    "vision.proposal",
+    "nn.conv2d_backward_weight",
+    "nn.conv1d_transpose",
+    "nn.conv2d_transpose",
+    "nn.conv3d_transpose",
+)
 #: Floats of two bytes are rounded behind each operation here, and at the end there.
 _HALF = {"float16": (5e-3, 2e-3), "bfloat16": (1.5e-2, 8e-3)}
 #: Where it moves coordinates, by a thousandth of a pixel for each of some pixels.

@@ -44,15 +44,73 @@ def numbers(dtype: str) -> np.ndarray:
     if kind.kind in "iu":
         info, bits = np.iinfo(kind), kind.itemsize * 8
         low, high = int(info.min), int(info.max)
-        few = {low, low + 1, low // 2, -bits, -7, -3, -2, -1, 0, 1, 2, 3, 5, 10, bits - 1, bits, bits + 1, 100, 1 << bits // 2,
-               (1 << bits // 2) - 1, high // 2, high // 2 + 1, high - 1, high}  # fmt: skip
+        few = {
+            low,
+            low + 1,
+            low // 2,
+            -bits,
+            -7,
+            -3,
+            -2,
+            -1,
+            0,
+            1,
+            2,
+            3,
+            5,
+            10,
+            bits - 1,
+            bits,
+            bits + 1,
+            100,
+            1 << bits // 2,
+            (1 << bits // 2) - 1,
+            high // 2,
+            high // 2 + 1,
+            high - 1,
+            high,
+        }
         return np.asarray(sorted(n for n in few if low <= n <= high), kind)
     info = ml_dtypes.finfo(kind)
     tiny, most, least = float(info.smallest_normal), float(info.max), float(info.smallest_subnormal)
     eps, whole = float(info.eps), 2.0 ** (info.nmant)
-    sizes = [0.0, least, 3 * least, tiny - least, tiny, 1e-3, 0.1, 0.3, 0.5 - eps / 4, 0.5, 0.5 + eps / 2, 1 - eps / 2, 1.0,
-             1 + eps, 1.5, 2.0, 2.5, 3.0, 3.5, 4.5, 7.3, 10.0, 50.5, 85.0, whole / 2 - 0.5, whole / 2 + 0.5, whole - 1, whole, 127.5,
-             128.0, 255.5, 32767.5, most / 2, most, np.inf]  # fmt: skip
+    sizes = [
+        0.0,
+        least,
+        3 * least,
+        tiny - least,
+        tiny,
+        1e-3,
+        0.1,
+        0.3,
+        0.5 - eps / 4,
+        0.5,
+        0.5 + eps / 2,
+        1 - eps / 2,
+        1.0,
+        1 + eps,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        3.5,
+        4.5,
+        7.3,
+        10.0,
+        50.5,
+        85.0,
+        whole / 2 - 0.5,
+        whole / 2 + 0.5,
+        whole - 1,
+        whole,
+        127.5,
+        128.0,
+        255.5,
+        32767.5,
+        most / 2,
+        most,
+        np.inf,
+    ]
     if kind.itemsize >= 4 or dtype == "bfloat16":
         sizes += [65519.0, 65520.0, 2.0**31 - 128, 2.0**31, 2.0**32, 2.0**63, 1e10, 1e30]
     with np.errstate(all="ignore"):
@@ -172,7 +230,8 @@ def _mixed(x: np.ndarray, which: list[float], rng: np.random.Generator) -> np.nd
 #: Functions that two libraries round differently, numpy's vectors among them: so many units in the last place.
 ULPS = dict.fromkeys(
     "exp fast_exp log log2 log10 tanh fast_tanh sigmoid erf fast_erf sin cos tan sinh cosh asin acos atan asinh acosh atanh power "
-    "rsqrt".split(), 4
+    "rsqrt".split(),
+    4,
 )
 #: Operators that move elements. The greatest of several may be either zero; that depends on their order.
 _SIGNED = EXACT - {name for name in EXACT if {Trait.REDUCTION, Trait.LARGEST} & set(OPS[name].traits)}

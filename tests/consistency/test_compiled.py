@@ -34,9 +34,7 @@ def empty() -> Iterator[Made]:
     yield "nn.conv2d", conv, [np.ones((0, 2, 4, 4), f), np.ones((2, 2, 3, 3), f)]
     quantised = [np.int32(1), np.int32(2), f(0.5), f(0.5)]
     yield "qnn.dense", {"units": 3, "out_dtype": "int32"}, [np.ones((2, 0), np.int8), np.ones((3, 0), np.int8), *quantised]
-    yield "qnn.conv2d", {**conv, "out_dtype": "int32"}, [
-        np.ones((1, 0, 4, 4), np.int8), np.ones((2, 0, 3, 3), np.int8), *quantised
-    ]  # fmt: skip
+    yield "qnn.conv2d", {**conv, "out_dtype": "int32"}, [np.ones((1, 0, 4, 4), np.int8), np.ones((2, 0, 3, 3), np.int8), *quantised]
     yield "nn.softmax", {"axis": -1}, [np.ones((2, 0), f)]
     yield "nn.log_softmax", {"axis": 0}, [np.ones((0, 3), f)]
     for name in ("sum", "prod", "max", "min", "mean", "variance"):

@@ -52,8 +52,23 @@ def test_units_in_the_last_place() -> None:
 
 
 #: Operators with a defect at such a number, or a form of their own for it.
-SPECIAL = ("nn.relu", "nn.leaky_relu", "power", "floor_mod", "floor_divide", "trunc_divide", "reinterpret", "nn.max_pool2d",
-           "nn.adaptive_max_pool1d", "image.dilation2d", "cumsum", "argsort", "nn.l2_normalize", "maximum", "left_shift")  # fmt: skip
+SPECIAL = (
+    "nn.relu",
+    "nn.leaky_relu",
+    "power",
+    "floor_mod",
+    "floor_divide",
+    "trunc_divide",
+    "reinterpret",
+    "nn.max_pool2d",
+    "nn.adaptive_max_pool1d",
+    "image.dilation2d",
+    "cumsum",
+    "argsort",
+    "nn.l2_normalize",
+    "maximum",
+    "left_shift",
+)
 
 
 @pytest.mark.sweep
@@ -139,6 +154,8 @@ def test_places_at_infinity() -> None:
     image = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
     calls = [
         ("image.grid_sample", {"method": m, "padding_mode": p, "align_corners": a, "layout": "NCHW"}, [image, grid])
-        for m in ("nearest", "bilinear", "bicubic") for p in ("zeros", "border", "reflection") for a in (True, False)
-    ]  # fmt: skip
+        for m in ("nearest", "bilinear", "bicubic")
+        for p in ("zeros", "border", "reflection")
+        for a in (True, False)
+    ]
     assert differences(calls) == {}

@@ -17,9 +17,15 @@ from tests.consistency.outcome import wrong
 SHARDS = 16
 #: Operators that no call of types and values alone can reach: their arguments or attributes are functions or devices.
 UNTRIED = {
-    "annotation.with_funcid", "call_lowered", "debug", "device_copy", "memory.alloc_storage", "memory.alloc_tensor",
-    "meta_schedule_layout_transform", "vm.invoke_tvm_op",
-}  # fmt: skip
+    "annotation.with_funcid",
+    "call_lowered",
+    "debug",
+    "device_copy",
+    "memory.alloc_storage",
+    "memory.alloc_tensor",
+    "meta_schedule_layout_transform",
+    "vm.invoke_tvm_op",
+}
 
 
 def test_every_operator_is_tried() -> None:

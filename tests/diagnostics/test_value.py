@@ -125,8 +125,10 @@ def test_fixes_are_shown_as_the_line_they_leave() -> None:
     text = "add(1 2)"
     at = Span(SourceFile("f.relay", text), 5, 5)
     assert shown(text, "1", fix=Fix(at, ",", "put `,` here"))[3:] == [
-        "  = help: put `,` here", "    1 | add(1, 2)", "      |      +",
-    ]  # fmt: skip
+        "  = help: put `,` here",
+        "    1 | add(1, 2)",
+        "      |      +",
+    ]
     change = Fix(span(text, "add"), "nn.relu")
     assert shown(text, "add", fix=change)[3:] == ["  = help: write `nn.relu`", "    1 | nn.relu(1 2)", "      | ~~~~~~~"]
     assert change.apply(text) == "nn.relu(1 2)"
@@ -267,12 +269,23 @@ def test_what_the_reader_says_is_valid_in_every_form() -> None:
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("nn.rellu", "nn.relu"), ("relu", "nn.relu"), ("nn.add", "add"), ("conv2d", "nn.conv2d"), ("nn.con2d", "nn.conv2d"),
-        ("NN.Conv2D", "nn.conv2d"), ("nn.maxpool2d", "nn.max_pool2d"), ("concatanate", "concatenate"), ("tranpose", "transpose"),
-        ("mutliply", "multiply"), ("softmax", "nn.softmax"), ("nn.bacth_norm", "nn.batch_norm"), ("sigmiod", "sigmoid"),
-        ("qnn.quantise", "qnn.quantize"), ("strided_slise", "strided_slice"),
+        ("nn.rellu", "nn.relu"),
+        ("relu", "nn.relu"),
+        ("nn.add", "add"),
+        ("conv2d", "nn.conv2d"),
+        ("nn.con2d", "nn.conv2d"),
+        ("NN.Conv2D", "nn.conv2d"),
+        ("nn.maxpool2d", "nn.max_pool2d"),
+        ("concatanate", "concatenate"),
+        ("tranpose", "transpose"),
+        ("mutliply", "multiply"),
+        ("softmax", "nn.softmax"),
+        ("nn.bacth_norm", "nn.batch_norm"),
+        ("sigmiod", "sigmoid"),
+        ("qnn.quantise", "qnn.quantize"),
+        ("strided_slise", "strided_slice"),
     ],
-)  # fmt: skip
+)
 def test_operators_that_were_meant(name: str, meant: str) -> None:
     assert did_you_mean(name, OPS) == meant
 

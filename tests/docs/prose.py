@@ -94,9 +94,7 @@ def faults(text: str, limit: int = LIMIT) -> Iterator[tuple[str, str]]:
                 yield sentence, f"“{found[0]}”: {advice}"
 
 
-_STRING_OR_COMMENT = re.compile(
-    r"""("{3}|'{3})((?:\\.|[^\\])*?)\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(\#[^\n]*)""", re.S
-)
+_STRING_OR_COMMENT = re.compile(r"""("{3}|'{3})((?:\\.|[^\\])*?)\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(\#[^\n]*)""", re.S)
 #: Comments that tools read.
 _FOR_TOOLS = re.compile(r"#!|#:?\s*(?:fmt: |noqa|type: |pragma: |-\*-|ruff: |mypy: )")
 

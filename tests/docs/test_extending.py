@@ -79,7 +79,10 @@ def test_the_diff_makes_the_addition(heading: str, tmp_path: Path) -> None:
     assert applied.returncode == 0, applied.stderr
     (work / "section.md").write_text(shown(section), encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, "-c", _RUN, str(tree)], cwd=work, capture_output=True, text=True,
+        [sys.executable, "-c", _RUN, str(tree)],
+        cwd=work,
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "NO_COLOR": "1"},
-    )  # fmt: skip
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr

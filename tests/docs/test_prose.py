@@ -9,17 +9,41 @@ import pytest
 from tests.docs.prose import faults, sentences, texts, words
 from tests.shared import ROOT
 
-PAGES = [*(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")), *sorted((ROOT / "docs").glob("*.md")),
-         *sorted((ROOT / "benchmarks/results").glob("*.md"))]  # fmt: skip
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "benchmarks/results").glob("*.md")),
+]
 
 #: Folders and modules whose docstrings and comments meet the standard, subfolders included.
 CODE = [
-    "relaylang/*.py", "relaylang/backends", "relaylang/cli", "relaylang/diagnostics", "relaylang/ir", "relaylang/lsp",
-    "relaylang/ops", "relaylang/partition", "relaylang/passes", "relaylang/patterns",
-    "relaylang/plugins", "relaylang/rules", "relaylang/runtime", "relaylang/stdlib", "relaylang/syntax", "relaylang/testing",
-    "relaylang/tvm", "relaylang/typing", "relaylang/viz",
-    "interpreter", "repl", "benchmarks", "fuzz", "grammar", "scripts", "tests",
-]  # fmt: skip
+    "relaylang/*.py",
+    "relaylang/backends",
+    "relaylang/cli",
+    "relaylang/diagnostics",
+    "relaylang/ir",
+    "relaylang/lsp",
+    "relaylang/ops",
+    "relaylang/partition",
+    "relaylang/passes",
+    "relaylang/patterns",
+    "relaylang/plugins",
+    "relaylang/rules",
+    "relaylang/runtime",
+    "relaylang/stdlib",
+    "relaylang/syntax",
+    "relaylang/testing",
+    "relaylang/tvm",
+    "relaylang/typing",
+    "relaylang/viz",
+    "interpreter",
+    "repl",
+    "benchmarks",
+    "fuzz",
+    "grammar",
+    "scripts",
+    "tests",
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -59,8 +83,11 @@ what = is_fenced  # what is a comment
   that goes on. Another sentence.
 """
     assert list(sentences(text)) == [
-        "A sentence.", "`what is code` is one word: see a link!", "An item that goes on.", "Another sentence.",
-    ]  # fmt: skip
+        "A sentence.",
+        "`what is code` is one word: see a link!",
+        "An item that goes on.",
+        "Another sentence.",
+    ]
     assert list(faults(text)) == []
 
 
@@ -82,6 +109,7 @@ def test_faults_name_the_reason() -> None:
         "“is told”",
         "“that are none”",
     ]
+
 
 def test_texts_are_docstrings_and_comments() -> None:
     source = '''"""A module.

@@ -60,8 +60,19 @@ def test_the_search_puts_the_operator_of_that_name_first(browser: Browser, site:
     assert found[0] == first
 
 
-PAGES = ["index", "operators", "operators/tensor", "reference/passes", "install", "faq", "changes", "codes", "beside_tvm", "mistakes",
-         "tutorial"]  # fmt: skip
+PAGES = [
+    "index",
+    "operators",
+    "operators/tensor",
+    "reference/passes",
+    "install",
+    "faq",
+    "changes",
+    "codes",
+    "beside_tvm",
+    "mistakes",
+    "tutorial",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -62,9 +62,7 @@ class Relax:
             bodies.append(re.sub(r"    def main\(", f"    def f{i}(", body, count=1))
         head = "# from tvm.script import ir as I\n# from tvm.script import relax as R\n\n@I.ir_module\nclass Module:\n"
         self.tvm = tvm
-        self.vm = relax.VirtualMachine(
-            tvm.compile(script.from_source(head + "\n".join(bodies)), target="llvm"), tvm.cpu()
-        )
+        self.vm = relax.VirtualMachine(tvm.compile(script.from_source(head + "\n".join(bodies)), target="llvm"), tvm.cpu())
 
     def run(self, number: int, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         out = self.vm[f"f{number}"](*[self.tvm.runtime.tensor(np.array(a)) for a in args])

@@ -30,8 +30,10 @@ APART = {
     "cast": "numbers beyond the range of integers, and those that are no numbers, become others",
     "cast_like": "as cast",
     "reverse_sequence": "onnxruntime refuses lengths beyond the sequence, which the operator takes",
-    **{f"qnn.{name}": "numbers that are none, or infinite, become other integers" for name in
-       ("log", "sqrt", "rsqrt", "quantize", "requantize")},
+    **{
+        f"qnn.{name}": "numbers that are none, or infinite, become other integers"
+        for name in ("log", "sqrt", "rsqrt", "quantize", "requantize")
+    },
     "qnn.softmax": "the operator approximates exponentials by shifts of integers",
 }
 

@@ -27,6 +27,8 @@ APART = {
     "image.resize1d": "onnxruntime has cubic interpolation of two axes only",
     "image.resize3d": "onnxruntime has cubic interpolation of two axes only",
 }
+
+
 def module(text: str) -> relay.IRModule:
     return relay.transform.InferType()(relay.parse(text))
 
@@ -159,11 +161,14 @@ def test_what_is_missing_is_listed_whole() -> None:
     assert said.notes[0].startswith("2 x random.threefry_split") and said.notes[1].startswith("1 x nn.bitpack")
 
 
-@pytest.mark.parametrize("text", [
-    "def @main(%n: int32) -> int32 { if (equal(%n, 0)) { 1 } else { multiply(%n, @main(subtract(%n, 1))) } }",
-    "def @main(%x: float32) { let %r = ref(%x); ref_read(%r) }",
-    "def @main(%f: fn (int32) -> int32) { %f(1) }",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def @main(%n: int32) -> int32 { if (equal(%n, 0)) { 1 } else { multiply(%n, @main(subtract(%n, 1))) } }",
+        "def @main(%x: float32) { let %r = ref(%x); ref_read(%r) }",
+        "def @main(%f: fn (int32) -> int32) { %f(1) }",
+    ],
+)
 def test_what_has_no_form(text: str) -> None:
     with pytest.raises(RelayError) as raised:
         export_onnx(module(text))
@@ -243,8 +248,10 @@ def test_convolutions_of_wide_integers(kinds: tuple[str, str], groups: int) -> N
 }}"""
     mod = module(f'#[version = "0.0.5"]\n{text}')
     rng = np.random.default_rng(1)
-    inputs = [rng.integers(np.iinfo(k).min, np.iinfo(k).max, [int(n) for n in p.checked_type.shape], k)
-              for p, k in zip(mod["main"].params, kinds)]  # fmt: skip
+    inputs = [
+        rng.integers(np.iinfo(k).min, np.iinfo(k).max, [int(n) for n in p.checked_type.shape], k)
+        for p, k in zip(mod["main"].params, kinds)
+    ]
     assert np.array_equal(onnx_outputs(export_onnx(mod), inputs)[0], interpreted(mod, inputs)[0])
 
 

@@ -27,13 +27,21 @@ from tests.frontends.onnx.test_rnn import GATES, B, H, I, build, values
 STEPS: dict[str, Any] = {"one": 1, "written": 5, "loop": 40, "open": "n"}
 RELU = {"RNN": ["Relu"], "GRU": ["Sigmoid", "Relu"], "LSTM": ["Sigmoid", "Relu", "Relu"]}
 FORMS: dict[str, dict[str, Any]] = {
-    "forward": {}, "reverse": {"direction": "reverse"}, "both": {"directions": 2}, "states": {"states": True},
-    "lengths": {"directions": 2, "lengths": [3, 5]}, "all": {"direction": "reverse", "lengths": [5, 2], "states": True},
-    "clip": {"clip": 0.3}, "both states": {"directions": 2, "states": True}, "relu": {"activations": RELU},
-}  # fmt: skip
+    "forward": {},
+    "reverse": {"direction": "reverse"},
+    "both": {"directions": 2},
+    "states": {"states": True},
+    "lengths": {"directions": 2, "lengths": [3, 5]},
+    "all": {"direction": "reverse", "lengths": [5, 2], "states": True},
+    "clip": {"clip": 0.3},
+    "both states": {"directions": 2, "states": True},
+    "relu": {"activations": RELU},
+}
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "RNN": [{}], "GRU": [{}, {"linear_before_reset": 1}], "LSTM": [{}, {"peep": True}, {"input_forget": 1}],
-}  # fmt: skip
+    "RNN": [{}],
+    "GRU": [{}, {"linear_before_reset": 1}],
+    "LSTM": [{}, {"peep": True}, {"input_forget": 1}],
+}
 
 
 def kinds(exported: Any) -> list[str]:
@@ -91,8 +99,9 @@ def test_every_form(kind: str, steps: str) -> None:
 def test_some_outputs(outputs: tuple[int, ...]) -> None:
     names = ["y", "h", "c"]
     weights = {"w": values(2, 4 * H, I), "r": values(2, 4 * H, H)}
-    layer = node("LSTM", ["x", "w", "r"], [n if i in outputs else "" for i, n in enumerate(names)], hidden_size=H,
-                 direction="bidirectional")  # fmt: skip
+    layer = node(
+        "LSTM", ["x", "w", "r"], [n if i in outputs else "" for i, n in enumerate(names)], hidden_size=H, direction="bidirectional"
+    )
     data = model([layer], {"x": (5, B, I)}, [names[i] for i in outputs], weights, opset=14)
     made = export_onnx(import_onnx(data).module)
     assert kinds(made) == ["LSTM"]
@@ -135,8 +144,11 @@ def test_a_program_that_was_written_down() -> None:
 
 def test_layers_above_each_other() -> None:
     weights = {"w": values(1, 3 * H, I), "r": values(1, 3 * H, H), "w2": values(1, 4 * H, H), "r2": values(1, 4 * H, H)}
-    layers = [node("GRU", ["x", "w", "r"], ["y"], hidden_size=H), node("Squeeze", ["y", "axis"], ["z"]),
-              node("LSTM", ["z", "w2", "r2"], ["u", "", "uc"], hidden_size=H)]  # fmt: skip
+    layers = [
+        node("GRU", ["x", "w", "r"], ["y"], hidden_size=H),
+        node("Squeeze", ["y", "axis"], ["z"]),
+        node("LSTM", ["z", "w2", "r2"], ["u", "", "uc"], hidden_size=H),
+    ]
     data = model(layers, {"x": (40, B, I)}, ["u", "uc"], {**weights, "axis": np.array([1])}, opset=14)
     made = export_onnx(import_onnx(data).module)
     assert kinds(made) == ["GRU", "Squeeze", "LSTM"]
@@ -209,10 +221,17 @@ def test_many_steps_in_linear_time() -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize("steps", [1, 4, pytest.param(40, marks=pytest.mark.sweep)])
-@pytest.mark.parametrize("kind, options", [
-    ("LSTM", {}), ("GRU", {}), ("RNN", {}), ("RNN", {"nonlinearity": "relu"}), ("GRU", {"bias": False, "bidirectional": True}),
-    ("LSTM", {"bidirectional": True, "num_layers": 2, "batch_first": True}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        ("LSTM", {}),
+        ("GRU", {}),
+        ("RNN", {}),
+        ("RNN", {"nonlinearity": "relu"}),
+        ("GRU", {"bias": False, "bidirectional": True}),
+        ("LSTM", {"bidirectional": True, "num_layers": 2, "batch_first": True}),
+    ],
+)
 def test_torch(kind: str, options: dict[str, Any], steps: int) -> None:
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
@@ -258,10 +277,14 @@ def test_tflite(form: str, steps: int) -> None:
     found = gates(False, bool(options.get("cifg")), bool(options.get("peephole")), False, False)
     states = [T((BATCH, CELLS), variable=True) for _ in range(2)]
     data = tflite_model(
-        "UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTMOptions", [T((steps, BATCH, DEPTH)), *found[:17], *states],
-        [(steps, BATCH, CELLS)], FusedActivationFunction=options.get("activation", 4), CellClip=options.get("clip", 0.0),
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        "UnidirectionalSequenceLSTMOptions",
+        [T((steps, BATCH, DEPTH)), *found[:17], *states],
+        [(steps, BATCH, CELLS)],
+        FusedActivationFunction=options.get("activation", 4),
+        CellClip=options.get("clip", 0.0),
         TimeMajor=True,
-    )  # fmt: skip
+    )
     imported = import_bytes(data, "net.tflite", Options())
     assert imported is not None
     made = export_onnx(imported.module)

@@ -118,8 +118,12 @@ def test_reductions(name: str) -> None:
     export, _, kind = FORMATS[name]
     pytest.importorskip({"stablehlo": "iree.compiler.tools", "relax": "tvm"}[name])
     forms = ("exclude=True, keepdims=True", "axis=[]", "axis=[0], exclude=True")
-    texts = [f"def @main(%x: Tensor[{shape}, float32]) {{ {op}(%x, {form}) }}"
-             for op in ("sum", "max", "min", "prod") for shape in ("(2, 3)", "(2, 0)") for form in forms]  # fmt: skip
+    texts = [
+        f"def @main(%x: Tensor[{shape}, float32]) {{ {op}(%x, {form}) }}"
+        for op in ("sum", "max", "min", "prod")
+        for shape in ("(2, 3)", "(2, 0)")
+        for form in forms
+    ]
     mods = [module(text) for text in texts]
     ran = kind([export(mod)[0] for mod in mods])
     for number, (mod, text) in enumerate(zip(mods, texts)):

@@ -197,9 +197,7 @@ def _download(package: str, wanted: str) -> Path | str:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--retries=1"]
     with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
         try:
-            run = subprocess.run(
-                [*command, *WHEEL, "--dest", folder, wanted], capture_output=True, text=True, timeout=SECONDS
-            )
+            run = subprocess.run([*command, *WHEEL, "--dest", folder, wanted], capture_output=True, text=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
             return f"pip download {wanted} takes more than {SECONDS} s"
         found = _in(Path(folder), package)

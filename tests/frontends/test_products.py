@@ -95,11 +95,42 @@ def operands(most: int = 5) -> list[Shapes]:
 
 
 EINSUM = [
-    "ij,jk->ik", "ij,kj->ik", "ji,jk->ik", "bij,bjk->bik", "bij,jk->bik", "bij,bkj->bik", "bij,bj->bi", "ij,bj->bi", "i,i->",
-    "i,j->ij", "i,ij->j", "ij->ji", "ij->", "ij->i", "ii->i", "ii->", "bii->b", "bii->bi", "...ij,...jk->...ik", "...i,...i->...",
-    "ij,jk,kl->il", "abc,cd,de->abe", "abij,abjk->abik", "abij,cjk->abick", "abcd,cd->ab", "ab,cd->abcd", "ij,ij->ij", "ij,ij->",
-    "ij,jk", "bij,bjk", "ijk,k->ij", "ijkl,lm->ijkm", "abcde,e->abcd", "abcde,abcef->abcdf", "b...i,ij->b...j",
-]  # fmt: skip
+    "ij,jk->ik",
+    "ij,kj->ik",
+    "ji,jk->ik",
+    "bij,bjk->bik",
+    "bij,jk->bik",
+    "bij,bkj->bik",
+    "bij,bj->bi",
+    "ij,bj->bi",
+    "i,i->",
+    "i,j->ij",
+    "i,ij->j",
+    "ij->ji",
+    "ij->",
+    "ij->i",
+    "ii->i",
+    "ii->",
+    "bii->b",
+    "bii->bi",
+    "...ij,...jk->...ik",
+    "...i,...i->...",
+    "ij,jk,kl->il",
+    "abc,cd,de->abe",
+    "abij,abjk->abik",
+    "abij,cjk->abick",
+    "abcd,cd->ab",
+    "ab,cd->abcd",
+    "ij,ij->ij",
+    "ij,ij->",
+    "ij,jk",
+    "bij,bjk",
+    "ijk,k->ij",
+    "ijkl,lm->ijkm",
+    "abcde,e->abcd",
+    "abcde,abcef->abcdf",
+    "b...i,ij->b...j",
+]
 #: The extents of an equation's letters; those of its ellipsis are in front.
 EXTENTS = {"a": 2, "b": 3, "c": 2, "d": 4, "e": 3, "f": 2, "i": 3, "j": 4, "k": 2, "l": 5, "m": 2}
 
@@ -172,8 +203,16 @@ def onnx_linear() -> Iterator[Any]:
         if 0 in (*a, *b) or 1 in (len(a), len(b)):
             continue
         scale, zero = np.asarray(0.02, "float32"), np.asarray(7, "uint8")
-        order = {"a": data(*a, dtype="uint8"), "as": scale, "az": zero, "b": data(*b, dtype="uint8"), "bs": scale, "bz": zero,
-                 "ys": np.asarray(0.3, "float32"), "yz": np.asarray(100, "uint8")}  # fmt: skip
+        order = {
+            "a": data(*a, dtype="uint8"),
+            "as": scale,
+            "az": zero,
+            "b": data(*b, dtype="uint8"),
+            "bs": scale,
+            "bz": zero,
+            "ys": np.asarray(0.3, "float32"),
+            "yz": np.asarray(100, "uint8"),
+        }
         yield "QLinearMatMul", order, tuple(k for k in order if len(k) > 1), {}
 
 

@@ -172,8 +172,12 @@ def sparse() -> Iterator[Case]:
         ],
         set(),
     )
-    for attrs in ({"sorted": True}, {"sorted": False}, {"sorted": True, "return_counts": True},
-                  {"sorted": False, "return_counts": True}):  # fmt: skip
+    for attrs in (
+        {"sorted": True},
+        {"sorted": False},
+        {"sorted": True, "return_counts": True},
+        {"sorted": False, "return_counts": True},
+    ):
         yield "unique", attrs, [i32([4, 5, 1, 2, 3, 3, 4, 5])], set()
 
 
@@ -240,8 +244,7 @@ def gradients() -> Iterator[Case]:
         {"pool_size": [3, 2], "strides": [2, 1], "padding": [1, 1, 0, 1]},
     ):
         pads = attrs.get("padding", [0, 0, 0, 0])
-        out = [(n + a + b - k) // s + 1
-               for n, a, b, k, s in zip((7, 8), pads[:2], pads[2:], attrs["pool_size"], attrs["strides"])]  # fmt: skip
+        out = [(n + a + b - k) // s + 1 for n, a, b, k, s in zip((7, 8), pads[:2], pads[2:], attrs["pool_size"], attrs["strides"])]
         attrs = {**attrs, "padding": pads}
         yield "nn.max_pool2d_grad", attrs, [real(2, 3, *out), x], set()
         for include in (True, False):

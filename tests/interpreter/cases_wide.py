@@ -152,9 +152,12 @@ def movements() -> Iterator[Case]:
     for mode in ("update", "add", "mul", "min", "max", "mean"):
         places = np.asarray([[0, 1, 1], [2, 2, 0]], np.int64)
         yield "scatter_elements", {"axis": 1, "reduction": mode}, [real(2, 3), places, real(2, 3, low=2, high=5)], set()
-    yield "sparse_reshape", {}, [
-        np.asarray([[0, 1], [2, 3]], np.int64), np.asarray([3, 4], np.int64), np.asarray([2, -1], np.int64)
-    ], set()  # fmt: skip
+    yield (
+        "sparse_reshape",
+        {},
+        [np.asarray([[0, 1], [2, 3]], np.int64), np.asarray([3, 4], np.int64), np.asarray([2, -1], np.int64)],
+        set(),
+    )
     for layout in ("NHWC", "CHWN", "NCHW2c", "NHWC4c"):
         yield "layout_transform", {"src_layout": "NCHW", "dst_layout": layout}, [real(2, 8, 3, 4)], set()
     yield "layout_transform", {"src_layout": "NCHW4c", "dst_layout": "NHWC"}, [real(1, 2, 3, 4, 4)], set()
@@ -171,12 +174,18 @@ def networks() -> Iterator[Case]:
         attrs = {"channels": 6, "kernel_size": [3, 2], "padding": [1, 0, 2, 1], "strides": [2, 1], "groups": groups}
         nhwc = {**attrs, "data_layout": "NHWC", "kernel_layout": "HWIO"}
         yield "nn.conv2d", nhwc, [real(2, 7, 6, 4), real(3, 2, 4 // groups, 6)], set()
-        yield "nn.conv2d", {**attrs, "out_dtype": "int32"}, [
-            whole(1, 4, 7, 6, dtype="int8"), whole(6, 4 // groups, 3, 2, dtype="int8", seed=2)
-        ], set()  # fmt: skip
-        yield "nn.conv2d", {**attrs, "out_dtype": "int32"}, [
-            whole(1, 4, 7, 6, dtype="uint8", low=0, high=255), whole(6, 4 // groups, 3, 2, dtype="int8", seed=2)
-        ], set()  # fmt: skip
+        yield (
+            "nn.conv2d",
+            {**attrs, "out_dtype": "int32"},
+            [whole(1, 4, 7, 6, dtype="int8"), whole(6, 4 // groups, 3, 2, dtype="int8", seed=2)],
+            set(),
+        )
+        yield (
+            "nn.conv2d",
+            {**attrs, "out_dtype": "int32"},
+            [whole(1, 4, 7, 6, dtype="uint8", low=0, high=255), whole(6, 4 // groups, 3, 2, dtype="int8", seed=2)],
+            set(),
+        )
         attrs = {"channels": 4, "kernel_size": [2, 3, 3], "padding": [0, 1, 1], "dilation": [1, 2, 1], "groups": groups}
         yield "nn.conv3d", attrs, [real(1, 4, 4, 6, 5), real(4, 4 // groups, 2, 3, 3)], set()
         up = {"channels": 6, "kernel_size": [3, 3], "strides": [2, 3], "padding": [0, 1], "groups": groups}
@@ -227,16 +236,17 @@ def networks() -> Iterator[Case]:
     yield "nn.instance_norm", {"axis": 1, "scale": False}, [real(2, 3, 4, 5), real(3), real(3)], set()
     yield "dft", {"inverse": False}, [real(3, 8), real(3, 8, low=-2)], set()
     yield "dft", {"inverse": True}, [real(3, 8), real(3, 8, low=-2)], set()
-    yield "fixed_point_multiply_per_axis", {"is_lshift_required": True, "is_rshift_required": True, "axes": [1]}, [
-        whole(2, 3, low=-5000, high=5000), i32([1395864371, 1073741824, 2**31 - 1]), i32([1, 0, 2]), i32([0, 3, 1])
-    ], set()  # fmt: skip
+    yield (
+        "fixed_point_multiply_per_axis",
+        {"is_lshift_required": True, "is_rshift_required": True, "axes": [1]},
+        [whole(2, 3, low=-5000, high=5000), i32([1395864371, 1073741824, 2**31 - 1]), i32([1, 0, 2]), i32([0, 3, 1])],
+        set(),
+    )
 
 
 def quantised() -> Iterator[Case]:
     sums = whole(2, 3, 30, low=-(2**22), high=2**22)
-    small = {
-        dtype: numbers(dtype, 2, 3, 30, low=-128, high=128 if dtype == "int8" else 256) for dtype in ("int8", "uint8")
-    }
+    small = {dtype: numbers(dtype, 2, 3, 30, low=-128, high=128 if dtype == "int8" else 256) for dtype in ("int8", "uint8")}
     for rounding in ("UPWARD", "TONEAREST"):
         for compute in ("int64", "float32", "float64"):
             for out in ("int8", "uint8", "int16", "int32"):
@@ -283,9 +293,12 @@ def quantised() -> Iterator[Case]:
         pool = {"pool_size": [3, 2], "strides": [2, 1], "padding": [1, 0, 1, 1], "count_include_pad": True}
         image = numbers(dtype, 1, 3, 6, 6)
         yield "qnn.avg_pool2d", pool, [image, f32(0.1), i32(10), f32(0.15), i32(9)], {1, 2, 3, 4}
-        yield "qnn.quantize", {"out_dtype": dtype, "axis": 0}, [
-            real(3, 40, low=-200, high=200), f32([0.5, 0.77, 1.3]), i32([1, 2, 3])
-        ], {1, 2}  # fmt: skip
+        yield (
+            "qnn.quantize",
+            {"out_dtype": dtype, "axis": 0},
+            [real(3, 40, low=-200, high=200), f32([0.5, 0.77, 1.3]), i32([1, 2, 3])],
+            {1, 2},
+        )
     yield "qnn.quantize", {"out_dtype": "int16"}, [real(40, low=-200, high=200), f32(0.01), i32(100)], {1, 2}
     yield (
         "qnn.quantize",

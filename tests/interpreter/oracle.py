@@ -27,9 +27,7 @@ class Oracle:
             stderr=subprocess.DEVNULL,
         )
 
-    def run(
-        self, text: str | tuple[Any, ...], inputs: Sequence[np.ndarray], constants: Mapping[str, np.ndarray]
-    ) -> Any:
+    def run(self, text: str | tuple[Any, ...], inputs: Sequence[np.ndarray], constants: Mapping[str, np.ndarray]) -> Any:
         """The result of @main; a text where the oracle could not do it."""
         assert self.process.stdin is not None and self.process.stdout is not None
         pickle.dump((text, list(inputs), dict(constants)), self.process.stdin, protocol=4)

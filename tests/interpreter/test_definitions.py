@@ -57,9 +57,7 @@ def test_packed_quantized_product_is_the_plain_one() -> None:
     x, w = whole(3, 8, dtype="uint8", low=0), whole(6, 8, dtype="int8")
     packed = w.reshape(3, 2, 2, 4).transpose(0, 2, 1, 3)  # (units / 2, inputs / 4, 2, 4)
     scales = (i32(7), i32(-2), f32(0.5), f32(0.25))
-    made = run(
-        "qnn.contrib_dense_pack", {"units": 6, "out_dtype": "int32", "weight_layout": "NC2n4c"}, x, packed, *scales
-    )
+    made = run("qnn.contrib_dense_pack", {"units": 6, "out_dtype": "int32", "weight_layout": "NC2n4c"}, x, packed, *scales)
     np.testing.assert_array_equal(made, run("qnn.dense", {"units": 6, "out_dtype": "int32"}, x, w, *scales))
 
 
@@ -68,8 +66,10 @@ def test_convolution_in_blocks_is_the_plain_one(weight: str) -> None:
     x, w = real(2, 8, 6, 5), real(12, 8, 3, 3)
     geometry = {"channels": 12, "kernel_size": [3, 3], "padding": [1, 0], "strides": [2, 1]}
     plain = run("nn.conv2d", geometry, x, w)
-    blocks = [run("layout_transform", {"src_layout": "NCHW", "dst_layout": "NCHW4c"}, x),
-              run("layout_transform", {"src_layout": "OIHW", "dst_layout": weight}, w)]  # fmt: skip
+    blocks = [
+        run("layout_transform", {"src_layout": "NCHW", "dst_layout": "NCHW4c"}, x),
+        run("layout_transform", {"src_layout": "OIHW", "dst_layout": weight}, w),
+    ]
     layouts = {"data_layout": "NCHW4c", "kernel_layout": weight, "out_layout": "NCHW6c"}
     made = run("nn.contrib_conv2d_NCHWc", {**geometry, **layouts}, *blocks)
     assert made.shape == (2, 2, *plain.shape[2:], 6)
@@ -80,8 +80,10 @@ def test_convolution_in_blocks_is_the_plain_one(weight: str) -> None:
 def test_depthwise_convolution_in_blocks_is_the_plain_one() -> None:
     x, w = real(1, 8, 6, 5), real(8, 1, 3, 3)
     geometry = {"channels": 8, "groups": 8, "kernel_size": [3, 3]}
-    blocks = [run("layout_transform", {"src_layout": "NCHW", "dst_layout": "NCHW4c"}, x),
-              run("layout_transform", {"src_layout": "OIHW", "dst_layout": "OIHW1i4o"}, w)]  # fmt: skip
+    blocks = [
+        run("layout_transform", {"src_layout": "NCHW", "dst_layout": "NCHW4c"}, x),
+        run("layout_transform", {"src_layout": "OIHW", "dst_layout": "OIHW1i4o"}, w),
+    ]
     layouts = {"data_layout": "NCHW4c", "kernel_layout": "OIHW1i4o", "out_layout": "NCHW4c"}
     made = run("nn.contrib_depthwise_conv2d_NCHWc", {**geometry, **layouts}, *blocks)
     back = run("layout_transform", {"src_layout": "NCHW4c", "dst_layout": "NCHW"}, made)
@@ -124,10 +126,13 @@ STATIC = (
     ("dyn.topk", {"k": 2, "axis": 1, "dtype": "int64"}, [real(3, 4), np.asarray(2)]),
     ("dyn.one_hot", {"depth": 4, "axis": -1, "dtype": "float32"}, [i32([1, 3]), f32(1), f32(0), np.asarray(4)]),
     ("dyn.nn.pad", {"pad_width": [[1, 0], [2, 1]]}, [real(2, 3), np.asarray([[1, 0], [2, 1]]), f32(0.5)]),
-    ("dyn.image.resize2d", {"size": [5, 7], "roi": [0.0] * 4, "rounding_method": ""},
-     [real(1, 2, 4, 3), np.asarray([5, 7]), f32([0, 0, 0, 0])]),
+    (
+        "dyn.image.resize2d",
+        {"size": [5, 7], "roi": [0.0] * 4, "rounding_method": ""},
+        [real(1, 2, 4, 3), np.asarray([5, 7]), f32([0, 0, 0, 0])],
+    ),
     ("dyn.nn.upsampling", {"scale_h": 2.0, "scale_w": 3.0}, [real(1, 2, 4, 3), np.asarray(2.0), np.asarray(3.0)]),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("name, attrs, args", STATIC, ids=[c[0] for c in STATIC])
@@ -138,9 +143,7 @@ def test_shapes_as_values(name: str, attrs: dict[str, Any], args: list[Any]) -> 
     expected = run(static, given, *kept)
     dynamic = {k: v for k, v in attrs.items() if k in OPS[name].schema}
     made = run(name, dynamic, *args)
-    for ours, theirs in zip(
-        made if isinstance(made, tuple) else (made,), expected if isinstance(made, tuple) else (expected,)
-    ):
+    for ours, theirs in zip(made if isinstance(made, tuple) else (made,), expected if isinstance(made, tuple) else (expected,)):
         np.testing.assert_array_equal(ours, theirs)
         assert ours.dtype == theirs.dtype
 

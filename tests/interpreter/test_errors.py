@@ -161,22 +161,51 @@ PAIR = "%i: Tensor[(2), int32]"
         ("floor_mod(%a, %b)", ["%a: int8", "%b: int8"], (1, 0), "floor_mod: division by zero", "int8, int8"),
         ("left_shift(%a, %b)", ["%a: int32", "%b: int32"], (1, -1), "left_shift: a shift by -1 bits", "int32, int32"),
         ("right_shift(7, %i)", [PAIR], (ints(3, -2),), "right_shift: a shift by -2 bits", "int32, Tensor[(2), int32]"),
-        ('take(%x, %i, axis=1, mode="fast")', [MATRIX, PAIR], (M, ints(0, -9)),
-         "take: the index -9 is outside an axis of extent 4", "Tensor[(3, 4), float32], Tensor[(2), int32]"),
-        ("gather(%x, %i, axis=0)", [MATRIX, "%i: Tensor[(1, 4), int32]"], (M, ints([0, 1, 2, 3])),
-         "gather: the index 3 is outside an axis of extent 3", "Tensor[(3, 4), float32], Tensor[(1, 4), int32]"),
-        ("gather_nd(%x, %i)", [MATRIX, "%i: Tensor[(2, 1), int32]"], (M, ints([0], [7])),
-         "gather_nd: the index 7 is outside an axis of extent 4", "Tensor[(3, 4), float32], Tensor[(2, 1), int32]"),
-        ("scatter_elements(%x, %i, %x, axis=0)", [MATRIX, "%i: Tensor[(3, 4), int32]"], (M, np.full((3, 4), 7, np.int32)),
-         "scatter_elements: the index 7 is outside an axis of extent 3",
-         "Tensor[(3, 4), float32], Tensor[(3, 4), int32], Tensor[(3, 4), float32]"),
+        (
+            'take(%x, %i, axis=1, mode="fast")',
+            [MATRIX, PAIR],
+            (M, ints(0, -9)),
+            "take: the index -9 is outside an axis of extent 4",
+            "Tensor[(3, 4), float32], Tensor[(2), int32]",
+        ),
+        (
+            "gather(%x, %i, axis=0)",
+            [MATRIX, "%i: Tensor[(1, 4), int32]"],
+            (M, ints([0, 1, 2, 3])),
+            "gather: the index 3 is outside an axis of extent 3",
+            "Tensor[(3, 4), float32], Tensor[(1, 4), int32]",
+        ),
+        (
+            "gather_nd(%x, %i)",
+            [MATRIX, "%i: Tensor[(2, 1), int32]"],
+            (M, ints([0], [7])),
+            "gather_nd: the index 7 is outside an axis of extent 4",
+            "Tensor[(3, 4), float32], Tensor[(2, 1), int32]",
+        ),
+        (
+            "scatter_elements(%x, %i, %x, axis=0)",
+            [MATRIX, "%i: Tensor[(3, 4), int32]"],
+            (M, np.full((3, 4), 7, np.int32)),
+            "scatter_elements: the index 7 is outside an axis of extent 3",
+            "Tensor[(3, 4), float32], Tensor[(3, 4), int32], Tensor[(3, 4), float32]",
+        ),
         ("ref_read(%r)", ["%r: ref(int32)"], (RefValue(),), "ref_read: the reference has no value yet", "ref(int32)"),
-        ('dyn.full(1f, %s, shape=None, dtype="float32")', ["%s: Tensor[(1), int64]"], (np.asarray([10**15]),),
-         "there is not enough memory for dyn.full: ", "float32, Tensor[(1), int64]"),
-        (f"repeat(%x, repeats={2**60}, axis=0)", [MATRIX], (M,),
-         "there is not enough memory for repeat: more than any machine", "Tensor[(3, 4), float32]"),
+        (
+            'dyn.full(1f, %s, shape=None, dtype="float32")',
+            ["%s: Tensor[(1), int64]"],
+            (np.asarray([10**15]),),
+            "there is not enough memory for dyn.full: ",
+            "float32, Tensor[(1), int64]",
+        ),
+        (
+            f"repeat(%x, repeats={2**60}, axis=0)",
+            [MATRIX],
+            (M,),
+            "there is not enough memory for repeat: more than any machine",
+            "Tensor[(3, 4), float32]",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_stack_and_the_types_are_shown(body: str, params: list[str], args: Any, title: str, note: str) -> None:
     names = ", ".join(p.split(":")[0] for p in params)
     (found,) = failure(module(BAD.format(p=", ".join(params), a=names, body=body)), *args)
@@ -235,9 +264,7 @@ def test_memory_has_a_limit_that_the_caller_gives() -> None:
 
 def test_the_session_goes_on() -> None:
     session = Session()
-    session.execute(
-        "def @f(%n: int32) -> int32 { if (equal(%n, 0)) { divide(1, %n) } else { add(1, @f(subtract(%n, 1))) } }"
-    )
+    session.execute("def @f(%n: int32) -> int32 { if (equal(%n, 0)) { divide(1, %n) } else { add(1, @f(subtract(%n, 1))) } }")
     wrong = ["@f(100000)", "left_shift(1, -1)", "@f(1, 2)", "@f(1f)", "@g(1)", "add(%x, 1)", "take([1, 2], 7)", "@f("]
     for text in wrong:
         with pytest.raises(RelayError):

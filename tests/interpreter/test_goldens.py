@@ -71,8 +71,9 @@ def test_every_binding_of_a_network_has_its_checked_type() -> None:
             def look(binding: Any, value: Any, seconds: float, seen: list[int] = seen) -> None:
                 seen.append(1)
                 parts = value if isinstance(value, tuple) else (value,)
-                assert_has_type(tuple(np.asarray(v) for v in parts) if isinstance(value, tuple) else np.asarray(value),
-                                binding.value.checked_type)  # fmt: skip
+                assert_has_type(
+                    tuple(np.asarray(v) for v in parts) if isinstance(value, tuple) else np.asarray(value), binding.value.checked_type
+                )
 
             evaluate(program, *random_arguments(program["main"]), observer=look)
             assert len(seen) > 40

@@ -103,9 +103,7 @@ def test_blocked_layouts_are_the_plain_ones_in_blocks() -> None:
     plain = kernel("nn.conv2d", x, w)
     blocked_x = kernel("layout_transform", x, src_layout="NCHW", dst_layout="NCHW4c")
     blocked_w = kernel("layout_transform", w, src_layout="OIHW", dst_layout="OIHW4i8o")
-    found = kernel(
-        "nn.conv2d", blocked_x, blocked_w, data_layout="NCHW4c", kernel_layout="OIHW4i8o", out_layout="NCHW8c"
-    )
+    found = kernel("nn.conv2d", blocked_x, blocked_w, data_layout="NCHW4c", kernel_layout="OIHW4i8o", out_layout="NCHW8c")
     back = kernel("layout_transform", found, src_layout="NCHW8c", dst_layout="NCHW")
     np.testing.assert_allclose(back, plain, rtol=1e-5)
 
@@ -199,9 +197,7 @@ def test_dynamic_operators_go_on_as_static_ones() -> None:
     assert kernel("dyn.tile", x, ints(2, 1, 1), reps=None).shape == (4, 3, 4)
     assert kernel("dyn.tile", x, np.float32([2, 1, 1]), reps=None).shape == (4, 3, 4)
     assert kernel("dyn.topk", x, ints(2), k=None, ret_type="values", dtype="int32").shape == (2, 3, 2)
-    cut = kernel(
-        "dyn.strided_slice", x, ints(0, 1), ints(2, 3), ints(1, 1), begin=None, end=None, strides=None, axes=None
-    )
+    cut = kernel("dyn.strided_slice", x, ints(0, 1), ints(2, 3), ints(1, 1), begin=None, end=None, strides=None, axes=None)
     assert cut.shape == (2, 2, 4)
     bounds = {"begin": [0, 0], "end": [2, 3, 3], "axes": None, "slice_mode": "end"}
     assert kernel("strided_slice", x, strides=[2], **bounds).shape == (1, 3, 3)  # one stride is the first axis'

@@ -82,8 +82,14 @@ for n, name in enumerate(ENDLESS):
 print(json.dumps(out))
 """
     paths = os.pathsep.join([str(ROOT), *[p for p in sys.path if p]])
-    ran = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": paths}, cwd=ROOT,
-                         capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": paths},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
     assert ran.returncode == 0, ran.stderr
     for name, (limit, peak) in json.loads(ran.stdout).items():
         # A value of unknown size is seen only when it is there.

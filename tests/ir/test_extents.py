@@ -9,9 +9,16 @@ from relaylang.ir.extents import DEEPEST, combine
 from relaylang.ir.types import TypeVar, dim_text
 
 
-@pytest.mark.parametrize("key, a, b, made", [
-    ("tir.Add", 2, 3, 5), ("tir.FloorDiv", -7, 2, -4), ("tir.Div", -7, 2, -3), ("tir.Mod", -7, 2, -1), ("tir.Max", 2, 3, 3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "key, a, b, made",
+    [
+        ("tir.Add", 2, 3, 5),
+        ("tir.FloorDiv", -7, 2, -4),
+        ("tir.Div", -7, 2, -3),
+        ("tir.Mod", -7, 2, -1),
+        ("tir.Max", 2, 3, 3),
+    ],
+)
 def test_numbers_of_numbers(key: str, a: int, b: int, made: int) -> None:
     found = combine(key, a, b)
     assert found == made and type(found) is int

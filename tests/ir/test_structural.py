@@ -166,7 +166,7 @@ AS_TVM = [
     ("fn (%x) { %0 = (%x, %x); (%0, %0) }", "fn (%x) { ((%x, %x), (%x, %x)) }", False),
     ("fn (%x) { let %f = fn (%n) { %f(%n) }; %f }", "fn (%x) { let %g = fn (%n) { %g(%n) }; %g }", True),
     ("fn (%x) { %0 = (%x, 1f); %1 = %0.0; add(%1, %1) }", "fn (%x) { %0 = (%x, 1f); add(%0.0, %0.0) }", True),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("left", "right", "equal"), AS_TVM)

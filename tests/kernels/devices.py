@@ -27,8 +27,20 @@ NUMBERS = [n for n, case in enumerate(USED) if case[0] not in LEFT_OUT]
 #: The first case of each operator.
 FIRST = {USED[n][0]: n for n in reversed(NUMBERS)}
 #: Operators of each kind of kernel: `make test` runs their first cases, `make sweeps` all of all operators.
-QUICK = ("add", "exp", "floor_divide", "cast", "sum", "argmax", "nn.softmax", "nn.max_pool2d", "take", "nn.conv2d", "nn.dense",
-         "qnn.requantize")  # fmt: skip
+QUICK = (
+    "add",
+    "exp",
+    "floor_divide",
+    "cast",
+    "sum",
+    "argmax",
+    "nn.softmax",
+    "nn.max_pool2d",
+    "take",
+    "nn.conv2d",
+    "nn.dense",
+    "qnn.requantize",
+)
 #: Cases in groups, each a file.
 GROUPS = [[FIRST[name] for name in QUICK], *(NUMBERS[n : n + 100] for n in range(0, len(NUMBERS), 100))]
 

@@ -63,8 +63,9 @@ def source(kernels: Sequence[Generated], lanes: int) -> str:
     return f"#define R_LANES {lanes or 4}\n{text}\n{_MAIN % chr(10).join(rows)}"
 
 
-def compiled(kernels: Sequence[Generated], compiler: Compiler, lanes: int, folder: Path,
-             extra: Sequence[str] = ()) -> list[list[np.ndarray]]:  # fmt: skip
+def compiled(
+    kernels: Sequence[Generated], compiler: Compiler, lanes: int, folder: Path, extra: Sequence[str] = ()
+) -> list[list[np.ndarray]]:
     """What the compiled kernels leave in their buffers. Raises `RuntimeError` with what a compiler or a program says."""
     path, target = folder / "kernels.c", folder / "kernels"
     path.write_text(source(kernels, lanes), encoding="utf-8")
@@ -105,8 +106,9 @@ def equal(one: np.ndarray, two: np.ndarray) -> bool:
     return one.tobytes() == two.tobytes()
 
 
-def differences(kernels: Sequence[Generated], expected: Sequence[Sequence[np.ndarray]],
-                found: Sequence[Sequence[np.ndarray]]) -> list[str]:  # fmt: skip
+def differences(
+    kernels: Sequence[Generated], expected: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]]
+) -> list[str]:
     """Where the results of kernels differ: the kernel, the buffer, and its first element that does."""
     out = []
     for k, one, two in zip(kernels, expected, found):

@@ -77,10 +77,30 @@ def numbers(dtype: str, rng: random.Random, count: int = SIZE) -> np.ndarray:
         some = [rng.choice(ends) if rng.random() < 0.3 else rng.randint(max(limits.min, -9), 9) for _ in range(count)]
         wide = [rng.randint(limits.min, limits.max) if rng.random() < 0.3 else n for n in some]
         return np.asarray(wide, dtype)
-    ends = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e-40, -1e-44, 3e38, -3e38, float("inf"), -float("inf"), float("nan"),
-            2147483648.0, 1e19, 65504.0, 1e-8]  # fmt: skip
-    some = [rng.choice(ends) if rng.random() < 0.3 else
-            rng.choice([rng.uniform(-4, 4), rng.randint(-8, 8), rng.uniform(-300, 300)]) for _ in range(count)]  # fmt: skip
+    ends = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.5,
+        1e-40,
+        -1e-44,
+        3e38,
+        -3e38,
+        float("inf"),
+        -float("inf"),
+        float("nan"),
+        2147483648.0,
+        1e19,
+        65504.0,
+        1e-8,
+    ]
+    some = [
+        rng.choice(ends) if rng.random() < 0.3 else rng.choice([rng.uniform(-4, 4), rng.randint(-8, 8), rng.uniform(-300, 300)])
+        for _ in range(count)
+    ]
     with np.errstate(over="ignore"):
         return np.asarray(some, np.float64).astype(np.float32).astype(np.dtype(dtype))
 
@@ -260,7 +280,7 @@ class Generator:
             if kind == "mix":
                 return ir.mix(value(depth - 1), value(depth - 1), [rng.randrange(2 * lanes) for _ in range(lanes)])
             names = ("add", "sub", "mul", "max", "min", "neg")
-            names += (("and", "or") if dtype == "int32" else ("div", "peak", "number", "round"))
+            names += ("and", "or") if dtype == "int32" else ("div", "peak", "number", "round")
             name = rng.choice(names)
             return ir.Op(name, tuple(value(depth - 1) for _ in range(1 if name in ("neg", "round") else 2)), ty)
 

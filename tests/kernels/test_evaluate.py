@@ -34,29 +34,32 @@ def f32(value: float) -> ir.Expr:
     return ir.Const(value, "float32")
 
 
-@pytest.mark.parametrize(("value", "expected"), [
-    (ir.op("add", ir.Const(127, "int8"), 1), -128),
-    (ir.op("mul", ir.Const(2**31 - 1, "int32"), 2), -2),
-    (ir.op("div", ir.Const(-128, "int8"), -1), -128),
-    (ir.op("div", ir.Const(5, "int32"), 0), 0),
-    (ir.op("floor_div", ir.Const(-128, "int8"), 3), -43),
-    (ir.op("floor_div", ir.Const(7, "int16"), 0), 0),
-    (ir.op("floor_mod", ir.Const(-7, "int64"), 3), 2),
-    (ir.op("left_shift", ir.Const(1, "uint8"), 9), 0),
-    (ir.op("pow", ir.Const(3, "uint64"), 2**64 - 1), pow(3, 2**64 - 1, 2**64)),
-    (ir.op("sign", f32(float("nan"))), 0),
-    (ir.op("saturate", ir.Const(300, "int32"), type="int8"), 127),
-    (ir.op("bitcast", f32(1.0), type="int32"), 0x3F800000),
-    (ir.op("not", ir.Const(True, "bool")), False),
-    (ir.cast(f32(1e10), "int32"), -(2**31)),
-    (ir.cast(f32(float("nan")), "uint8"), 0),
-    (ir.cast(f32(-1.5), "uint32"), 2**32 - 1),
-    (ir.cast(f32(float("nan")), "bool"), False),
-    (f32(2**24) + f32(1.0), 2**24),
-    (ir.select(f32(1.0) < 2.0, f32(3.0), ir.Load("nothing", ir.number(5), "float32")), 3),
-    (ir.Intrinsic("sum", (ir.splat(ir.Const(3, "int32"), 4),), "int32"), 12),
-    (ir.lane(ir.mix(ir.splat(f32(1.0), 2), ir.splat(f32(2.0), 2), [3, 0]), 0), 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (ir.op("add", ir.Const(127, "int8"), 1), -128),
+        (ir.op("mul", ir.Const(2**31 - 1, "int32"), 2), -2),
+        (ir.op("div", ir.Const(-128, "int8"), -1), -128),
+        (ir.op("div", ir.Const(5, "int32"), 0), 0),
+        (ir.op("floor_div", ir.Const(-128, "int8"), 3), -43),
+        (ir.op("floor_div", ir.Const(7, "int16"), 0), 0),
+        (ir.op("floor_mod", ir.Const(-7, "int64"), 3), 2),
+        (ir.op("left_shift", ir.Const(1, "uint8"), 9), 0),
+        (ir.op("pow", ir.Const(3, "uint64"), 2**64 - 1), pow(3, 2**64 - 1, 2**64)),
+        (ir.op("sign", f32(float("nan"))), 0),
+        (ir.op("saturate", ir.Const(300, "int32"), type="int8"), 127),
+        (ir.op("bitcast", f32(1.0), type="int32"), 0x3F800000),
+        (ir.op("not", ir.Const(True, "bool")), False),
+        (ir.cast(f32(1e10), "int32"), -(2**31)),
+        (ir.cast(f32(float("nan")), "uint8"), 0),
+        (ir.cast(f32(-1.5), "uint32"), 2**32 - 1),
+        (ir.cast(f32(float("nan")), "bool"), False),
+        (f32(2**24) + f32(1.0), 2**24),
+        (ir.select(f32(1.0) < 2.0, f32(3.0), ir.Load("nothing", ir.number(5), "float32")), 3),
+        (ir.Intrinsic("sum", (ir.splat(ir.Const(3, "int32"), 4),), "int32"), 12),
+        (ir.lane(ir.mix(ir.splat(f32(1.0), 2), ir.splat(f32(2.0), 2), [3, 0]), 0), 2),
+    ],
+)
 def test_values(value: ir.Expr, expected: Any) -> None:
     assert result(value, nothing=np.zeros(0, "f4")) == expected
 

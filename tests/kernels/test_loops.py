@@ -77,7 +77,7 @@ from tests.shared import ROOT, few, syntax_tree
 
 A, B, C = (Buf(name, shape, "float32") for name, shape in (("a", (12, 20)), ("b", (20, 8)), ("c", (12, 8))))
 i, j, k = Var("i"), Var("j"), Var("k")
-EXPORT = "__attribute__((visibility(\"default\")))"
+EXPORT = '__attribute__((visibility("default")))'
 NAMES = {"a", "b", "c", "n"}
 
 
@@ -211,18 +211,34 @@ def block(rows: int, vectors: int, width: int) -> Function:
     x, w, t, n = Param("x", "const float32*"), Param("w", "const float32*"), Param("t", "float32*"), Param("n", "index")
     r, v, l = Var("r"), Var("v"), Var("l")
     step = vectors * width
-    return Function("block", [x, w, t, n], [
-        c,
-        loop("l", 0, "n", [
-            b,
-            loop("v", 0, vectors, [store(b, load(w, l * step + v * width, lanes=width), v)], UNROLLED),
-            loop("r", 0, rows, [
-                Let("a", splat(load(x, r * 20 + l), width)),
-                loop("v", 0, vectors, [store(c, fma(Var("a", vec), load(b, v), load(c, r, v)), r, v)], UNROLLED),
-            ], UNROLLED),
-        ]),
-        loop("r", 0, rows, [loop("v", 0, vectors, [store(t, load(c, r, v), r * step + v * width)], UNROLLED)], UNROLLED),
-    ], "rows times vectors in registers")  # fmt: skip
+    return Function(
+        "block",
+        [x, w, t, n],
+        [
+            c,
+            loop(
+                "l",
+                0,
+                "n",
+                [
+                    b,
+                    loop("v", 0, vectors, [store(b, load(w, l * step + v * width, lanes=width), v)], UNROLLED),
+                    loop(
+                        "r",
+                        0,
+                        rows,
+                        [
+                            Let("a", splat(load(x, r * 20 + l), width)),
+                            loop("v", 0, vectors, [store(c, fma(Var("a", vec), load(b, v), load(c, r, v)), r, v)], UNROLLED),
+                        ],
+                        UNROLLED,
+                    ),
+                ],
+            ),
+            loop("r", 0, rows, [loop("v", 0, vectors, [store(t, load(c, r, v), r * step + v * width)], UNROLLED)], UNROLLED),
+        ],
+        "rows times vectors in registers",
+    )
 
 
 def test_register_arrays_are_variables() -> None:
@@ -372,9 +388,8 @@ REFUSALS: dict[str, tuple[Callable[[], Body], str]] = {
     "from elsewhere": (lambda: parallelise(CARRIED, "i"), "loop i does not count from 0 to a constant"),
     "not nested": (lambda: reorder(product(), "i", "k"), "loop k is not all that loop i has inside"),
     "lanes": (lambda: lanes(added(), "i", 7), "loop i does not have a multiple of 7 iterations"),
-    "lanes across": (lambda: lanes([loop("i", 0, 8, [store(C, load(A, i * 3), i)])], "i", 8),
-                     "a is not read one by one along i"),
-}  # fmt: skip
+    "lanes across": (lambda: lanes([loop("i", 0, 8, [store(C, load(A, i * 3), i)])], "i", 8), "a is not read one by one along i"),
+}
 
 
 @pytest.mark.parametrize("name", REFUSALS)

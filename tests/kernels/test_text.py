@@ -29,49 +29,52 @@ def one(value: ir.Expr) -> tuple[ir.Body, str]:
     return body, text.lines(body, types=TYPES)[0].partition(" = ")[2]
 
 
-@pytest.mark.parametrize(("value", "shown"), [
-    (ir.Const(0.0, "float32"), "0"),
-    (ir.Const(-0.0, "float32"), "-0"),
-    (ir.Const(float("-inf"), "float64"), "-inf"),
-    (ir.Const(float("nan"), "float32"), "nan"),
-    (ir.Const(0.1, "float32"), "0.1"),
-    (ir.Const(1.0, "float16"), "1"),
-    (ir.Const(True, "bool"), "1"),
-    (ir.number(-4), "-4"),
-    (n * 4 - 3, "n*4 - 3"),
-    (3 - n, "3 - n"),
-    ((n + 1) // 4 % 3, "((n + 1) / 4) % 3"),
-    (n * n, "n * n"),
-    (ir.minimum(n + 1, 5), "min(n + 1, 5)"),
-    (ir.expr(size) * 4 + n, "size0*4 + n"),
-    (ir.expr(size * 4 // 3), "size(((size0 * 4) / 3))"),
-    (ir.load(Buf("a", (4, 5), "float32"), n, 2), "a[n*5 + 2]"),
-    (ir.Load("a", n, "float32x8"), "a[n : 8]"),
-    (ir.Load("a", n, "float32x8", True), "a[n : 8 aligned]"),
-    (ir.Load("a", n, "int8x32"), "a[n : int8x32]"),
-    (ir.Load("a", ir.Load("b", n, "int64") + 2, "float32"), "a[add<int64>(b[n], int64(2))]"),
-    (ir.Load("a", ir.times(ir.Load("b", n, "int64"), 2), "float32"), "a[b[n]*2]"),
-    (ir.Address("c", n, "float32*"), "&c[n]"),
-    (ir.Address("c", n, "const float32*"), "&c[n]"),
-    (ir.Cast(ir.number(4), "int64"), "int64(index(4))"),
-    (ir.Cast(ir.Const(4, "int32"), "int64"), "int64(int32(4))"),
-    (ir.Cast(ir.number(0), "const float32*"), "null(const float32*)"),
-    (ir.op("max", ir.Const(0, "int32"), p), "max(0, p)"),
-    (ir.op("lt", p, 3), "p < 3"),
-    (ir.op("lt", ir.Const(1, "int8"), ir.Const(2, "int8")), "int8(1) < int8(2)"),
-    (ir.op("add", ir.Const(1, "int8"), 2), "1 + 2"),
-    (ir.Op("add", (ir.Const(1, "int8"), p), "int64"), "add<int64>(int8(1), p)"),
-    (ir.op("saturate", p, type="int8"), "saturate<int8>(p)"),
-    (ir.op("bitcast", p, type="float32"), "bitcast<float32>(p)"),
-    (ir.select(p < 3, ir.Const(1.5, "float32"), ir.Load("a", n, "float32")), "(p < 3) ? 1.5 : a[n]"),
-    (ir.splat(ir.Const(0.0, "float32"), 8), "splat(0)"),
-    (ir.op("max", ir.splat(ir.Const(0.0, "float32"), 8), v), "max(splat(0), v)"),
-    (ir.fma(v, ir.splat(ir.Const(2.0, "float32"), 8), v), "fma(v, splat(2), v)"),
-    (ir.mix(v, v, range(8)), "mix(v, v, 0, 1, 2, 3, 4, 5, 6, 7)"),
-    (ir.lane(v, 3), "lane(v, 3)"),
-    (ir.Intrinsic("splat_quad", (ir.Address("a", n, "const float32*"),), "uint8x32"), "splat_quad(&a[n])"),
-    (ir.Cast(ir.splat(ir.Const(1, "int32"), 8), "float32x8"), "float32x8(splat<int32x8>(int32(1)))"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (ir.Const(0.0, "float32"), "0"),
+        (ir.Const(-0.0, "float32"), "-0"),
+        (ir.Const(float("-inf"), "float64"), "-inf"),
+        (ir.Const(float("nan"), "float32"), "nan"),
+        (ir.Const(0.1, "float32"), "0.1"),
+        (ir.Const(1.0, "float16"), "1"),
+        (ir.Const(True, "bool"), "1"),
+        (ir.number(-4), "-4"),
+        (n * 4 - 3, "n*4 - 3"),
+        (3 - n, "3 - n"),
+        ((n + 1) // 4 % 3, "((n + 1) / 4) % 3"),
+        (n * n, "n * n"),
+        (ir.minimum(n + 1, 5), "min(n + 1, 5)"),
+        (ir.expr(size) * 4 + n, "size0*4 + n"),
+        (ir.expr(size * 4 // 3), "size(((size0 * 4) / 3))"),
+        (ir.load(Buf("a", (4, 5), "float32"), n, 2), "a[n*5 + 2]"),
+        (ir.Load("a", n, "float32x8"), "a[n : 8]"),
+        (ir.Load("a", n, "float32x8", True), "a[n : 8 aligned]"),
+        (ir.Load("a", n, "int8x32"), "a[n : int8x32]"),
+        (ir.Load("a", ir.Load("b", n, "int64") + 2, "float32"), "a[add<int64>(b[n], int64(2))]"),
+        (ir.Load("a", ir.times(ir.Load("b", n, "int64"), 2), "float32"), "a[b[n]*2]"),
+        (ir.Address("c", n, "float32*"), "&c[n]"),
+        (ir.Address("c", n, "const float32*"), "&c[n]"),
+        (ir.Cast(ir.number(4), "int64"), "int64(index(4))"),
+        (ir.Cast(ir.Const(4, "int32"), "int64"), "int64(int32(4))"),
+        (ir.Cast(ir.number(0), "const float32*"), "null(const float32*)"),
+        (ir.op("max", ir.Const(0, "int32"), p), "max(0, p)"),
+        (ir.op("lt", p, 3), "p < 3"),
+        (ir.op("lt", ir.Const(1, "int8"), ir.Const(2, "int8")), "int8(1) < int8(2)"),
+        (ir.op("add", ir.Const(1, "int8"), 2), "1 + 2"),
+        (ir.Op("add", (ir.Const(1, "int8"), p), "int64"), "add<int64>(int8(1), p)"),
+        (ir.op("saturate", p, type="int8"), "saturate<int8>(p)"),
+        (ir.op("bitcast", p, type="float32"), "bitcast<float32>(p)"),
+        (ir.select(p < 3, ir.Const(1.5, "float32"), ir.Load("a", n, "float32")), "(p < 3) ? 1.5 : a[n]"),
+        (ir.splat(ir.Const(0.0, "float32"), 8), "splat(0)"),
+        (ir.op("max", ir.splat(ir.Const(0.0, "float32"), 8), v), "max(splat(0), v)"),
+        (ir.fma(v, ir.splat(ir.Const(2.0, "float32"), 8), v), "fma(v, splat(2), v)"),
+        (ir.mix(v, v, range(8)), "mix(v, v, 0, 1, 2, 3, 4, 5, 6, 7)"),
+        (ir.lane(v, 3), "lane(v, 3)"),
+        (ir.Intrinsic("splat_quad", (ir.Address("a", n, "const float32*"),), "uint8x32"), "splat_quad(&a[n])"),
+        (ir.Cast(ir.splat(ir.Const(1, "int32"), 8), "float32x8"), "float32x8(splat<int32x8>(int32(1)))"),
+    ],
+)
 def test_expressions(value: ir.Expr, shown: str) -> None:
     body, line = one(value)
     assert line == shown
@@ -163,8 +166,13 @@ def test_every_lowering_is_read_back(numbers: Sequence[int]) -> None:
     made = lower_module(mod, "main", {}, BY_NAME["avx2"])
     count = 0
     for kernel in [item.kernel for item in [*made.prepare, *made.run] if isinstance(item, Run)]:
-        kinds = {"in": kernel.params, "packed": [p.target for p in kernel.packs], "out": kernel.outs, "work": kernel.work,
-                 "table": [b for b, _ in kernel.constants]}  # fmt: skip
+        kinds = {
+            "in": kernel.params,
+            "packed": [p.target for p in kernel.packs],
+            "out": kernel.outs,
+            "work": kernel.work,
+            "table": [b for b, _ in kernel.constants],
+        }
         buffers = [(kind, buf) for kind, bufs in kinds.items() for buf in bufs]
         for body in [stage.body for stage in kernel.stages]:
             page = "\n".join(text.kernel(text.Part("k", buffers, body)))
@@ -176,25 +184,31 @@ def test_every_lowering_is_read_back(numbers: Sequence[int]) -> None:
     assert count > 100
 
 
-@pytest.mark.parametrize(("page", "place", "message"), [
-    ("c[0] = d[0]", (1, 8), "undefined: d"),
-    ("let t: float31 = 0", (1, 8), "no type is called float31"),
-    ("let t: float32 = flor(a[0])", (1, 18), "no operation is called flor"),
-    ("c[0] = a[0", (1, 11), "`]` is missing here"),
-    ("c[0] = (a[0] + 1", (1, 17), "`)` is missing here"),
-    ("c[0] = a[0] $ 1", (1, 13), "`$` is no part of the loop language"),
-    ("c[0] = a[0] 1", (1, 13), "`1` does not belong here"),
-    ("c[0] = p", (1, 8), "a value of the type int32, where one of the type float32 is asked for"),
-    ("for i in 0 .. 4\n    c[i] = 0\n  c[i] = 0", (3, 3), "the line is indented in another way than the one before it"),
-    ("c[0] = 0\n  c[1] = 0", (2, 3), "nothing can stand inside this statement"),
-    ("else\n  c[0] = 0", (1, 1), "`else` has no `if` before it"),
-    ("for i in 0 .. 4\n  parallel j in 0 .. 4\n    c[j] = 0", (2, 3),
-     "parallel loop j is not outermost, or its bounds are not constant"),
-    ("n[0] = 1", (1, 1), "n is no array"),
-    ("p = 3", (1, 1), "p is not mutable"),
-    ("local r: float32[4] in registers\nr[n] = 0", (2, 1), "r is in registers; its index has n"),
-    ("c[0] = " + "(" * 300, (1, 208), "brackets are nested more than 200 deep"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("page", "place", "message"),
+    [
+        ("c[0] = d[0]", (1, 8), "undefined: d"),
+        ("let t: float31 = 0", (1, 8), "no type is called float31"),
+        ("let t: float32 = flor(a[0])", (1, 18), "no operation is called flor"),
+        ("c[0] = a[0", (1, 11), "`]` is missing here"),
+        ("c[0] = (a[0] + 1", (1, 17), "`)` is missing here"),
+        ("c[0] = a[0] $ 1", (1, 13), "`$` is no part of the loop language"),
+        ("c[0] = a[0] 1", (1, 13), "`1` does not belong here"),
+        ("c[0] = p", (1, 8), "a value of the type int32, where one of the type float32 is asked for"),
+        ("for i in 0 .. 4\n    c[i] = 0\n  c[i] = 0", (3, 3), "the line is indented in another way than the one before it"),
+        ("c[0] = 0\n  c[1] = 0", (2, 3), "nothing can stand inside this statement"),
+        ("else\n  c[0] = 0", (1, 1), "`else` has no `if` before it"),
+        (
+            "for i in 0 .. 4\n  parallel j in 0 .. 4\n    c[j] = 0",
+            (2, 3),
+            "parallel loop j is not outermost, or its bounds are not constant",
+        ),
+        ("n[0] = 1", (1, 1), "n is no array"),
+        ("p = 3", (1, 1), "p is not mutable"),
+        ("local r: float32[4] in registers\nr[n] = 0", (2, 1), "r is in registers; its index has n"),
+        ("c[0] = " + "(" * 300, (1, 208), "brackets are nested more than 200 deep"),
+    ],
+)
 def test_mistakes(page: str, place: tuple[int, int], message: str) -> None:
     with pytest.raises(RelayError) as caught:
         parse(page, TYPES)

@@ -36,9 +36,9 @@ class Client:
         self.version = 0
         threading.Thread(target=self._read, daemon=True).start()
         general = {"positionEncodings": encodings} if encodings else {}
-        self.capabilities = self.request(
-            "initialize", {"processId": None, "rootUri": None, "capabilities": {"general": general}}
-        )["capabilities"]
+        self.capabilities = self.request("initialize", {"processId": None, "rootUri": None, "capabilities": {"general": general}})[
+            "capabilities"
+        ]
         self.notify("initialized", {})
 
     def _read(self) -> None:

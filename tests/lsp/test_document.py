@@ -55,12 +55,15 @@ def told(found: list[Diagnostic]) -> list[object]:
     """Diagnostics with the places that they have in the text."""
     return sorted(
         (
-            d.code, start_of(d), d.title, d.notes,
+            d.code,
+            start_of(d),
+            d.title,
+            d.notes,
             [(label.span.source.base + label.span.start, label.span.source.base + label.span.end, label.text) for label in d.labels],
             (d.fix.span.source.base + d.fix.span.start, d.fix.replacement) if d.fix is not None else None,
         )
         for d in found
-    )  # fmt: skip
+    )
 
 
 def is_sound(found: list[Diagnostic]) -> bool:

@@ -59,8 +59,20 @@ def places(found: list[Any]) -> list[tuple[int, int]]:
 
 
 def test_capabilities(server: Client) -> None:
-    for name in ("hover", "definition", "references", "rename", "completion", "signatureHelp", "documentSymbol",
-                 "semanticTokens", "documentFormatting", "codeAction", "inlayHint", "workspaceSymbol"):  # fmt: skip
+    for name in (
+        "hover",
+        "definition",
+        "references",
+        "rename",
+        "completion",
+        "signatureHelp",
+        "documentSymbol",
+        "semanticTokens",
+        "documentFormatting",
+        "codeAction",
+        "inlayHint",
+        "workspaceSymbol",
+    ):
         assert server.capabilities.get(f"{name}Provider"), name
 
 
@@ -244,7 +256,7 @@ def test_names_of_imported_models(server: Client) -> None:
 def test_positions_in_other_encodings(tmp_path: Path) -> None:
     client = Client(tmp_path, ["utf-8"])
     assert client.capabilities["positionEncoding"] == "utf-8"
-    (found, *_) = client.open('def @main() { nn.relu(1f) /* größe 😀 */ + nn.rellu(1f) }\n')
+    (found, *_) = client.open("def @main() { nn.relu(1f) /* größe 😀 */ + nn.rellu(1f) }\n")
     assert found["range"]["start"]["character"] == len("def @main() { nn.relu(1f) /* größe 😀 */ + ".encode())
     assert client.close() == 0
 

@@ -17,9 +17,7 @@ TEXT = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { add(%x, %x) 
 AT = {"line": 1, "character": 11}
 
 
-def message(
-    method: str, params: object = None, number: int | None = None, header: str = "Content-Length: {}\r\n\r\n"
-) -> bytes:
+def message(method: str, params: object = None, number: int | None = None, header: str = "Content-Length: {}\r\n\r\n") -> bytes:
     told: dict[str, object] = {"jsonrpc": "2.0", "method": method}
     if number is not None:
         told["id"] = number
@@ -40,9 +38,7 @@ def answers(*messages: bytes) -> tuple[dict[int, dict], str]:
         message("shutdown", None, 99),
         message("exit"),
     ]
-    ran = subprocess.run(
-        [sys.executable, "-m", "relaylang", "lsp"], input=b"".join(whole), capture_output=True, timeout=PATIENCE
-    )
+    ran = subprocess.run([sys.executable, "-m", "relaylang", "lsp"], input=b"".join(whole), capture_output=True, timeout=PATIENCE)
     assert ran.returncode == 0
     return by_number(ran.stdout), ran.stderr.decode()
 
@@ -91,9 +87,7 @@ def test_requests_too_early_and_too_late_are_refused() -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize(
-    "header", ["content-length: {}\r\n\r\n", "CONTENT-LENGTH:{}\r\n\r\n", "Content-Length: {}\n\n"]
-)
+@pytest.mark.parametrize("header", ["content-length: {}\r\n\r\n", "CONTENT-LENGTH:{}\r\n\r\n", "Content-Length: {}\n\n"])
 def test_headers_in_any_case(header: str) -> None:
     request = message("textDocument/hover", {"textDocument": {"uri": "file:///a.relay"}, "position": AT}, 7, header)
     found, err = answers(request)

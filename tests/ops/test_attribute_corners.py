@@ -24,9 +24,16 @@ from tests.shared import check_each
 
 #: Operators that passes make of others. Their attributes must agree with weights in a form that types do not show.
 BY_PASSES = {
-    "auto_scheduler_layout_transform", "nn.avg_pool2d_grad", "nn.max_pool2d_grad", "nn.bitpack", "nn.bitserial_conv2d",
-    "nn.conv2d_backward_weight", "nn.sparse_conv2d", "fixed_point_multiply_per_axis", "vm.reshape_tensor",
-}  # fmt: skip
+    "auto_scheduler_layout_transform",
+    "nn.avg_pool2d_grad",
+    "nn.max_pool2d_grad",
+    "nn.bitpack",
+    "nn.bitserial_conv2d",
+    "nn.conv2d_backward_weight",
+    "nn.sparse_conv2d",
+    "fixed_point_multiply_per_axis",
+    "vm.reshape_tensor",
+}
 #: Operators whose values decide, not their attributes: the arguments here are random.
 BY_VALUES = {"sparse_to_dense", "stft", "collapse_sum_to"}
 

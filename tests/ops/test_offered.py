@@ -9,9 +9,12 @@ from tests.shared import check_each
 
 #: Strings that may be anything.
 FREE = {
-    ("einsum", "equation"), ("annotation.compiler_begin", "compiler"), ("annotation.compiler_end", "compiler"),
-    ("nn.bitpack", "name"), ("nn.space_to_depth", "mode"),
-}  # fmt: skip
+    ("einsum", "equation"),
+    ("annotation.compiler_begin", "compiler"),
+    ("annotation.compiler_end", "compiler"),
+    ("nn.bitpack", "name"),
+    ("nn.space_to_depth", "mode"),
+}
 STRINGS = [(op.name, field.name) for op in OPS.values() for field in op.schema.values() if field.kind == "str"]
 
 

@@ -18,10 +18,17 @@ FOLDERS = ("relaylang", "interpreter", "repl")
 #: Where names belong: records, rules, kernels, lowerings, importers, exporters, pattern tables, lints, TVM's own names. So do
 #: the random programs of tests. The kernel language has operations of its own, with the same names.
 HOMES = (
-    "relaylang/ops/", "relaylang/rules/", "relaylang/frontends/", "relaylang/export/", "relaylang/partition/targets/",
-    "relaylang/tvm/", "relaylang/passes/lints/",
-    "interpreter/kernels/", "relaylang/kernels/", "relaylang/testing/generators/",
-)  # fmt: skip
+    "relaylang/ops/",
+    "relaylang/rules/",
+    "relaylang/frontends/",
+    "relaylang/export/",
+    "relaylang/partition/targets/",
+    "relaylang/tvm/",
+    "relaylang/passes/lints/",
+    "interpreter/kernels/",
+    "relaylang/kernels/",
+    "relaylang/testing/generators/",
+)
 #: Why the other files name operators.
 REASONS: dict[str, str] = {
     "relaylang/backends/cpu/schedule.py": "a result that is a view of an input needs a kernel that copies it",
@@ -36,9 +43,7 @@ REASONS: dict[str, str] = {
 
 NAMES = frozenset(op.name for family in FAMILIES.values() for op in family)
 #: Functions whose first argument is an operator's name.
-TAKE_NAMES = frozenset(
-    "_calls _is _make _operator call_of find get has_call is_call is_op make op_call supports two".split()
-)
+TAKE_NAMES = frozenset("_calls _is _make _operator call_of find get has_call is_call is_op make op_call supports two".split())
 
 
 def files() -> Iterator[str]:

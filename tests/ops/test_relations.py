@@ -90,8 +90,7 @@ GOOD = [
     ("nn.conv1d(%a, %b, padding=[1, 0], dilation=[2])", (t(1, 4, 9), t(8, 4, 3)), t(1, 8, 6)),
     ("nn.conv3d(%a, %b, kernel_size=[1, 2, 3], channels=2)", (t(1, 1, 4, 5, 6), ""), t(1, 2, 4, 4, 4)),
     (
-        "nn.conv2d_transpose(%a, %b, channels=2, kernel_size=[3, 3], strides=[2, 2], output_padding=[1, 1], "
-        "padding=[1, 1])",
+        "nn.conv2d_transpose(%a, %b, channels=2, kernel_size=[3, 3], strides=[2, 2], output_padding=[1, 1], padding=[1, 1])",
         (t(1, 4, 5, 5), ""),
         t(1, 2, 10, 10),
     ),
@@ -124,7 +123,7 @@ GOOD = [
     (
         "sparse_fill_empty_rows(%a, %b, %c, 0i64)",
         (t(4, 3, dtype="int64"), t(4, dtype="int64"), t(3, dtype="int64")),
-        f'({t("?", 3, dtype="int64")}, {t("?", dtype="int64")}, {t("?", dtype="int64")})',
+        f"({t('?', 3, dtype='int64')}, {t('?', dtype='int64')}, {t('?', dtype='int64')})",
     ),
     (
         "stft(%a, %b, n_fft=8, hop_length=3, win_length=8, normalized=False, onesided=True)",
@@ -204,8 +203,7 @@ WRONG = [
     (
         "nn.conv2d(%a, %b, channels=8, kernel_size=[3, 3])",
         (t(1, 4, 9, 9), t(8, 5, 3, 3)),
-        "argument 2 (weight) must be `Tensor[(8, 4, 3, 3), float32]`, not `Tensor[(8, 5, 3, 3), float32]`: "
-        "dimension 1 is 5, not 4",
+        "argument 2 (weight) must be `Tensor[(8, 4, 3, 3), float32]`, not `Tensor[(8, 5, 3, 3), float32]`: dimension 1 is 5, not 4",
     ),
     ("nn.conv2d(%a, %b)", (t(1, 4, 9, 9), t(8, 5, 3, 3)), "takes 5 input channels, but the data has 4"),
     ("nn.conv2d(%a, %b)", (t(4, 9, 9), t(8, 5, 3, 3)), "has 3 dimensions, but the layout `NCHW` has 4"),

@@ -51,9 +51,7 @@ def call(name: str) -> tuple[Any, list[np.ndarray], Any]:
     """The example of an operator, arguments for it and its value."""
     shown = example(get(name))
     assert shown is not None
-    arrays = [
-        RNG.integers(0, 3, p.checked_type.shape).astype(p.checked_type.dtype) for p in shown.function.params
-    ]
+    arrays = [RNG.integers(0, 3, p.checked_type.shape).astype(p.checked_type.dtype) for p in shown.function.params]
     return shown, arrays, relay.evaluate(shown.function, *arrays)
 
 

@@ -19,8 +19,15 @@ from rows import PROGRAMS
 from tvm import relay
 from tvm.relay.op.contrib.register import get_pattern_table
 
-TARGETS = {"bnns": "bnns", "dnnl": "dnnl", "cmsis-nn": "cmsisnn", "arm_compute_lib": "arm_compute_lib", "ethos-n": "ethosn",
-           "cutlass": "cutlass", "tensorrt": "tensorrt"}  # fmt: skip
+TARGETS = {
+    "bnns": "bnns",
+    "dnnl": "dnnl",
+    "cmsis-nn": "cmsisnn",
+    "arm_compute_lib": "arm_compute_lib",
+    "ethos-n": "ethosn",
+    "cutlass": "cutlass",
+    "tensorrt": "tensorrt",
+}
 
 
 def program(text):

@@ -11,8 +11,17 @@ def _main(params: str, body: str) -> str:
     return f"def @main({params}) {{ {body} }}"
 
 
-def _conv(body: str, *, weight: str = "%cw", channels: int = 6, more: str = "", data: str = "%x", x: str = _F,
-          w: str = "Tensor[(6, 4, 3, 3), float32]", extra: str = "") -> str:  # fmt: skip
+def _conv(
+    body: str,
+    *,
+    weight: str = "%cw",
+    channels: int = 6,
+    more: str = "",
+    data: str = "%x",
+    x: str = _F,
+    w: str = "Tensor[(6, 4, 3, 3), float32]",
+    extra: str = "",
+) -> str:
     conv = _CONV.format(data=data, weight=weight, channels=channels, more=more)
     return _main(f"%x: {x}, %w: {w}, %cw: {w}{', ' + extra if extra else ''}", body.replace("CONV", conv))
 
@@ -54,15 +63,16 @@ FLOATS: dict[str, str] = {
         "CONV", channels=4, more=', groups=4, data_layout="NHWC", kernel_layout="HWOI"', x=_XL, w="Tensor[(3, 3, 4, 1), float32]"
     ),
     "conv2d NHWC depthwise, strides 3": _conv(
-        "CONV", channels=4, more=', strides=[3, 3], groups=4, data_layout="NHWC", kernel_layout="HWOI"', x=_XL,
+        "CONV",
+        channels=4,
+        more=', strides=[3, 3], groups=4, data_layout="NHWC", kernel_layout="HWOI"',
+        x=_XL,
         w="Tensor[(3, 3, 4, 1), float32]",
     ),
     "conv2d NHWC padded": _conv(
         "CONV", data="nn.pad(%x, 0f, pad_width=[[0, 0], [1, 1], [1, 1], [0, 0]])", more=f", {_NHWC}", x=_XL, w=_WL
     ),
-    "conv2d float16": _conv(
-        "CONV", x="Tensor[(1, 4, 8, 8), float16]", w="Tensor[(6, 4, 3, 3), float16]"
-    ),
+    "conv2d float16": _conv("CONV", x="Tensor[(1, 4, 8, 8), float16]", w="Tensor[(6, 4, 3, 3), float16]"),
     "conv2d int64": _conv("CONV", x="Tensor[(1, 4, 8, 8), int64]", w="Tensor[(6, 4, 3, 3), int64]"),
     "conv2d int32": _conv("nn.relu(CONV)", x="Tensor[(1, 4, 8, 8), int32]", w="Tensor[(6, 4, 3, 3), int32]"),
     "dense": _main("%x: Tensor[(2, 3), float32], %cw: Tensor[(5, 3), float32]", "nn.dense(%x, %cw, units=5)"),
@@ -87,18 +97,14 @@ FLOATS: dict[str, str] = {
         "%0 = add(nn.dense(%x, %cw, units=5), %cb); %1 = add(multiply(power(%0, 3f), 0.044715f), %0);"
         " multiply(multiply(add(tanh(multiply(%1, 0.797884583f)), 1f), 0.5f), %0)",
     ),
-    "instance_norm": _main(
-        f"%x: {_F}, %cg: Tensor[(4), float32], %cb: Tensor[(4), float32]", "nn.instance_norm(%x, %cg, %cb)"
-    ),
+    "instance_norm": _main(f"%x: {_F}, %cg: Tensor[(4), float32], %cb: Tensor[(4), float32]", "nn.instance_norm(%x, %cg, %cb)"),
     "instance_norm, open scale": _main(
         f"%x: {_F}, %g: Tensor[(4), float32], %cb: Tensor[(4), float32]", "nn.instance_norm(%x, %g, %cb)"
     ),
     "max_pool2d": _main(f"%x: {_F}", "nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2])"),
     "max_pool2d, ceil": _main(f"%x: {_F}", "nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], ceil_mode=True)"),
     "max_pool2d NHWC": _main(f"%x: {_XL}", 'nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2], layout="NHWC")'),
-    "max_pool2d NHWC, dilated": _main(
-        f"%x: {_XL}", 'nn.max_pool2d(%x, pool_size=[2, 2], dilation=[2, 2], layout="NHWC")'
-    ),
+    "max_pool2d NHWC, dilated": _main(f"%x: {_XL}", 'nn.max_pool2d(%x, pool_size=[2, 2], dilation=[2, 2], layout="NHWC")'),
     "avg_pool2d NHWC": _main(f"%x: {_XL}", 'nn.avg_pool2d(%x, pool_size=[2, 2], strides=[2, 2], layout="NHWC")'),
     "global_avg_pool2d": _main(f"%x: {_F}", "nn.global_avg_pool2d(%x)"),
     "global_max_pool2d NHWC": _main(f"%x: {_XL}", 'nn.global_max_pool2d(%x, layout="NHWC")'),
@@ -120,10 +126,28 @@ FLOATS: dict[str, str] = {
 }
 
 
-def _qnn(result: str = "int8", *, x: str = "int8", w: str = "int8", b: str = "int32", sums: str = "int32",
-         zero: str = "0", wzero: str = "0", scale: str = "0.5f", bias: bool = True, tail: str = "R", groups: int = 1,
-         kernel: str = "(3, 3, 4, 4)", layout: str = "HWIO", pad: str = "", padding: str = "[0, 0, 0, 0]",
-         strides: str = "[1, 1]", more: str = "", batch: int = 1, wide: bool = False) -> str:  # fmt: skip
+def _qnn(
+    result: str = "int8",
+    *,
+    x: str = "int8",
+    w: str = "int8",
+    b: str = "int32",
+    sums: str = "int32",
+    zero: str = "0",
+    wzero: str = "0",
+    scale: str = "0.5f",
+    bias: bool = True,
+    tail: str = "R",
+    groups: int = 1,
+    kernel: str = "(3, 3, 4, 4)",
+    layout: str = "HWIO",
+    pad: str = "",
+    padding: str = "[0, 0, 0, 0]",
+    strides: str = "[1, 1]",
+    more: str = "",
+    batch: int = 1,
+    wide: bool = False,
+) -> str:
     """A quantized convolution with its bias and requantization in NHWC."""
     data = f"nn.pad(%x, {zero}, pad_width={pad})" if pad else "%x"
     conv = (
@@ -237,9 +261,7 @@ INTEGERS: dict[str, str] = {
         "%x: Tensor[(1, 8, 8, 4), int8]",
         'image.resize2d(%x, size=[16, 16], layout="NHWC", method="nearest_neighbor", roi=[0f, 0f, 0f, 0f])',
     ),
-    "resize linear": _main(
-        "%x: Tensor[(1, 8, 8, 4), int8]", 'image.resize2d(%x, size=[16, 16], layout="NHWC", roi=[0f, 0f, 0f, 0f])'
-    ),
+    "resize linear": _main("%x: Tensor[(1, 8, 8, 4), int8]", 'image.resize2d(%x, size=[16, 16], layout="NHWC", roi=[0f, 0f, 0f, 0f])'),
     "requantize": _main("%x: Tensor[(1, 8, 8, 4), int8]", 'qnn.requantize(%x, 0.5f, 0, 0.25f, 0, out_dtype="int8")'),
     "clip int8": _main("%x: Tensor[(1, 8, 8, 4), int8]", "clip(%x, a_min=0f, a_max=6f)"),
     "split int8": _main("%x: Tensor[(1, 8, 8, 4), int8]", "split(%x, indices_or_sections=2, axis=3)"),

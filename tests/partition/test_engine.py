@@ -40,9 +40,15 @@ def program(text: str) -> IRModule:
 
 
 RECIPE = Recipe(
-    "toy", search="calls", constants_inside=True, tuples="users", merge="early", outputs="computed", unfold=True,
+    "toy",
+    search="calls",
+    constants_inside=True,
+    tuples="users",
+    merge="early",
+    outputs="computed",
+    unfold=True,
     naming=PLAIN_NAMES,
-)  # fmt: skip
+)
 
 
 def partition(mod: IRModule, recipe: Recipe = RECIPE) -> tuple[IRModule, int]:

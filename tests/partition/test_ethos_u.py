@@ -15,7 +15,7 @@ from relaylang.partition.targets.ethos_u.offload import Partitioned, offload
 from relaylang.syntax import fromtext
 from relaylang.typing import check
 
-WEIGHT = "zeros(shape=[4, 3, 3, 3], dtype=\"int8\")"
+WEIGHT = 'zeros(shape=[4, 3, 3, 3], dtype="int8")'
 
 
 def partition(body: str, params: str = "%x: Tensor[(1, 3, 8, 8), int8]", last: int | None = None) -> Partitioned:
@@ -45,48 +45,43 @@ def conv(weight: str = WEIGHT, zero_points: str = "0, 0", **attrs: object) -> st
 
 TAKEN = {
     "convolution": (f"{conv()}", 1),
-    "with a bias": (f"nn.bias_add({conv()}, zeros(shape=[4], dtype=\"int32\"))", 2),
+    "with a bias": (f'nn.bias_add({conv()}, zeros(shape=[4], dtype="int32"))', 2),
     "with all": (
-        f"%1 = nn.bias_add({conv()}, zeros(shape=[4], dtype=\"int32\")); "
-        "%2 = qnn.requantize(%1, 0.01f, 0, 1f, 3, axis=1, out_dtype=\"int8\"); clip(%2, a_min=0f, a_max=99f)",
+        f'%1 = nn.bias_add({conv()}, zeros(shape=[4], dtype="int32")); '
+        '%2 = qnn.requantize(%1, 0.01f, 0, 1f, 3, axis=1, out_dtype="int8"); clip(%2, a_min=0f, a_max=99f)',
         4,
     ),
-    "relu on int32": (f"qnn.requantize(nn.relu({conv()}), 0.01f, 0, 1f, 3, axis=1, out_dtype=\"uint8\")", 3),
+    "relu on int32": (f'qnn.requantize(nn.relu({conv()}), 0.01f, 0, 1f, 3, axis=1, out_dtype="uint8")', 3),
     "through int32": (
-        f"%1 = qnn.requantize({conv()}, 0.01f, 0, 1f, 3, axis=1, out_dtype=\"int32\"); "
-        "cast(clip(%1, a_min=0f, a_max=255f), dtype=\"uint8\")",
+        f'%1 = qnn.requantize({conv()}, 0.01f, 0, 1f, 3, axis=1, out_dtype="int32"); '
+        'cast(clip(%1, a_min=0f, a_max=255f), dtype="uint8")',
         4,
     ),
     "pool and flatten": ("nn.batch_flatten(nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2]))", 2),
     "sum": ("qnn.add(%x, %x, 0.1f, 0, 0.1f, 0, 0.2f, 3)", 1),
-    "average": ("cast(nn.global_avg_pool2d(cast(%x, dtype=\"int32\")), dtype=\"int8\")", 3),
+    "average": ('cast(nn.global_avg_pool2d(cast(%x, dtype="int32")), dtype="int8")', 3),
     "difference": ("qnn.subtract(%x, %x, 0.1f, 0, 0.1f, 0, 0.2f, 3)", 1),
-    "product with a constant": ("nn.relu(qnn.mul(%x, zeros(shape=[3, 1, 1], dtype=\"int8\"), 0.1f, 0, 0.1f, 0, 0.2f, 3))", 2),
-    "extremes": ("qnn.requantize(clip(maximum(%x, minimum(%x, 3i8)), a_min=0f, a_max=9f), 1f, 0, 2f, 0, out_dtype=\"int8\")", 4),
+    "product with a constant": ('nn.relu(qnn.mul(%x, zeros(shape=[3, 1, 1], dtype="int8"), 0.1f, 0, 0.1f, 0, 0.2f, 3))', 2),
+    "extremes": ('qnn.requantize(clip(maximum(%x, minimum(%x, 3i8)), a_min=0f, a_max=9f), 1f, 0, 2f, 0, out_dtype="int8")', 4),
     "function": ("qnn.sigmoid(%x, 0.1f, 3, 0.00390625f, -128)", 1),
     "table of a chain": (
-        "%1 = qnn.dequantize(%x, 0.1f, 3); %2 = exp(negative(%1)); "
-        "qnn.quantize(divide(%1, add(%2, 1f)), 0.1f, 0, out_dtype=\"int8\")",
+        '%1 = qnn.dequantize(%x, 0.1f, 3); %2 = exp(negative(%1)); qnn.quantize(divide(%1, add(%2, 1f)), 0.1f, 0, out_dtype="int8")',
         6,
     ),
     "requantize in floats": (
-        "qnn.requantize(%x, 0.5f, 0, 1f, 3, out_dtype=\"int8\", compute_dtype=\"float32\")",
+        'qnn.requantize(%x, 0.5f, 0, 1f, 3, out_dtype="int8", compute_dtype="float32")',
         1,
     ),
     "halves away from zero": (
-        "qnn.requantize(%x, 0.5f, 0, 1f, 3, out_dtype=\"int8\", rounding=\"TONEAREST\")",
+        'qnn.requantize(%x, 0.5f, 0, 1f, 3, out_dtype="int8", rounding="TONEAREST")',
         1,
     ),
     "clip at fractions": ("qnn.add(clip(%x, a_min=0.5f, a_max=3f), %x, 1f, 0, 1f, 0, 1f, 0)", 2),
     "slices": ("nn.max_pool2d(strided_slice(%x, begin=[0, 1], end=[1, 3], strides=[1]), pool_size=[2, 2])", 2),
     "parts": ("%1 = split(%x, indices_or_sections=[1], axis=1); qnn.add(%1.0, %1.1, 1f, 0, 1f, 0, 1f, 0)", 2),
-    "mirrored border": (
-        "nn.max_pool2d(nn.mirror_pad(%x, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), pool_size=[2, 2])", 2
-    ),
+    "mirrored border": ("nn.max_pool2d(nn.mirror_pad(%x, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), pool_size=[2, 2])", 2),
     "other axes": ("nn.max_pool2d(transpose(%x, axes=[0, 3, 1, 2]), pool_size=[2, 2])", 2),
-    "other layout": (
-        'nn.max_pool2d(layout_transform(%x, src_layout="NCHW", dst_layout="NHWC"), pool_size=[2, 2], layout="NHWC")', 2
-    ),
+    "other layout": ('nn.max_pool2d(layout_transform(%x, src_layout="NCHW", dst_layout="NHWC"), pool_size=[2, 2], layout="NHWC")', 2),
     "nearest pixels": ("nn.max_pool2d(nn.upsampling(%x, scale_h=2f, scale_w=2f), pool_size=[2, 2])", 2),
     "let form": ("let %a = nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2]); let %b = nn.relu(%a); %b", 2),
 }
@@ -163,7 +158,7 @@ NAMED = {
         'qnn.quantize(divide(multiply(%1, clip(add(%1, 3f), a_min=0f, a_max=6f)), 6f), 1f, 0, out_dtype="int8")',
         "",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -175,7 +170,7 @@ def test_tvms_name(name: str) -> None:
     assert f"ethos-u.{name}" in [composite_name(node) for node in post_order(region.body)]
 
 
-REQUANTIZE = f"qnn.requantize({conv()}, 0.5f, 0, 1f, 3, out_dtype=\"int8\""
+REQUANTIZE = f'qnn.requantize({conv()}, 0.5f, 0, 1f, 3, out_dtype="int8"'
 HALVES = "%w: Tensor[(1, 3, 8, 8), int16]"
 #: Sums of int64 as TensorFlow Lite rescales them.
 SHIFTED = "right_shift(add(multiply({sums}, {{factor}}i64), {{half}}i64), 22i64)".format(
@@ -185,11 +180,12 @@ SHIFTED = "right_shift(add(multiply({sums}, {{factor}}i64), {{half}}i64), 22i64)
 PRODUCT = 'nn.dense(cast(%v, dtype="int32"), cast(%w, dtype="int32"), units=4, out_dtype="int32")'
 SIDES = "%v: Tensor[(3, 9), int8], %w: Tensor[(4, 9), int8]"
 REFUSED = {
-    "zero point of no byte": (f"qnn.requantize({conv()}, 0.5f, 0, 1f, 300, out_dtype=\"int8\")", "300 is no int8 number", ""),
+    "zero point of no byte": (f'qnn.requantize({conv()}, 0.5f, 0, 1f, 300, out_dtype="int8")', "300 is no int8 number", ""),
     "zero point of sums": (f'qnn.requantize({PRODUCT}, 0.5f, 9, 1f, 3, out_dtype="int8")', "wants the zero point 0", SIDES),
     "integer softmax at the scale 0": ("qnn.softmax(%x, 0f, 0, 0.004f, 0)", "its input scale 0; scales from", ""),
     "no units": (
-        'qnn.dense(%w, zeros(shape=[0, 9], dtype="int8"), 0, 0, 1f, 1f, units=0, out_dtype="int32")', "its result is empty",
+        'qnn.dense(%w, zeros(shape=[0, 9], dtype="int8"), 0, 0, 1f, 1f, units=0, out_dtype="int32")',
+        "its result is empty",
         "%w: Tensor[(3, 9), int8]",
     ),
     "a number": ('qnn.quantize(exp(qnn.dequantize(%w, 1f, 0)), 1f, 0, out_dtype="int8")', "a number without axes", "%w: int8"),
@@ -202,17 +198,17 @@ REFUSED = {
         "a transposed convolution of 2 groups",
         "%w: Tensor[(1, 6, 8, 8), int8]",
     ),
-    "float requantize": (REQUANTIZE + ", compute_dtype=\"float32\")", "compute_dtype is float32", ""),
+    "float requantize": (REQUANTIZE + ', compute_dtype="float32")', "compute_dtype is float32", ""),
     "several operands": ("add(%x, %w)", "computes with several tensors", "%w: Tensor[(1, 3, 8, 8), int8]"),
     "dilated pool": ("nn.max_pool2d(%x, pool_size=[2, 2], dilation=[2, 2])", "a dilated pool", ""),
     "average with its padding": (
-        'qnn.quantize(nn.avg_pool2d(qnn.dequantize(%x, 1f, 0), pool_size=[2, 2], padding=[1, 1], count_include_pad=True), 1f, 0, '
+        "qnn.quantize(nn.avg_pool2d(qnn.dequantize(%x, 1f, 0), pool_size=[2, 2], padding=[1, 1], count_include_pad=True), 1f, 0, "
         'out_dtype="int8")',
         "an average of real numbers that counts the padding",
         "",
     ),
     "averages with padding in large steps": (
-        'qnn.quantize(nn.avg_pool2d(qnn.dequantize(%x, 1f, 0), pool_size=[2, 2], strides=[4, 1], padding=[1, 1]), 1f, 0, '
+        "qnn.quantize(nn.avg_pool2d(qnn.dequantize(%x, 1f, 0), pool_size=[2, 2], strides=[4, 1], padding=[1, 1]), 1f, 0, "
         'out_dtype="int8")',
         "padding, and steps of 4",
         "",
@@ -223,24 +219,26 @@ REFUSED = {
         "%w: Tensor[(2, 3, 8, 8), int8]",
     ),
     "clip": (
-        f"cast(clip(qnn.requantize({conv()}, 0.4f, 0, 1f, 0, out_dtype=\"int32\"), a_min=0.5f, a_max=3f), dtype=\"int8\")",
+        f'cast(clip(qnn.requantize({conv()}, 0.4f, 0, 1f, 0, out_dtype="int32"), a_min=0.5f, a_max=3f), dtype="int8")',
         "whole numbers",
         "",
     ),
     "float": ("exp(%w)", "it works on float32, the accelerator on int8 and int16", "%w: Tensor[(2, 2), float32]"),
     "other pixels": ('image.resize2d(%x, size=[16, 16], roi=[0f, 0f, 0f, 0f], method="cubic")', "method cubic", ""),
     "mixed pixels of another size": (
-        'image.resize2d(%x, size=[12, 12], roi=[0f, 0f, 0f, 0f], method="linear")', "the factors 1, 2, 4 and 8 are taken", ""
+        'image.resize2d(%x, size=[12, 12], roi=[0f, 0f, 0f, 0f], method="linear")',
+        "the factors 1, 2, 4 and 8 are taken",
+        "",
     ),
     "rounded means": (
-        "qnn.quantize(nn.upsampling(qnn.dequantize(%x, 0.1f, 3), scale_h=2f, scale_w=2f, method=\"bilinear\"), 0.1f, 3, "
+        'qnn.quantize(nn.upsampling(qnn.dequantize(%x, 0.1f, 3), scale_h=2f, scale_w=2f, method="bilinear"), 0.1f, 3, '
         'out_dtype="int8")',
         "float32 rounds its means",
         "",
     ),
     "shift by many bits": ("left_shift(%w, 32)", "less than 0 or more than 31 bits", "%w: Tensor[(2, 2), int32]"),
     "sums in fixed point": (
-        f'cast(fixed_point_multiply(nn.dense({WHOLE.format("%w")}, {WHOLE.format("%w")}, units=600), multiplier=1, shift=16), '
+        f"cast(fixed_point_multiply(nn.dense({WHOLE.format('%w')}, {WHOLE.format('%w')}, units=600), multiplier=1, shift=16), "
         'dtype="int8")',
         "a cast to int8 of values that it may wrap around",
         "%w: Tensor[(600, 600), int8]",
@@ -251,13 +249,17 @@ REFUSED = {
         "",
     ),
     "large integer probabilities": (
-        "qnn.softmax(%w, 0.05f, 0, 0.1f, 0)", "its sums may leave the range", "%w: Tensor[(9, 999), int8]"
+        "qnn.softmax(%w, 0.05f, 0, 0.1f, 0)",
+        "its sums may leave the range",
+        "%w: Tensor[(9, 999), int8]",
     ),
     "split axes": ('layout_transform(%x, src_layout="NCHW", dst_layout="NCHW1c")', "which splits axes", ""),
     "places that start again": ('take(%x, %w, axis=1, mode="wrap")', "indices that start again at the end", "%w: Tensor[(2), int32]"),
     "long places": ("take(%x, %w, axis=1)", "its tensor of indices is int64", "%w: Tensor[(2), int64]"),
     "products of entries": (
-        'scatter_nd(%x, zeros(shape=[1, 1], dtype="int32"), %x, mode="mul")', "mode mul; entries are replaced, or added to zeros", ""
+        'scatter_nd(%x, zeros(shape=[1, 1], dtype="int32"), %x, mode="mul")',
+        "mode mul; entries are replaced, or added to zeros",
+        "",
     ),
     "several entries at one place": (
         'scatter_nd(zeros(shape=[3, 4], dtype="int8"), zeros(shape=[1, 2], dtype="int32"), %w, mode="add")',
@@ -265,7 +267,9 @@ REFUSED = {
         "%w: Tensor[(2, 4), int8]",
     ),
     "places along several axes": (
-        'scatter_nd(%x, %w, %v, mode="update")', "indices of several axes", "%w: Tensor[(2, 3), int32], %v: Tensor[(3, 8, 8), int8]"
+        'scatter_nd(%x, %w, %v, mode="update")',
+        "indices of several axes",
+        "%w: Tensor[(2, 3), int32], %v: Tensor[(3, 8, 8), int8]",
     ),
     "choices between real numbers": ("where(%w, 1f, 2f)", "its result is float32", "%w: Tensor[(9, 9), bool]"),
     "weights of 16 bits": (
@@ -275,17 +279,21 @@ REFUSED = {
         HALVES,
     ),
     "zero point of 16 bits": (
-        "qnn.add(%w, reverse(%w, axis=1), 0.1f, 3, 0.1f, 3, 0.1f, 3)", "zero point is 3; numbers of int16 want 0", HALVES
+        "qnn.add(%w, reverse(%w, axis=1), 0.1f, 3, 0.1f, 3, 0.1f, 3)",
+        "zero point is 3; numbers of int16 want 0",
+        HALVES,
     ),
     "sums of 64 bits": (
-        conv(out_dtype='"int64"').replace("%x", "%w"), "sums of int64 are taken only in front of a requantize", HALVES
+        conv(out_dtype='"int64"').replace("%x", "%w"),
+        "sums of int64 are taken only in front of a requantize",
+        HALVES,
     ),
     "sums times long numbers": (
-        f"cast({SHIFTED.format(factor=40000, half=2097152)}, dtype=\"int16\")", "negative, or has more than 15 bits", HALVES
+        f'cast({SHIFTED.format(factor=40000, half=2097152)}, dtype="int16")',
+        "negative, or has more than 15 bits",
+        HALVES,
     ),
-    "sums that round down": (
-        f"cast({SHIFTED.format(factor=3, half=0)}, dtype=\"int16\")", "does not round halves up", HALVES
-    ),
+    "sums that round down": (f'cast({SHIFTED.format(factor=3, half=0)}, dtype="int16")', "does not round halves up", HALVES),
     "sums without a cast": (SHIFTED.format(factor=3, half=2097152), "taken only in front of a cast", HALVES),
     "sums that wrap": (
         'qnn.dense(%w, ones(shape=[2, 32768], dtype="int8"), 0, 0, 0.1f, 0.1f, units=2, out_dtype="int32")',
@@ -296,10 +304,8 @@ REFUSED = {
     "int8 average": ("nn.global_avg_pool2d(%x)", "it adds in int8, which may overflow", ""),
     "alone": ("nn.relu(%x)", "only moves or limits values", ""),
     "shape": ("nn.max_pool2d(%w, pool_size=[2, 2])", "known only at run time", "%w: Tensor[(1, 3, ?, 8), int8]"),
-    "wrapping cast": (
-        f"cast(qnn.requantize({conv()}, 0.4f, 0, 1f, 0, out_dtype=\"int32\"), dtype=\"int8\")", "clip them first", ""
-    ),
-}  # fmt: skip
+    "wrapping cast": (f'cast(qnn.requantize({conv()}, 0.4f, 0, 1f, 0, out_dtype="int32"), dtype="int8")', "clip them first", ""),
+}
 
 
 @pytest.mark.sample(3)
@@ -330,7 +336,7 @@ def test_functions_of_channels(body: str, reason: str) -> None:
 
 def test_refusal_leaves_the_hosts_own_operators() -> None:
     """Merged calls that the compiler refuses become plain calls again."""
-    done = partition("exp(cast(nn.relu(clip(%x, a_min=0f, a_max=9f)), dtype=\"float32\"))")
+    done = partition('exp(cast(nn.relu(clip(%x, a_min=0f, a_max=9f)), dtype="float32"))')
     assert regions_of(done.module, "ethos-u") == []
     assert [n.title.partition(" stays")[0] for n in done.notes] == ["clip + nn.relu", "cast", "exp"]
 

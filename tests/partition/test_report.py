@@ -96,13 +96,17 @@ def test_calls_of_one_place_are_told_apart() -> None:
     assert len(regions(done)) == 2 and len(regions(pruned)) == 1
     rows = explain(ready, pruned, "dnnl")
     assert [(r.name, r.place.line if r.place else 0, r.region is not None) for r in rows] == [
-        ("multiply", 4, False), ("add", 4, False), ("erf", 4, False), ("nn.global_avg_pool2d", 5, True), ("nn.relu", 5, True)
-    ]  # fmt: skip
+        ("multiply", 4, False),
+        ("add", 4, False),
+        ("erf", 4, False),
+        ("nn.global_avg_pool2d", 5, True),
+        ("nn.relu", 5, True),
+    ]
     assert rows[0].reason == "it could go, but its region has no product in it and is not worth the way"
 
 
 def test_a_row_that_ends_in_another_call_says_what_should_follow() -> None:
-    ready = prepare(module("def @main(%x: Tensor[(1, 8), int8]) { nn.softmax(cast(%x, dtype=\"float32\")) }"), "cmsis-nn")
+    ready = prepare(module('def @main(%x: Tensor[(1, 8), int8]) { nn.softmax(cast(%x, dtype="float32")) }'), "cmsis-nn")
     (row,) = [r for r in explain(ready, partition(ready, "cmsis-nn"), "cmsis-nn") if r.name == "nn.softmax"]
     assert row.reason == "a call of qnn.quantize is wanted behind it, and it is the result"
 

@@ -288,32 +288,40 @@ def annotated(body: str) -> str:
     return f"def @main(%x: Tensor[(2, 3), float32]) {{ {body} }}"
 
 
-@pytest.mark.parametrize("body, calls_only, expected", [
-    (
-        "tanh(negative(%x))", True,
-        "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = begin(%2, default); %4 = tanh(%3); end(%4, default)",
-    ),
-    (
-        "%0 = negative(%x); (%0, multiply(%0, %0))", True,
-        "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = end(%1, toy); %4 = end(%1, toy); %5 = begin(%3, toy);"
-        " %6 = begin(%4, toy); %7 = multiply(%5, %6); %8 = end(%7, toy); (%2, %8)",
-    ),
-    (
-        "%0 = (negative(%x), %x); %0.0", False,
-        "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = begin(%2, default); %4 = begin(%x, default);"
-        " %5 = (%3, %4); %6 = end(%5, default); %7 = begin(%6, default); %8 = %7.0; end(%8, default)",
-    ),
-    (
-        "ref_write(ref(%x), negative(%x))", False,
-        "%0 = begin(%x, default); %1 = ref(%0); %2 = end(%1, default); %3 = begin(%2, default); %4 = begin(%x, toy);"
-        " %5 = negative(%4); %6 = end(%5, toy); %7 = begin(%6, default); %8 = ref_write(%3, %7); end(%8, default)",
-    ),
-    (
-        "if (True) { negative(%x) } else { tanh(%x) }", True,
-        "if (True) { %0 = begin(%x, toy); %1 = negative(%0); end(%1, toy) }"
-        " else { %2 = begin(%x, default); %3 = tanh(%2); end(%3, default) }",
-    ),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body, calls_only, expected",
+    [
+        (
+            "tanh(negative(%x))",
+            True,
+            "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = begin(%2, default); %4 = tanh(%3); end(%4, default)",
+        ),
+        (
+            "%0 = negative(%x); (%0, multiply(%0, %0))",
+            True,
+            "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = end(%1, toy); %4 = end(%1, toy); %5 = begin(%3, toy);"
+            " %6 = begin(%4, toy); %7 = multiply(%5, %6); %8 = end(%7, toy); (%2, %8)",
+        ),
+        (
+            "%0 = (negative(%x), %x); %0.0",
+            False,
+            "%0 = begin(%x, toy); %1 = negative(%0); %2 = end(%1, toy); %3 = begin(%2, default); %4 = begin(%x, default);"
+            " %5 = (%3, %4); %6 = end(%5, default); %7 = begin(%6, default); %8 = %7.0; end(%8, default)",
+        ),
+        (
+            "ref_write(ref(%x), negative(%x))",
+            False,
+            "%0 = begin(%x, default); %1 = ref(%0); %2 = end(%1, default); %3 = begin(%2, default); %4 = begin(%x, toy);"
+            " %5 = negative(%4); %6 = end(%5, toy); %7 = begin(%6, default); %8 = ref_write(%3, %7); end(%8, default)",
+        ),
+        (
+            "if (True) { negative(%x) } else { tanh(%x) }",
+            True,
+            "if (True) { %0 = begin(%x, toy); %1 = negative(%0); end(%1, toy) }"
+            " else { %2 = begin(%x, default); %3 = tanh(%2); end(%3, default) }",
+        ),
+    ],
+)
 def test_every_use_has_annotations_of_its_own(body: str, calls_only: bool, expected: str) -> None:
     made = AnnotateTarget("toy", include_non_call_ops=not calls_only)(main(body))
     again = AnnotateTarget("toy", include_non_call_ops=not calls_only)(made)
@@ -350,15 +358,18 @@ def test_outputs_come_in_the_order_of_their_uses() -> None:
     assert (whole == x).all() and part.shape == (2, 1)
 
 
-@pytest.mark.parametrize("text", [
-    "type L { C(Tensor[(2), float32], L), N } def @main(%x: Tensor[(2), float32]) { %0 = C(negative(%x), N); "
-    "match? (%0) { C(%a, _) => negative(%a) } }",
-    "def @main(%x: Tensor[(2), float32]) { let %f = fn(%a: Tensor[(2), float32]) { negative(%a) }; (%f, %f(tanh(%x))) }",
-    "def @main(%x: Tensor[(2), float32]) { %0 = if (any(cast(%x, dtype=\"bool\"))) { negative(%x) } else { %x }; tanh(%0) }",
-    "def @f(%x: Tensor[(2), float32]) { negative(%x) } "
-    "def @main(%x: Tensor[(2), float32]) { @f(zeros(shape=[2], dtype=\"float32\")) }",
-    "def @main(%x: Tensor[(2), float32]) { let %r = ref(negative(%x)); ref_write(%r, tanh(%x)); (ref_read(%r), ()) }",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "type L { C(Tensor[(2), float32], L), N } def @main(%x: Tensor[(2), float32]) { %0 = C(negative(%x), N); "
+        "match? (%0) { C(%a, _) => negative(%a) } }",
+        "def @main(%x: Tensor[(2), float32]) { let %f = fn(%a: Tensor[(2), float32]) { negative(%a) }; (%f, %f(tanh(%x))) }",
+        'def @main(%x: Tensor[(2), float32]) { %0 = if (any(cast(%x, dtype="bool"))) { negative(%x) } else { %x }; tanh(%0) }',
+        "def @f(%x: Tensor[(2), float32]) { negative(%x) } "
+        'def @main(%x: Tensor[(2), float32]) { @f(zeros(shape=[2], dtype="float32")) }',
+        "def @main(%x: Tensor[(2), float32]) { let %r = ref(negative(%x)); ref_write(%r, tanh(%x)); (ref_read(%r), ()) }",
+    ],
+)
 def test_annotated_programs_of_all_kinds_of_nodes(text: str) -> None:
     """They mean what they did, and no annotation is left behind partitioning."""
     mod = module(text)

@@ -74,9 +74,11 @@ def taken(mod: IRModule, target: str) -> list[str]:
 
 #: Rows of TVM's TensorRT that have the wrong number of operands, and match no call.
 UNMATCHED_IN_TVM = {
-    "conv3d_transpose": ["tensorrt.nn.conv3d_transpose"], "layer_norm": ["tensorrt.nn.layer_norm"],
-    "pad": ["tensorrt.nn.pad"], "squeeze": ["tensorrt.squeeze"],
-}  # fmt: skip
+    "conv3d_transpose": ["tensorrt.nn.conv3d_transpose"],
+    "layer_norm": ["tensorrt.nn.layer_norm"],
+    "pad": ["tensorrt.nn.pad"],
+    "squeeze": ["tensorrt.squeeze"],
+}
 
 
 @pytest.mark.sweep
@@ -114,15 +116,40 @@ def test_onednn_takes_an_importers_mish() -> None:
 
 #: What the Ethos-N takes, whose library TVM asks: the conditions that stand before that.
 ETHOS_N = {
-    "qnn conv": True, "qnn conv clip": True, "qnn conv without bias": False, "qnn conv uint8": True,
-    "qnn conv, batch 2": False, "qnn conv padded": True, "qnn conv padded twice": False, "qnn conv dilated": False,
-    "qnn dense": True, "avg_pool2d int8": True, "avg_pool2d int8 NCHW": False, "sigmoid uint8": True,
-    "sigmoid uint8, another scale": False, "tanh uint8": True, "tanh uint8, another zero point": False,
-    "leaky_relu int8": True, "mean int8": True, "resize nearest": True, "resize linear": False, "requantize": True,
-    "qnn.add": True, "qnn.add channels": True, "qnn.mul": False, "qnn.mul channels": True, "max_pool2d int8": True,
-    "max_pool2d int8, batch 2": False, "max_pool2d int8 NCHW": False, "clip int8": True, "split int8": True,
-    "qnn.concatenate": True, "depth_to_space": True, "softmax int8": False, "conv2d": False,
-}  # fmt: skip
+    "qnn conv": True,
+    "qnn conv clip": True,
+    "qnn conv without bias": False,
+    "qnn conv uint8": True,
+    "qnn conv, batch 2": False,
+    "qnn conv padded": True,
+    "qnn conv padded twice": False,
+    "qnn conv dilated": False,
+    "qnn dense": True,
+    "avg_pool2d int8": True,
+    "avg_pool2d int8 NCHW": False,
+    "sigmoid uint8": True,
+    "sigmoid uint8, another scale": False,
+    "tanh uint8": True,
+    "tanh uint8, another zero point": False,
+    "leaky_relu int8": True,
+    "mean int8": True,
+    "resize nearest": True,
+    "resize linear": False,
+    "requantize": True,
+    "qnn.add": True,
+    "qnn.add channels": True,
+    "qnn.mul": False,
+    "qnn.mul channels": True,
+    "max_pool2d int8": True,
+    "max_pool2d int8, batch 2": False,
+    "max_pool2d int8 NCHW": False,
+    "clip int8": True,
+    "split int8": True,
+    "qnn.concatenate": True,
+    "depth_to_space": True,
+    "softmax int8": False,
+    "conv2d": False,
+}
 
 
 @pytest.mark.parametrize("name", ETHOS_N)
@@ -137,8 +164,12 @@ def test_products_with_scalars_that_the_scale_takes_up() -> None:
     for scale, fits in [("1.5f", True), ("0.5f", False)]:
         mod = InferType()(relay.parse(text.replace("SCALE", scale).replace("C", "%c").replace("uint8])", "uint8], %c: uint8)")))
         mod = InferType()(bind_params(mod, {"c": np.uint8(6)}))
-        names = [n.attrs["Composite"] for f in partition(mod, "ethos-n").functions.values()
-                 for n in post_order(f) if isinstance(n, Function) and "Composite" in n.attrs]  # fmt: skip
+        names = [
+            n.attrs["Composite"]
+            for f in partition(mod, "ethos-n").functions.values()
+            for n in post_order(f)
+            if isinstance(n, Function) and "Composite" in n.attrs
+        ]
         assert names == (["ethos-n.qnn_mul_to_reinterpret_quantize"] if fits else [])
 
 
@@ -180,8 +211,10 @@ def test_the_constants_of_cutlass_stay_outside() -> None:
     done = keeps_meaning(partition_for_cutlass, program(PROGRAMS["dense add relu"]))
     (region,) = (f for f in done.functions.values() if "Compiler" in f.attrs)
     assert [str(p.checked_type) for p in region.params] == [
-        "Tensor[(2, 3), float32]", "Tensor[(5, 3), float32]", "Tensor[(5), float32]"
-    ]  # fmt: skip
+        "Tensor[(2, 3), float32]",
+        "Tensor[(5, 3), float32]",
+        "Tensor[(5), float32]",
+    ]
     assert not any(isinstance(n, Constant) for n in post_order(region))
     assert sum(isinstance(n, Constant) for n in post_order(done["main"])) == 2
 

@@ -12,11 +12,13 @@ from relaylang.transform import BatchingOps, InferTypeLocal, PassContext, ToANor
 
 
 def test_call_graph() -> None:
-    graph = CallGraph(parse("""
+    graph = CallGraph(
+        parse("""
 def @even(%n: int32) -> bool { if (equal(%n, 0)) { True } else { @odd(subtract(%n, 1)) } }
 def @odd(%n: int32) -> bool { if (equal(%n, 0)) { False } else { @even(subtract(%n, 1)) } }
 def @main(%n: int32) { (@even(%n), @even(add(%n, 1)), @odd(%n)) }
-""").module)
+""").module
+    )
     assert [graph.ref_count(name) for name in ("even", "odd", "main")] == [3, 2, 0]
     assert [graph.global_call_count(name) for name in ("even", "odd", "main")] == [1, 1, 3]
     assert [graph.is_recursive(graph.module.get_global_var(name)) for name in ("even", "odd", "main")] == [True, True, False]

@@ -11,12 +11,31 @@ from tests.passes.texts import made
 
 #: Passes that keep every program's meaning up to rounding, with options to try.
 KEEPING = [
-    "FoldConstant", "EliminateCommonSubexpr", "DeadCodeElimination", "DeadCodeElimination(inline_once=True)", "Inline",
-    "RemoveUnusedFunctions", "SimplifyExpr", "CanonicalizeOps", "CanonicalizeCast", "DefuseOps", "EtaExpand",
-    "EtaExpand(expand_global_var=True)", "LambdaLift", "DivToMul", "FoldExplicitPadding", "FlattenAtrousConv",
-    "DynamicToStatic", "SplitArgs(3)", "AnnotateSpans", "SimplifyInference", "FuseOps", "ToANormalForm",
-    "ToGraphNormalForm", "ToBasicBlockNormalForm",
-]  # fmt: skip
+    "FoldConstant",
+    "EliminateCommonSubexpr",
+    "DeadCodeElimination",
+    "DeadCodeElimination(inline_once=True)",
+    "Inline",
+    "RemoveUnusedFunctions",
+    "SimplifyExpr",
+    "CanonicalizeOps",
+    "CanonicalizeCast",
+    "DefuseOps",
+    "EtaExpand",
+    "EtaExpand(expand_global_var=True)",
+    "LambdaLift",
+    "DivToMul",
+    "FoldExplicitPadding",
+    "FlattenAtrousConv",
+    "DynamicToStatic",
+    "SplitArgs(3)",
+    "AnnotateSpans",
+    "SimplifyInference",
+    "FuseOps",
+    "ToANormalForm",
+    "ToGraphNormalForm",
+    "ToBasicBlockNormalForm",
+]
 
 
 @pytest.mark.sample(4)

@@ -51,13 +51,13 @@ OPTIONS = {
 #: The passes above level 0; those that name themselves otherwise; those that look at programs without types.
 LEVELS = {
     1: "DeadCodeElimination Defunctionalization EtaExpand Inline LambdaLift LazyGradientInit Legalize PartialEvaluate "
-       "QnnCanonicalizeOps QuantizeAnnotate QuantizePartition QuantizeRealize RemoveUnusedFunctions SplitArgs ToANormalForm "
-       "ToBasicBlockNormalForm ToCPS ToGraphNormalForm UnCPS",
+    "QnnCanonicalizeOps QuantizeAnnotate QuantizePartition QuantizeRealize RemoveUnusedFunctions SplitArgs ToANormalForm "
+    "ToBasicBlockNormalForm ToCPS ToGraphNormalForm UnCPS",
     2: "DynamicToStatic FoldConstant",
     3: "AlterOpLayout BackwardFoldScaleAxis CanonicalizeCast CanonicalizeOps ConvertLayout DefuseOps EliminateCommonSubexpr "
-       "FoldScaleAxis ForwardFoldScaleAxis",
+    "FoldScaleAxis ForwardFoldScaleAxis",
     4: "CombineParallelBatchMatmul CombineParallelConv2D CombineParallelDense FastMath",
-}  # fmt: skip
+}
 NAMES = {"CombineParallelConv2D": "CombineParallelConv2d", "QnnCanonicalizeOps": "qnn.CanonicalizeOps"}
 UNTYPED = {"DynamicToStatic", "InferType"}
 

@@ -75,9 +75,15 @@ def test_convolutions(layout: str, kernel: int, pad: int, block: tuple[int, int]
     same(func, {"w": weight}, made, values, RNG.normal(size=eval(f"({shape})")).astype("float32"))
 
 
-@pytest.mark.parametrize("attrs, threshold", [
-    ("strides=[2, 2]", 0.1), ("groups=2", 0.1), ("padding=[1, 1, 1, 1]", 0.1), ("padding=[0, 0, 0, 0]", 0.99),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "attrs, threshold",
+    [
+        ("strides=[2, 2]", 0.1),
+        ("groups=2", 0.1),
+        ("padding=[1, 1, 1, 1]", 0.1),
+        ("padding=[0, 0, 0, 0]", 0.99),
+    ],
+)
 def test_calls_that_stay(attrs: str, threshold: float) -> None:
     inputs = 2 if "groups" in attrs else 4
     func = function(f"""def @main(%x: Tensor[(1, 4, 5, 5), float32], %w: Tensor[(8, {inputs}, 1, 1), float32]) {{

@@ -377,9 +377,7 @@ def test_pytorchs_quantized_convolution_becomes_tflites() -> None:
     assert [(c.dtype, c.data.shape) for c in constants] == [("int8", (32, 3, 3, 3)), ("int32", (32,))]
     tflite = expr((FRAGMENTS / "qnn_conv_from_tflite.relay").read_text())
     theirs = {v.name_hint: v for v in free_vars(tflite)}
-    filled = relay.ir.rewrite(
-        tflite, lambda old, new: constants[new.index] if isinstance(new, relay.ir.MetaRef) else new
-    )
+    filled = relay.ir.rewrite(tflite, lambda old, new: constants[new.index] if isinstance(new, relay.ir.MetaRef) else new)
     filled = relay.ir.substitute(filled, {theirs["input"]: image})
     assert structural_diff(new["main"].body, filled) is None
     data = rng.uniform(0, 1, (1, 3, 224, 224)).astype("float32")
@@ -406,8 +404,6 @@ def test_rewriting_and_partitioning_are_linear() -> None:
 
     assert_linear(prepare, 600)
     prepare(10_000)()
-
-
 
 
 def test_a_function_of_any_parameters_stays_whole() -> None:

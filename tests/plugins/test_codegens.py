@@ -29,13 +29,16 @@ from tests.shared import ROOT
 TARGET = "c -num-threads=1 -cflags=-O1"
 X, Y = (np.random.default_rng(n).standard_normal((2, 3)).astype("f4") for n in range(2))
 HEAD = '#[version = "0.0.5"]\n'
-ONE = HEAD + """def @f(%a: Tensor[(2, 3), float32], %b: Tensor[(2, 3), float32], Compiler="cg", Primitive=1) {
+ONE = (
+    HEAD
+    + """def @f(%a: Tensor[(2, 3), float32], %b: Tensor[(2, 3), float32], Compiler="cg", Primitive=1) {
   subtract(multiply(%a, %b), meta[relay.Constant][0])
 }
 def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {
   nn.relu(@f(nn.relu(%x), %y))
 }
 """
+)
 
 
 @pytest.fixture(autouse=True)
@@ -114,8 +117,13 @@ def test_each_kind_of_code_runs_and_is_saved(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(made.run(X, Y), right)
     made.save(tmp_path / "net.so")
     made.save(tmp_path / "net.tar")
-    for other in (load(tmp_path / "net.so"), load(tmp_path / "net.tar"), copy.copy(made), copy.deepcopy(made),
-                  pickle.loads(pickle.dumps(made))):  # fmt: skip
+    for other in (
+        load(tmp_path / "net.so"),
+        load(tmp_path / "net.tar"),
+        copy.copy(made),
+        copy.deepcopy(made),
+        pickle.loads(pickle.dumps(made)),
+    ):
         np.testing.assert_array_equal(other.run(X, Y), right)
     assert len(made.benchmark(X, Y, repeat=2, number=1).results) == 2
     del CODEGENS["cg"]
@@ -127,11 +135,14 @@ def test_each_kind_of_code_runs_and_is_saved(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_region_has_its_tensors_and_constants() -> None:
-    text = HEAD + """def @f(%a: (Tensor[(2), float32], Tensor[(), int8]), Compiler="cg", Primitive=1, global_symbol="my.f 1") {
+    text = (
+        HEAD
+        + """def @f(%a: (Tensor[(2), float32], Tensor[(), int8]), Compiler="cg", Primitive=1, global_symbol="my.f 1") {
   (add(%a.0, meta[relay.Constant][0]), %a.1, multiply(%a.0, meta[relay.Constant][1]))
 }
 def @main(%x: Tensor[(2), float32], %y: int8) { @f((%x, %y)) }
 """
+    )
     mod = relay.parse(text.replace("meta[relay.Constant][0]", "1f").replace("meta[relay.Constant][1]", "3f"))
     seen: list[Region] = []
 
@@ -184,9 +195,12 @@ def test_large_constants_are_passed_without_a_copy() -> None:
 def test_inputs_and_outputs_are_the_callers_memory() -> None:
     places: list[int] = []
     codegen("cg", lambda region: lambda *tensors: places.extend(t.ctypes.data for t in tensors))
-    text = HEAD + """def @f(%a: Tensor[(2, 3), float32], Compiler="cg", Primitive=1) { negative(%a) }
+    text = (
+        HEAD
+        + """def @f(%a: Tensor[(2, 3), float32], Compiler="cg", Primitive=1) { negative(%a) }
 def @main(%x: Tensor[(2, 3), float32]) { @f(%x) }
 """
+    )
     out = np.zeros((2, 3), "f4")
     build(relay.parse(text)).run(X, out=out)
     assert places == [X.ctypes.data, out.ctypes.data]
@@ -194,7 +208,9 @@ def @main(%x: Tensor[(2, 3), float32]) { @f(%x) }
 
 def test_values_that_lie_inside_others_are_made_dense() -> None:
     """Slices of a tensor, parts of a concatenation, scalars, results that are used twice, and branches."""
-    text = HEAD + """def @f(%a: Tensor[(2, 2), float32], %s: float32, Compiler="cg", Primitive=1) { multiply(%a, %s) }
+    text = (
+        HEAD
+        + """def @f(%a: Tensor[(2, 2), float32], %s: float32, Compiler="cg", Primitive=1) { multiply(%a, %s) }
 def @main(%x: Tensor[(2, 4), float32], %c: bool) {
   %0 = strided_slice(nn.relu(%x), begin=[0, 1], end=[2, 3], strides=[1, 1]);
   %1 = @f(%0, 2f);
@@ -204,8 +220,14 @@ def @main(%x: Tensor[(2, 4), float32], %c: bool) {
   (%3, %4, split(%3, indices_or_sections=3, axis=1).1)
 }
 """
-    codegen("cg", lambda region: f"int {region.symbol}(const float* a, const float* s, float* r) "
-            "{ for (int i = 0; i < 4; i++) r[i] = a[i] * *s; return 0; }")  # fmt: skip
+    )
+    codegen(
+        "cg",
+        lambda region: (
+            f"int {region.symbol}(const float* a, const float* s, float* r) "
+            "{ for (int i = 0; i < 4; i++) r[i] = a[i] * *s; return 0; }"
+        ),
+    )
     mod = relay.parse(text)
     made = build(mod)
     x = np.random.default_rng(2).standard_normal((2, 4)).astype("f4")
@@ -218,9 +240,12 @@ def @main(%x: Tensor[(2, 4), float32], %c: bool) {
 
 
 def test_bfloat16_and_empty_tensors_arrive_as_they_are() -> None:
-    text = HEAD + """def @f(%a: Tensor[(3), bfloat16], %b: Tensor[(0, 2), int64], Compiler="cg", Primitive=1) { (negative(%a), %b) }
+    text = (
+        HEAD
+        + """def @f(%a: Tensor[(3), bfloat16], %b: Tensor[(0, 2), int64], Compiler="cg", Primitive=1) { (negative(%a), %b) }
 def @main(%x: Tensor[(3), bfloat16], %b: Tensor[(0, 2), int64]) { @f(abs(%x), %b) }
 """
+    )
     seen: list[Any] = []
 
     def run(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -240,8 +265,12 @@ def test_partitioned_programs() -> None:
     pattern = is_op("nn.relu")(is_op("nn.dense")(wildcard(), is_constant()))
     relay.op.contrib.register_pattern_table("cg", lambda: [("cg.dense_relu", pattern)])
     try:
-        passes = [relay.transform.MergeComposite(relay.op.contrib.get_pattern_table("cg")), relay.transform.AnnotateTarget("cg"),
-                  relay.transform.MergeCompilerRegions(), relay.transform.PartitionGraph()]  # fmt: skip
+        passes = [
+            relay.transform.MergeComposite(relay.op.contrib.get_pattern_table("cg")),
+            relay.transform.AnnotateTarget("cg"),
+            relay.transform.MergeCompilerRegions(),
+            relay.transform.PartitionGraph(),
+        ]
         part = relay.transform.Sequential([relay.transform.InferType(), *passes])(mod)
     finally:
         relay.partition.PATTERN_TABLES.pop("cg", None)
@@ -275,10 +304,13 @@ def test_what_raises_inside_a_run_has_the_program_s_place() -> None:
 
 
 def test_c_that_fails_ends_the_run() -> None:
-    text = HEAD + """def @f(%a: Tensor[(2), float32], Compiler="cg", Primitive=1) { negative(%a) }
+    text = (
+        HEAD
+        + """def @f(%a: Tensor[(2), float32], Compiler="cg", Primitive=1) { negative(%a) }
 def @g(%a: Tensor[(2), float32], Compiler="never", Primitive=1) { negative(%a) }
 def @main(%x: Tensor[(2), float32]) { @g(exp(@f(%x))) }
 """
+    )
     ran: list[int] = []
     codegen("cg", lambda region: f"int {region.symbol}(const float* a, float* b) {{ b[0] = b[1] = 0; return a[0] > 0 ? 42 : 0; }}")
     codegen("never", lambda region: lambda a, b: ran.append(1))
@@ -336,11 +368,19 @@ def test_threads_have_errors_of_their_own() -> None:
 
 @pytest.mark.parametrize(
     ("made", "needle"),
-    [(None, "nothing (None)"), (5, "type int"), ("", "0 kinds"), (b"bytes", "has no loader"), (Code(), "0 kinds"),
-     (Code(source="x", data=b""), "2 kinds"), (Code(call=print, workspace=8), "a workspace for f"),
-     ("int f( {", "refuses the code of cg for f"), (Code(source="int f;", constants=["w"]), "constant w"),
-     ("int g(void) { return 0; }", "undefined symbol: f")],
-)  # fmt: skip
+    [
+        (None, "nothing (None)"),
+        (5, "type int"),
+        ("", "0 kinds"),
+        (b"bytes", "has no loader"),
+        (Code(), "0 kinds"),
+        (Code(source="x", data=b""), "2 kinds"),
+        (Code(call=print, workspace=8), "a workspace for f"),
+        ("int f( {", "refuses the code of cg for f"),
+        (Code(source="int f;", constants=["w"]), "constant w"),
+        ("int g(void) { return 0; }", "undefined symbol: f"),
+    ],
+)
 def test_generators_that_give_no_code(made: Any, needle: str) -> None:
     codegen("cg", lambda region: made)
     code, text = said(lambda: build(module()))
@@ -349,7 +389,8 @@ def test_generators_that_give_no_code(made: Any, needle: str) -> None:
 
 def test_a_workspace() -> None:
     def generate(region: Region) -> Code:
-        return Code(source=f"""#include <stdint.h>
+        return Code(
+            source=f"""#include <stdint.h>
             #include <string.h>
             int32_t {region.symbol}(const float* a, const float* b, float* c, void* workspace) {{
               float* products = workspace;
@@ -357,7 +398,9 @@ def test_a_workspace() -> None:
               for (int i = 0; i < 6; i++) products[i] = a[i] * b[i];
               for (int i = 0; i < 6; i++) c[i] = products[i] - 0.5f;
               return (uintptr_t)workspace % 64 != 0;
-            }}""", workspace=4000)  # fmt: skip
+            }}""",
+            workspace=4000,
+        )
 
     codegen("cg", generate)
     made = build(module())
@@ -481,11 +524,19 @@ def test_c_for_sums_and_products() -> None:
     codegen("ccompiler", ccompiler)
     x, y, z = (relay.var(name, shape=(10, 10)) for name in "xyz")
     c = relay.Constant(np.random.default_rng(5).standard_normal((10, 10)).astype("f4"))
-    annotated = relay.annotation.compiler_end(relay.multiply(relay.subtract(relay.add(
-        relay.annotation.compiler_begin(x, "ccompiler"), relay.annotation.compiler_begin(y, "ccompiler")),
-        relay.annotation.compiler_begin(z, "ccompiler")), relay.annotation.compiler_begin(c, "ccompiler")), "ccompiler")  # fmt: skip
+    annotated = relay.annotation.compiler_end(
+        relay.multiply(
+            relay.subtract(
+                relay.add(relay.annotation.compiler_begin(x, "ccompiler"), relay.annotation.compiler_begin(y, "ccompiler")),
+                relay.annotation.compiler_begin(z, "ccompiler"),
+            ),
+            relay.annotation.compiler_begin(c, "ccompiler"),
+        ),
+        "ccompiler",
+    )
     mod = relay.transform.Sequential([relay.transform.InferType(), relay.transform.PartitionGraph()])(
-        relay.IRModule.from_expr(relay.Function([x, y, z], relay.exp(annotated))))  # fmt: skip
+        relay.IRModule.from_expr(relay.Function([x, y, z], relay.exp(annotated)))
+    )
     values = [np.random.default_rng(n).standard_normal((10, 10)).astype("f4") for n in range(3)]
     right = np.exp((values[0] + values[1] - values[2]) * c.data)
     np.testing.assert_allclose(build(mod).run(*values), right, rtol=1e-5)

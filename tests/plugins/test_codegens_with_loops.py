@@ -137,8 +137,9 @@ def test_failures_have_the_program_s_place_and_leave_nothing() -> None:
     for _ in range(3):
         code, text = said(lambda: made.run(np.int32(2), bad, Y))
         assert code == "R0606" and "LookupError: no luck today" in text and "@f(" in text
-    codegen("cg", lambda region: f"int {region.symbol}(const float* a, const float* b, float* c) "
-            "{ c[0] = 0; return a[0] > 0 ? -7 : 0; }")  # fmt: skip
+    codegen(
+        "cg", lambda region: f"int {region.symbol}(const float* a, const float* b, float* c) {{ c[0] = 0; return a[0] > 0 ? -7 : 0; }}"
+    )
     made = vm(mod)
     code, text = said(lambda: made.run(np.int32(2), bad, Y))
     assert code == "R0606" and "returned -7" in text
@@ -151,8 +152,12 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
     codegen("cg", lambda region: WAYS["c"](region, tmp_path))
     files = read_sealed(vm(module(LOOP)).content(), "net.vm")
     text = files["manifest.json"].decode()
-    for old, new in (('"cg", "f", "c"', '"cg", "f", "d"'), ('"cg", "f", "c"', '"cg", "f", "object"'),
-                     ('"externals": [', '"externals": [1, '), ('"status": ', '"status": 9')):  # fmt: skip
+    for old, new in (
+        ('"cg", "f", "c"', '"cg", "f", "d"'),
+        ('"cg", "f", "c"', '"cg", "f", "object"'),
+        ('"externals": [', '"externals": [1, '),
+        ('"status": ', '"status": 9'),
+    ):
         assert old in text
         damaged = write_sealed({**files, "manifest.json": text.replace(old, new, 1).encode()})
         assert said(lambda content=damaged: loads(content))[0] == "R0641"

@@ -245,8 +245,10 @@ def test_two_packages_with_one_operator(site: Path) -> None:
 def test_tables_and_passes_of_packages(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A broken package stops only those that ask for what it adds."""
     code = "def table():\n    return rows\nnumber = 3\n"
-    groups = {"pattern_tables": {"npu": "bad_package:table", "tpu": "bad_package:number", "gpu": "no_module:x"},
-              "passes": {"Three": "bad_package:number", "Gone": "no_module:x"}}  # fmt: skip
+    groups = {
+        "pattern_tables": {"npu": "bad_package:table", "tpu": "bad_package:number", "gpu": "no_module:x"},
+        "passes": {"Three": "bad_package:number", "Gone": "no_module:x"},
+    }
     install(site, "bad-package", groups, code)
     net = site / "net.relay"
     net.write_text('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) {\n  nn.relu(%x)\n}\n')
@@ -337,9 +339,7 @@ def test_a_backend_of_a_package(site: Path, net: Path, capsys: pytest.CaptureFix
         ("run", "the backend sim in run raised ValueError: no device"),
     ],
 )
-def test_a_backend_that_fails_is_named(
-    fails: str, says: str, site: Path, net: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_backend_that_fails_is_named(fails: str, says: str, site: Path, net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     install(site, "sim-package", {"backends": {"sim": "sim_package"}}, BACKEND.replace('FAILS = ""', f'FAILS = "{fails}"'))
     ran = call_relay(capsys, "run", str(net), "--target", "sim", "--input", "x=[1, -1]")
     assert ran.status == 1 and "error[R0604]" in ran.err and says in ran.err

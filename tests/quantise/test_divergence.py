@@ -63,8 +63,15 @@ def _samples(seed: int) -> np.ndarray:
     """Values as layers give them: of several distributions, some with zeros, outliers or few different numbers."""
     rng = np.random.default_rng(seed)
     count = int(rng.choice([1, 3, 50, 1000, 20_000]))
-    kinds = [rng.normal(size=count), rng.uniform(-1, 3, count), rng.laplace(size=count), rng.standard_cauchy(count),
-             rng.exponential(size=count), np.round(rng.normal(size=count) * 3), rng.lognormal(sigma=2, size=count)]  # fmt: skip
+    kinds = [
+        rng.normal(size=count),
+        rng.uniform(-1, 3, count),
+        rng.laplace(size=count),
+        rng.standard_cauchy(count),
+        rng.exponential(size=count),
+        np.round(rng.normal(size=count) * 3),
+        rng.lognormal(sigma=2, size=count),
+    ]
     values = kinds[int(rng.integers(len(kinds)))]
     if rng.random() < 0.4:
         values = np.maximum(values, 0)

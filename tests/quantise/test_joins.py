@@ -56,12 +56,20 @@ def shifted(number: int, shift: np.ndarray | None) -> tuple[IRModule, np.ndarray
 #: `(shift, weight_scale, calibrate_mode)`, with the error that TVM has where it has a value.
 SHIFTS = [
     (shift, weights, mode, recorded.get((shift, weights, mode)))
-    for recorded in [{
-        (0.0, "power2", "global_scale"): 0.049, (0.0, "power2", "percentile"): 0.018, (0.1, "max", "global_scale"): 0.057,
-        (0.1, "max", "percentile"): 0.021, (0.1, "power2", "global_scale"): 0.116, (0.1, "power2", "percentile"): 0.024,
-    }]
-    for shift in (0.0, 0.1) for weights in ("max", "power2") for mode in ("kl_divergence", "global_scale", "percentile")
-]  # fmt: skip
+    for recorded in [
+        {
+            (0.0, "power2", "global_scale"): 0.049,
+            (0.0, "power2", "percentile"): 0.018,
+            (0.1, "max", "global_scale"): 0.057,
+            (0.1, "max", "percentile"): 0.021,
+            (0.1, "power2", "global_scale"): 0.116,
+            (0.1, "power2", "percentile"): 0.024,
+        }
+    ]
+    for shift in (0.0, 0.1)
+    for weights in ("max", "power2")
+    for mode in ("kl_divergence", "global_scale", "percentile")
+]
 
 
 @pytest.mark.parametrize("number", few(list(range(12)), 1, 2, 4, 7, 11))
@@ -89,15 +97,18 @@ def branches() -> tuple[IRModule, np.ndarray]:
     return module(x, made), rng.rand(1, 8, 8, 8).astype("float32")
 
 
-@pytest.mark.parametrize("config, most, whole", [
-    pytest.param({"calibrate_mode": "kl_divergence", "weight_scale": "max"}, 0.05, 2, marks=pytest.mark.sweep),
-    ({"calibrate_mode": "percentile", "weight_scale": "max", "skip_conv_layers": [], "skip_dense_layer": False}, 0.04, 4),
-    ({"calibrate_mode": "percentile", "weight_scale": "power2"}, 0.04, 2),
-    ({"global_scale": 8.0}, 0.0555, 2),
-    ({"global_scale": 4.0, "skip_dense_layer": False}, 0.0325, 3),
-    ({"global_scale": 4.0, "skip_conv_layers": [0, 1]}, 0.0345, 1),
-    ({"global_scale": 4.0, "do_simulation": True}, 0.0315, 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "config, most, whole",
+    [
+        pytest.param({"calibrate_mode": "kl_divergence", "weight_scale": "max"}, 0.05, 2, marks=pytest.mark.sweep),
+        ({"calibrate_mode": "percentile", "weight_scale": "max", "skip_conv_layers": [], "skip_dense_layer": False}, 0.04, 4),
+        ({"calibrate_mode": "percentile", "weight_scale": "power2"}, 0.04, 2),
+        ({"global_scale": 8.0}, 0.0555, 2),
+        ({"global_scale": 4.0, "skip_dense_layer": False}, 0.0325, 3),
+        ({"global_scale": 4.0, "skip_conv_layers": [0, 1]}, 0.0345, 1),
+        ({"global_scale": 4.0, "do_simulation": True}, 0.0315, 0),
+    ],
+)
 def test_a_quantised_and_a_float_branch(config: dict[str, Any], most: float, whole: int) -> None:
     found, made = error(*branches(), "calibrate_mode" in config, **config)
     assert found < most and made.astext(show_meta_data=False).count('out_dtype="int32"') == whole
@@ -140,9 +151,19 @@ def joined(name: str) -> Expr:
 
 
 JOINS = [
-    "sum with a float branch", "sum of sums", "product with a float branch", "three branches", "mean of a concatenation",
-    "mean of small numbers", "a scalar", "a scalar of zero", "a tiny bias", "a large bias", "a channel of zeros", "bounds",
-]  # fmt: skip
+    "sum with a float branch",
+    "sum of sums",
+    "product with a float branch",
+    "three branches",
+    "mean of a concatenation",
+    "mean of small numbers",
+    "a scalar",
+    "a scalar of zero",
+    "a tiny bias",
+    "a large bias",
+    "a channel of zeros",
+    "bounds",
+]
 
 
 @pytest.mark.sample(3)

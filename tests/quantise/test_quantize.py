@@ -136,13 +136,16 @@ def test_a_part_in_floats_is_allowed_or_refused() -> None:
         quantize(mod, {"w": W})
 
 
-@pytest.mark.parametrize("config, params, says", [
-    ({}, {}, "the weight of a quantised operator is not known"),
-    ({"calibrate_mode": "guess"}, {"w": W}, "there is no way to calibrate guess"),
-    ({"calibrate_mode": "percentile"}, {"w": W}, "needs a data set"),
-    ({"weight_scale": "least"}, {"w": W}, "there is no weight scale least"),
-    ({"partition_conversions": "some"}, {"w": W}, "partition_conversions is one of"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "config, params, says",
+    [
+        ({}, {}, "the weight of a quantised operator is not known"),
+        ({"calibrate_mode": "guess"}, {"w": W}, "there is no way to calibrate guess"),
+        ({"calibrate_mode": "percentile"}, {"w": W}, "needs a data set"),
+        ({"weight_scale": "least"}, {"w": W}, "there is no weight scale least"),
+        ({"partition_conversions": "some"}, {"w": W}, "partition_conversions is one of"),
+    ],
+)
 def test_wrong_configurations(config: dict[str, Any], params: dict[str, Any], says: str) -> None:
     with qconfig(skip_conv_layers=None, **config), pytest.raises(RelayError, match=says) as caught:
         quantize(network(NETWORK), params)

@@ -24,8 +24,14 @@ class Screen:
         self.child = pexpect.spawn(
             sys.executable,
             ["-m", "relaylang", "repl", *arguments],
-            env={"PATH": "/usr/bin:/bin", "HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8",
-                 "RELAYLANG_CACHE": str(cache_directory()), **env},
+            env={
+                "PATH": "/usr/bin:/bin",
+                "HOME": str(home),
+                "TERM": "xterm-256color",
+                "LANG": "C.UTF-8",
+                "RELAYLANG_CACHE": str(cache_directory()),
+                **env,
+            },
             cwd=str(home),
             encoding="utf-8",
             timeout=PATIENCE,

@@ -112,7 +112,7 @@ def test_words_of_python_have_advice(text: str, code: str, says: str | None) -> 
 def test_values_and_help_fit_the_terminal(width: int) -> None:
     made = session()
     made.style = replace(made.style, width=width)
-    for text in ("let %r = ones(shape=[3, 40], dtype=\"float32\")", "(%r, 1)"):
+    for text in ('let %r = ones(shape=[3, 40], dtype="float32")', "(%r, 1)"):
         shown = made.execute(text).splitlines()
         assert max(len(line.partition(" : ")[0]) for line in shown) <= width
     lines = made.execute(":help").splitlines()
@@ -144,7 +144,7 @@ def test_a_large_file_is_listed_in_part(tmp_path: Path) -> None:
 
 
 def test_plots() -> None:
-    made = session("let %v = arange(0f, 8f, 1f, start=0f, stop=8f, step=1f, dtype=\"float32\")")
+    made = session('let %v = arange(0f, 8f, 1f, start=0f, stop=8f, step=1f, dtype="float32")')
     assert made.execute(":plot %v") == "least 0, mean 3.5, greatest 7\n▁▂▃▄▅▆▇█"
     assert made.execute(":plot (%v, %v)") == "\n".join([made.execute(":plot %v")] * 2)
     assert wrong(made, ":plot fn () { 1 }") == "R0721" and wrong(made, ":plot ()") == "R0721" and wrong(made, ":plot") == "R0721"

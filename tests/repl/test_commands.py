@@ -269,7 +269,7 @@ def test_names_are_shown_as_they_are_typed() -> None:
     for begun in ("%gr", '%"gr', '%"größe '):
         assert '%"größe 🙂"' in names(made, begun)
     assert names(made, '@"a').keys() == {'@"a b"'}
-    assert made.execute(':undo') == 'gone: @"a b"'
+    assert made.execute(":undo") == 'gone: @"a b"'
 
 
 def test_sentences_are_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

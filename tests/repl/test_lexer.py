@@ -11,9 +11,7 @@ from pygments.token import Comment, Error, Generic, Keyword, Name, Number, Strin
 from relaylang.repl.lexer import RelayConsoleLexer, RelayLexer
 from tests.shared import FRAGMENTS, ROOT, golden
 
-FILES = (
-    sorted((ROOT / "examples").glob("*.relay")) + golden("typed") + golden("anf") + sorted(FRAGMENTS.glob("*.relay"))
-)
+FILES = sorted((ROOT / "examples").glob("*.relay")) + golden("typed") + golden("anf") + sorted(FRAGMENTS.glob("*.relay"))
 
 
 def kinds(text: str) -> dict[str, object]:

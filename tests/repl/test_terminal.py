@@ -23,8 +23,13 @@ class Terminal:
     """A session in a pseudo terminal."""
 
     def __init__(self, home: Path, *arguments: str) -> None:
-        env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1",
-               "RELAYLANG_CACHE": str(cache_directory())}  # fmt: skip
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(home),
+            "TERM": "xterm-256color",
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            "RELAYLANG_CACHE": str(cache_directory()),
+        }
         self.child = pexpect.spawn(
             COMMAND[0],
             [*COMMAND[1:], *arguments],

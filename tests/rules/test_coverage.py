@@ -23,8 +23,7 @@ from relaylang.ops import OPS, Trait, having
 
 GAPS = Path(__file__).parent / "gaps"
 TABLES: dict[str, Mapping[str, Any]] = {
-    module.name: importlib.import_module(f"relaylang.rules.{module.name}").RULES
-    for module in pkgutil.iter_modules(rules.__path__)
+    module.name: importlib.import_module(f"relaylang.rules.{module.name}").RULES for module in pkgutil.iter_modules(rules.__path__)
 }
 
 
@@ -75,8 +74,12 @@ def test_every_table_has_gaps_and_every_list_of_gaps_a_table() -> None:
 
 
 def test_the_package_lists_its_tables() -> None:
-    assert {name for line in (rules.__doc__ or "").splitlines() for name in re.findall(r"`(\w+)`", line.split(" | ")[0])
-            if line.startswith("| `")} == set(TABLES)  # fmt: skip
+    assert {
+        name
+        for line in (rules.__doc__ or "").splitlines()
+        for name in re.findall(r"`(\w+)`", line.split(" | ")[0])
+        if line.startswith("| `")
+    } == set(TABLES)
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -115,9 +118,7 @@ def test_every_reason_is_a_sentence_for_some_operators(table: str) -> None:
         ("no sentence\n    all but add\n", test_every_reason_is_a_sentence_for_some_operators),
     ],
 )
-def test_a_wrong_list_is_found(
-    wrong: str, test: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_list_is_found(wrong: str, test: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gradient.txt").write_text(wrong)
     monkeypatch.setitem(globals(), "GAPS", tmp_path)
     with pytest.raises(AssertionError):

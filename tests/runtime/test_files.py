@@ -90,9 +90,16 @@ def aged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_orphans_go_and_other_files_stay(tmp_path: Path, aged: None) -> None:
     fcntl = pytest.importorskip("fcntl")
     dead = orphan(tmp_path / ".net.so.0123456789ab.part", 100)
-    others = [orphan(tmp_path / name, 1e6) for name in (
-        "net.so.0123456789ab.part", ".net.so.0123456789ag.part", ".net.so.0123456789ab.par", ".0123456789ab.part", ".x.part",
-    )]  # fmt: skip
+    others = [
+        orphan(tmp_path / name, 1e6)
+        for name in (
+            "net.so.0123456789ab.part",
+            ".net.so.0123456789ag.part",
+            ".net.so.0123456789ab.par",
+            ".0123456789ab.part",
+            ".x.part",
+        )
+    ]
     (tmp_path / ".d.0123456789ab.part").mkdir()
     (tmp_path / ".l.0123456789ab.part").symlink_to(others[0])
     os.mkfifo(tmp_path / ".f.0123456789ab.part")
@@ -102,8 +109,13 @@ def test_orphans_go_and_other_files_stay(tmp_path: Path, aged: None) -> None:
         atomic_write(tmp_path / "new", "x")
     assert not dead.exists() and alive.exists() and all(path.exists() for path in others)
     assert {p.name for p in tmp_path.iterdir()} == {
-        "new", alive.name, *(p.name for p in others), ".d.0123456789ab.part", ".l.0123456789ab.part", ".f.0123456789ab.part",
-    }  # fmt: skip
+        "new",
+        alive.name,
+        *(p.name for p in others),
+        ".d.0123456789ab.part",
+        ".l.0123456789ab.part",
+        ".f.0123456789ab.part",
+    }
 
 
 def test_a_new_temporary_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,19 @@ from relaylang.runtime.params import load_params, params_bytes, save_params
 
 KINDS = ("npz", "params", "safetensors")
 DTYPES = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool",
-)  # fmt: skip
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "bool",
+)
 
 
 def example() -> dict[str, np.ndarray]:
@@ -59,10 +70,24 @@ def test_no_tensors(kind: str, tmp_path: Path) -> None:
 
 def test_the_bytes_of_tvms_params() -> None:
     assert params_bytes({"a": np.array([1, 2], "int8")}).hex() == (
-        "b79c04054f8de5f7" "0000000000000000" "0100000000000000" "0100000000000000" "61" "0100000000000000"
-        "3fa1b496f0405edd" "0000000000000000" "01000000" "00000000" "01000000" "00" "08" "0100" "0200000000000000"
-        "0200000000000000" "0102"
-    )  # fmt: skip
+        "b79c04054f8de5f7"
+        "0000000000000000"
+        "0100000000000000"
+        "0100000000000000"
+        "61"
+        "0100000000000000"
+        "3fa1b496f0405edd"
+        "0000000000000000"
+        "01000000"
+        "00000000"
+        "01000000"
+        "00"
+        "08"
+        "0100"
+        "0200000000000000"
+        "0200000000000000"
+        "0102"
+    )
 
 
 def test_numpys_own_files(tmp_path: Path) -> None:
@@ -125,8 +150,29 @@ def test_what_a_kind_cannot_hold_leaves_no_file(tmp_path: Path) -> None:
 
 
 #: A value of each kind that JSON has.
-JSON = [None, True, 0, -1, 1.5, 2**70, "", "F32", "[]", [], [0], [-1], [2**70, 0], [[]], [None], ["2"], [True], [0, 8, 8],
-        [1] * 70, {}, {"F32": 1}]  # fmt: skip
+JSON = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    2**70,
+    "",
+    "F32",
+    "[]",
+    [],
+    [0],
+    [-1],
+    [2**70, 0],
+    [[]],
+    [None],
+    ["2"],
+    [True],
+    [0, 8, 8],
+    [1] * 70,
+    {},
+    {"F32": 1},
+]
 
 
 @pytest.mark.parametrize("field", ["dtype", "shape", "data_offsets", "the entry", "the header", "the name"])

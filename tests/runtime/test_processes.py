@@ -134,7 +134,7 @@ def test_compilers(inside: Path) -> None:
     """gcc itself looks for its assembler and linker in PATH."""
     compiler = Compiler({})
     assert compiler.isa is not None and toolchain.find_compiler(None)
-    text = f"__attribute__((visibility(\"default\"))) int f_{os.getpid()}(void) {{ return 1; }}\n"
+    text = f'__attribute__((visibility("default"))) int f_{os.getpid()}(void) {{ return 1; }}\n'
     assert compiler.compile([text], text)
     assert unharmed(inside)
 
@@ -164,13 +164,35 @@ def test_paths_in_a_compilers_words_are_those_of_the_caller(tmp_path: Path, monk
     for name in ("include", "O2"):
         (tmp_path / name).mkdir()
     (tmp_path / "a.h").write_text("")
-    words = ["-O2", "O2", "-Iinclude", "-I", "include", "-include", "a.h", "./include", "-Iabsent", "-DX=include", "a.h",
-             "--sysroot=include"]  # fmt: skip
+    words = [
+        "-O2",
+        "O2",
+        "-Iinclude",
+        "-I",
+        "include",
+        "-include",
+        "a.h",
+        "./include",
+        "-Iabsent",
+        "-DX=include",
+        "a.h",
+        "--sysroot=include",
+    ]
     here = str(tmp_path)
     assert toolchain.anchored(words) == [
-        "-O2", "O2", f"-I{here}/include", "-I", f"{here}/include", "-include", f"{here}/a.h", f"{here}/include", "-Iabsent",
-        "-DX=include", f"{here}/a.h", f"--sysroot={here}/include",
-    ]  # fmt: skip
+        "-O2",
+        "O2",
+        f"-I{here}/include",
+        "-I",
+        f"{here}/include",
+        "-include",
+        f"{here}/a.h",
+        f"{here}/include",
+        "-Iabsent",
+        "-DX=include",
+        f"{here}/a.h",
+        f"--sysroot={here}/include",
+    ]
 
 
 def ends(call: Callable[[], object], kind: type[BaseException]) -> None:

@@ -30,10 +30,40 @@ def @main(%x: Tensor[(2, 3), float32], %p: (Tensor[(3), int32], int8), %w: Tenso
 INPUTS = (np.ones((2, 3), "f4"), (np.int32([1, 2, 3]), np.int8(5)))
 #: What a field may be changed to: another kind, empty, huge, negative, nested.
 VALUES: list[Any] = [
-    None, True, False, 0, 1, -1, 3, 2**31, 2**63, 2**64, 10**30, 1.5, float("nan"), float("inf"), "", "x", "float32",
-    "int8", "relaylang-cpu", "avx512", [], [[]], [0], [1, 2], [-1], [None], {}, {"a": 1}, [[[2, 3], "float32"]],
-    [["x", [[2, 3], "float32"], []]], [0, [1, 2]], "x" * 10_000, [0] * 1000,
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    3,
+    2**31,
+    2**63,
+    2**64,
+    10**30,
+    1.5,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "float32",
+    "int8",
+    "relaylang-cpu",
+    "avx512",
+    [],
+    [[]],
+    [0],
+    [1, 2],
+    [-1],
+    [None],
+    {},
+    {"a": 1},
+    [[[2, 3], "float32"]],
+    [["x", [[2, 3], "float32"], []]],
+    [0, [1, 2]],
+    "x" * 10_000,
+    [0] * 1000,
+]
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +148,17 @@ def test_every_field_of_the_manifest(artifact: CpuArtifact, step: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"null", b"[" * 100_000, b"\xff\xfe", b'{"format":', b"1e999", b"9" * 5000,
-     b'{"format": "relaylang-cpu", "version": 1}'],
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b'{"format":',
+        b"1e999",
+        b"9" * 5000,
+        b'{"format": "relaylang-cpu", "version": 1}',
+    ],
 )
 def test_manifests_that_are_no_json(artifact: CpuArtifact, text: bytes, tmp_path: Path) -> None:
     content = write_sealed({**artifact.packed().parts(), "manifest.json": text})
@@ -211,7 +250,7 @@ def test_lengths_at_the_end_of_a_library(artifact: CpuArtifact) -> None:
     for sizes in ((0, 0, 0, 0, 0), (2**64 - 1,) * 5, (begin, 0, 0, 0, 0), (0, begin + 1, 0, 0, 0), (-1, begin + 1, 0, 0, 0)):
         table = json.dumps(list(zip(names, sizes))).encode()
         assert sealed(content[:begin] + table + struct.pack("<Q", len(table)))
-    for table in (b"", b"[", b"[" * 100_000, b"{}", b"[1]", b'[["library"]]', b'[[1, 2]]', b'[["a", 0], ["a", 0]]', b"\xff"):
+    for table in (b"", b"[", b"[" * 100_000, b"{}", b"[1]", b'[["library"]]', b"[[1, 2]]", b'[["a", 0], ["a", 0]]', b"\xff"):
         assert sealed(content[:begin] + table + struct.pack("<Q", len(table)))
     for length in (0, begin, end, end + 1, 2**63, 2**64 - 1):
         assert sealed(content[:end] + struct.pack("<Q", length))

@@ -78,8 +78,11 @@ def test_tensors_of_pytorch(single: CpuArtifact, artifact: CpuArtifact) -> None:
     assert single.run(given, out=out) is out
     assert out.data_ptr() == place and bool((out == 2).all())
     assert bool((torch.from_dlpack(single.run(given)) == out).all())
-    for wrong, why in ((given.requires_grad_(), "require gradient"), (torch.ones(2, 3, dtype=torch.bfloat16), "dtype"),
-                       (torch.ones(2, 3, device="meta"), "meta")):  # fmt: skip
+    for wrong, why in (
+        (given.requires_grad_(), "require gradient"),
+        (torch.ones(2, 3, dtype=torch.bfloat16), "dtype"),
+        (torch.ones(2, 3, device="meta"), "meta"),
+    ):
         with pytest.raises(RelayError, match=f"the input x cannot be read in place: .*{why}"):
             single.run(wrong)
 

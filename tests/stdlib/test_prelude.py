@@ -48,9 +48,15 @@ def test_names_and_types_are_tvms() -> None:
     assert {name: ours.get(name) for name in theirs} == theirs
     extra = {name for name in ours if name not in theirs}
     assert extra == {
-        "@nat_add", "@nat_double", "@nat_iterate", "@nat_nth", "@nat_update", "nat[]",  # nat.rly
-        "@tensor_array_gather_float32", "@tensor_array_gather_helper_float32",  # TVM has them and leaves them out
-    }  # fmt: skip
+        "@nat_add",
+        "@nat_double",
+        "@nat_iterate",
+        "@nat_nth",
+        "@nat_update",
+        "nat[]",  # nat.rly
+        "@tensor_array_gather_float32",
+        "@tensor_array_gather_helper_float32",  # TVM has them and leaves them out
+    }
 
 
 # --- values ---
@@ -178,26 +184,31 @@ DYNAMIC = """def @main(%x: Tensor[(?, ?), float32], %i: Tensor[(?,), int32]) {{
         ("%rows", list(ROWS)),
         ("@tensor_array_read_float32(%rows, 2)", ROWS[2]),
         ("@tensor_array_float32(2)", [None, None]),
-        ("@tensor_array_write_float32(%rows, 1, tensor1_float32(ones(shape=[3], dtype=\"float32\")))",
-         [ROWS[0], np.ones(3), ROWS[2], ROWS[3]]),
+        (
+            '@tensor_array_write_float32(%rows, 1, tensor1_float32(ones(shape=[3], dtype="float32")))',
+            [ROWS[0], np.ones(3), ROWS[2], ROWS[3]],
+        ),
         ("@tensor_array_stack_float32(%rows)", ROWS),
         ("@tensor_array_gather_float32(%rows, %i)", ROWS[[3, 1]]),
         ("@tensor_array_concat_float32(%rows)", ROWS.ravel()),
-        ("@tensor_array_scatter_float32(%rows, %i, Cons(@nth(%rows, 0), Cons(@nth(%rows, 2), Nil)))",
-         [ROWS[0], ROWS[2], ROWS[2], ROWS[0]]),
-        ("@tensor_array_split_float32(@tensor_array_float32(2), tensor2_float32(%x), %i)",
-         [ROWS[:3], ROWS[3:]]),
+        (
+            "@tensor_array_scatter_float32(%rows, %i, Cons(@nth(%rows, 0), Cons(@nth(%rows, 2), Nil)))",
+            [ROWS[0], ROWS[2], ROWS[2], ROWS[0]],
+        ),
+        ("@tensor_array_split_float32(@tensor_array_float32(2), tensor2_float32(%x), %i)", [ROWS[:3], ROWS[3:]]),
         ("@tensor_take_float32(tensor2_float32(%x), 1, 3)", ROWS[1:3]),
         ("@tensor_expand_dims_float32(tensor2_float32(%x))", ROWS[None]),
     ],
-)  # fmt: skip
+)
 def test_dynamic_tensor_arrays(body: str, expected: Any) -> None:
     p = Prelude()
     TensorArrayOps(p, "float32").register()
     got = array(p, DYNAMIC.format(body), ROWS, np.array([3, 1], "int32"))
-    assert got == plain(np.asarray(expected)) if isinstance(expected, np.ndarray) else got == [
-        None if e is None else e.tolist() for e in expected
-    ]
+    assert (
+        got == plain(np.asarray(expected))
+        if isinstance(expected, np.ndarray)
+        else got == [None if e is None else e.tolist() for e in expected]
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,14 +219,18 @@ def test_dynamic_tensor_arrays(body: str, expected: Any) -> None:
         ("@tensor_array_float32_3(2)", [None, None]),
         ("@tensor_array_stack_float32_3(%rows)", ROWS),
         ("@tensor_array_gather_float32_3(%rows, %i)", ROWS[[3, 1]]),
-        ("@tensor_array_scatter_float32_3(%rows, %i, Cons(@nth(%rows, 0), Cons(@nth(%rows, 2), Nil)))",
-         [ROWS[0], ROWS[2], ROWS[2], ROWS[0]]),
-        ("@tensor_array_split_float32_4_3(@tensor_array_float32_any_3(2), tensor_constructor_float32_4_3(%x), %i)",
-         [ROWS[:3], ROWS[3:]]),
+        (
+            "@tensor_array_scatter_float32_3(%rows, %i, Cons(@nth(%rows, 0), Cons(@nth(%rows, 2), Nil)))",
+            [ROWS[0], ROWS[2], ROWS[2], ROWS[0]],
+        ),
+        (
+            "@tensor_array_split_float32_4_3(@tensor_array_float32_any_3(2), tensor_constructor_float32_4_3(%x), %i)",
+            [ROWS[:3], ROWS[3:]],
+        ),
         ("@tensor_get_data_float32_3(@nth(%rows, 1))", ROWS[1]),
         ("@tensor_array_concat_float32_4_3(Cons(tensor_constructor_float32_any_3(%x), Nil))", ROWS),
     ],
-)  # fmt: skip
+)
 def test_static_tensor_arrays(body: str, expected: Any) -> None:
     p = Prelude()
     for shape in ((3,), (4, 3), (ANY, 3)):
@@ -225,9 +240,11 @@ def test_static_tensor_arrays(body: str, expected: Any) -> None:
       {body}
     }}"""
     got = array(p, text, ROWS, np.array([3, 1], "int32"))
-    assert got == plain(np.asarray(expected)) if isinstance(expected, np.ndarray) else got == [
-        None if e is None else e.tolist() for e in expected
-    ]
+    assert (
+        got == plain(np.asarray(expected))
+        if isinstance(expected, np.ndarray)
+        else got == [None if e is None else e.tolist() for e in expected]
+    )
 
 
 def test_known_numbers_of_indices_and_lengths() -> None:

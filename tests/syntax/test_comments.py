@@ -31,10 +31,32 @@ PLACES = [
 ]
 KINDS = ["ty=", "span=", "", " ty=", " span=", " ty=int32 span="]
 WORDS = [
-    "int32*", "a*b.py:1:2", "*", "**", "* /", "/", "//", "/ *", '"', "'", "}", "#", "#[metadata]", "Tensor[(",
-    "Tensor[(1, */ /*), int8]", "/* int32 */", "/* a */ * b", "int32 span=*/ /* ty=*", "\n", "%x-1", "ty=", "-", "é", "\0",
+    "int32*",
+    "a*b.py:1:2",
+    "*",
+    "**",
+    "* /",
+    "/",
+    "//",
+    "/ *",
+    '"',
+    "'",
+    "}",
+    "#",
+    "#[metadata]",
+    "Tensor[(",
+    "Tensor[(1, */ /*), int8]",
+    "/* int32 */",
+    "/* a */ * b",
+    "int32 span=*/ /* ty=*",
+    "\n",
+    "%x-1",
+    "ty=",
+    "-",
+    "é",
+    "\0",
     "Tensor[(2), float32]",
-]  # fmt: skip
+]
 NONE = object()
 FEW = [(kind, word) for kind in KINDS[:3] for word in WORDS[:9]]
 ALL = list(product(KINDS, WORDS))

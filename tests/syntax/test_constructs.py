@@ -86,22 +86,34 @@ EXPRESSIONS: list[tuple[str, str, str | None]] = [
     ("statements in an argument", "log(let %a = 1f; %a)", "%0 = (\n  let %a = 1f;\n  %a\n);\nlog(%0)"),
     ("a graph name in an argument", "log(%0 = add(1f, 2f); %0)", "%0 = add(1f, 2f);\nlog(%0)"),
     ("a sequence in a tuple", "(1; 2, 3)", "%0 = (\n  let %_ = 1;\n  2\n);\n(%0, 3)"),
-    ("a match of a tuple", "match (1, 2) {\n  (%a, %b) => {\n    %a\n  },\n}",
-     "%0 = (1, 2);\nmatch (%0) {\n  (%a, %b) => {\n    %a\n  },\n}"),
-    ("a match without parentheses", "let %x = 1;\nmatch %x { _ => %0 = add(%x, 1); %0 }",
-     "let %x = 1;\nmatch (%x) {\n  _ => {\n    add(%x, 1)\n  },\n}"),
-    ("a graph name of two branches", "if (True) { %0 = log(1f); %0 } else { %0 }",
-     "%0 = log(1f);\nif (True) {\n  %0\n} else {\n  %0\n}"),
+    (
+        "a match of a tuple",
+        "match (1, 2) {\n  (%a, %b) => {\n    %a\n  },\n}",
+        "%0 = (1, 2);\nmatch (%0) {\n  (%a, %b) => {\n    %a\n  },\n}",
+    ),
+    (
+        "a match without parentheses",
+        "let %x = 1;\nmatch %x { _ => %0 = add(%x, 1); %0 }",
+        "let %x = 1;\nmatch (%x) {\n  _ => {\n    add(%x, 1)\n  },\n}",
+    ),
+    (
+        "a graph name of two branches",
+        "if (True) { %0 = log(1f); %0 } else { %0 }",
+        "%0 = log(1f);\nif (True) {\n  %0\n} else {\n  %0\n}",
+    ),
     ("a let that hides one", "let %a = 1; let %a = %a + %a; %a", "let %a = 1;\nlet %a1 = add(%a, %a);\n%a1"),
     ("signs in front of a number", "(--10, -42i)", "(10, -42)"),
-]  # fmt: skip
+]
 
 MODULES: list[tuple[str, str, str | None]] = [
     ("a type", LIST + "def @f() -> List[int32] {\n  Cons(1, Nil)\n}\n", "def @f() -> List[int32] {\n  %0 = Nil;\n  Cons(1, %0)\n}\n"),
     ("a type with no arguments", "type N {\n  Z,\n  S(N),\n}\n\ndef @f(%n: N) {\n  %n\n}\n", "def @f(%n: N[]) {\n  %n\n}\n"),
     ("an external type, and more behind it", "extern type T\ntype U { V }", "extern type T\n\ntype U {\n  V,\n}\n"),
-    ("arms",
-     LIST + "def @f(%l) {\n  match (%l) {\n    Cons(%h, _) => {\n      %h\n    },\n    Nil => {\n      0\n    },\n  }\n}\n", None),
+    (
+        "arms",
+        LIST + "def @f(%l) {\n  match (%l) {\n    Cons(%h, _) => {\n      %h\n    },\n    Nil => {\n      0\n    },\n  }\n}\n",
+        None,
+    ),
     ("tuple patterns", "def @f(%t) {\n  match (%t) {\n    (%a, (%b,)) => {\n      %a\n    },\n  }\n}\n", None),
     ("a match that leaves cases out", LIST + "def @f(%l) {\n  match? (%l) {\n    Nil => {\n      0\n    },\n  }\n}\n", None),
     ("an external function", "def @f = meta[relay.ExternalFunction][0]\n", None),
@@ -110,10 +122,12 @@ MODULES: list[tuple[str, str, str | None]] = [
     ("a type called integer", "type integer {\n  I,\n}\n\ndef @f(%x: integer[]) {\n  %x\n}\n", None),
     ("names in quotes, a function as a value", 'def @"f g"(%x) {\n  %x\n}\n\ndef @main(b=@"f g") {\n  @"f g"(1)\n}\n', None),
     ("a constructor as a value", LIST + "def @f() {\n  Cons\n}\n", None),
-    ("graph names belong to a definition",
-     "def @f() { %0 = 1f; log(%0) }\ndef @g() { %0 = 2f; log(%0) }",
-     "def @f() {\n  log(1f)\n}\n\ndef @g() {\n  log(2f)\n}\n"),
-]  # fmt: skip
+    (
+        "graph names belong to a definition",
+        "def @f() { %0 = 1f; log(%0) }\ndef @g() { %0 = 2f; log(%0) }",
+        "def @f() {\n  log(1f)\n}\n\ndef @g() {\n  log(2f)\n}\n",
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "canonical"), [r[1:] for r in EXPRESSIONS], ids=[r[0] for r in EXPRESSIONS])
@@ -152,10 +166,29 @@ def test_headers(header: str) -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    ["bool", "int8", "uint64", "float16", "bfloat16", "int4", "uint4", "int2", "uint2", "float8_e4m3fn", "float8_e5m2",
-     "float8_e4m3", "float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
-     "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"],
-)  # fmt: skip
+    [
+        "bool",
+        "int8",
+        "uint64",
+        "float16",
+        "bfloat16",
+        "int4",
+        "uint4",
+        "int2",
+        "uint2",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "float8_e4m3",
+        "float8_e3m4",
+        "float8_e4m3b11fnuz",
+        "float8_e4m3fnuz",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float6_e2m3fn",
+        "float6_e3m2fn",
+        "float4_e2m1fn",
+    ],
+)
 def test_element_types(dtype: str) -> None:
     assert astext(parse_type(f"Tensor[(2), {dtype}]")) == f"Tensor[(2), {dtype}]"
     kind = getattr(ml_dtypes, dtype, None) or (None if "_" in dtype or dtype.endswith("t2") else dtype)
@@ -263,8 +296,9 @@ def test_metadata_that_the_text_does_not_carry() -> None:
     assert result.value.args[0] is second and result.value.args[1].args[0] is first and not result.missing
     assert result.value.args[1].attrs.virtual_device is place
     assert [(m.type_key, m.index) for m in parse(text, metadata={"relay.Constant": [None, second]}).missing] == [
-        ("relay.Constant", 0), ("VirtualDevice", 0),
-    ]  # fmt: skip
+        ("relay.Constant", 0),
+        ("VirtualDevice", 0),
+    ]
     # what the text carries comes first
     whole = astext(Function([], Constant(np.arange(3))), show_types=False)
     assert parse(whole, metadata={"relay.Constant": [first, second]}).value.body.data.tolist() == [0, 1, 2]

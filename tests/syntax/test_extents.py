@@ -170,8 +170,16 @@ def test_symbolic_extents_without_a_section() -> None:
     assert "(meta[tir.Var][0], 2)" in astext(result.module)
 
 
-@pytest.mark.parametrize("text", ["Tensor[(3f, 2), float32]", "Tensor[(1.5, 2), float32]", "Tensor[(inff64), float32]",
-                                  "Tensor[(300u8), float32]", "Tensor[(True), float32]"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tensor[(3f, 2), float32]",
+        "Tensor[(1.5, 2), float32]",
+        "Tensor[(inff64), float32]",
+        "Tensor[(300u8), float32]",
+        "Tensor[(True), float32]",
+    ],
+)
 def test_an_extent_is_a_whole_number(text: str) -> None:
     with pytest.raises(RelayError) as wrong:
         parse_type(text)
@@ -202,20 +210,26 @@ def test_every_operator_takes_wide_extents_or_says_why() -> None:
 
 def computed(body: str, ret: str = "") -> str:
     """A function over n × 4 numbers. The extents are n (V), n + n (A), n + n again (B), n - 1 (S) and int64 n (C)."""
+
     def of_two(key: str, a: str, b: str) -> dict[str, object]:
         return {"type_key": key, "attrs": {"a": a, "b": b, "dtype": "int32", "span": "0"}}
 
     keys = ["tir.Var", "tir.Add", "tir.Sub", "tir.Cast"]
     nodes = [
-        {"type_key": ""}, {"type_key": "Map", "keys": keys, "data": [2, 3, 4, 12]},
-        {"type_key": "Array", "data": [5]}, {"type_key": "Array", "data": [7, 8]}, {"type_key": "Array", "data": [9]},
+        {"type_key": ""},
+        {"type_key": "Map", "keys": keys, "data": [2, 3, 4, 12]},
+        {"type_key": "Array", "data": [5]},
+        {"type_key": "Array", "data": [7, 8]},
+        {"type_key": "Array", "data": [9]},
         {"type_key": "tir.Var", "attrs": {"dtype": "int32", "name": "6", "span": "0", "type_annotation": "0"}},
         {"type_key": "runtime.String", "repr_str": "n"},
-        of_two("tir.Add", "5", "5"), of_two("tir.Add", "5", "5"), of_two("tir.Sub", "5", "10"),
+        of_two("tir.Add", "5", "5"),
+        of_two("tir.Add", "5", "5"),
+        of_two("tir.Sub", "5", "10"),
         {"type_key": "IntImm", "attrs": {"dtype": "int32", "span": "0", "value": "1"}},
         {"type_key": "tir.Cast", "attrs": {"dtype": "int64", "span": "0", "value": "5"}},
         {"type_key": "Array", "data": [11]},
-    ]  # fmt: skip
+    ]
     section = json.dumps({"root": 1, "nodes": nodes, "b64ndarrays": [], "attrs": {}})
     text = f"def @main(%x: Tensor[(V, 4), float32], %y: Tensor[(A, 4), float32]){ret} {{\n  {body}\n}}\n\n#[metadata]\n{section}"
     for letter, place in (("V", "Var][0"), ("A", "Add][0"), ("B", "Add][1"), ("S", "Sub][0"), ("C", "Cast][0")):
@@ -268,14 +282,20 @@ def test_computed_extents_are_what_they_are_computed_from() -> None:
 
 def test_damaged_computed_extents() -> None:
     text = computed("%y")
-    for old, new, said in (('"a": "5", "b": "10"', '"a": "6", "b": "10"', "computes an extent from other values"),
-                           ('"a": "5", "b": "10"', '"a": "5", "b": "99"', "it refers to node 99 of 13"),
-                           ('"a": "5", "b": "10"', '"a": "9", "b": "10"', "node 9 contains itself")):  # fmt: skip
+    for old, new, said in (
+        ('"a": "5", "b": "10"', '"a": "6", "b": "10"', "computes an extent from other values"),
+        ('"a": "5", "b": "10"', '"a": "5", "b": "99"', "it refers to node 99 of 13"),
+        ('"a": "5", "b": "10"', '"a": "9", "b": "10"', "node 9 contains itself"),
+    ):
         with pytest.raises(RelayError, match=said):
             module(text.replace(old, new))
-    deep = [{"type_key": ""}, {"type_key": "Map", "keys": ["tir.Add"], "data": [2]}, {"type_key": "Array", "data": [204]},
-            {"type_key": "tir.Var", "attrs": {"dtype": "int32", "name": "4"}},
-            {"type_key": "runtime.String", "repr_str": "n"}]  # fmt: skip
+    deep = [
+        {"type_key": ""},
+        {"type_key": "Map", "keys": ["tir.Add"], "data": [2]},
+        {"type_key": "Array", "data": [204]},
+        {"type_key": "tir.Var", "attrs": {"dtype": "int32", "name": "4"}},
+        {"type_key": "runtime.String", "repr_str": "n"},
+    ]
     deep += [{"type_key": "tir.Add", "attrs": {"a": str(i - 1 if i > 5 else 3), "b": "3"}} for i in range(5, 205)]
     section = json.dumps({"root": 1, "nodes": deep, "b64ndarrays": [], "attrs": {}})
     with pytest.raises(RelayError, match="nests more than 100 deep"):

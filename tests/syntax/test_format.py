@@ -157,7 +157,7 @@ def test_the_documented_dialect_becomes_the_canonical_one() -> None:
         ("-%n*-2", "-%n * -2\n"),
         ("%0=1f;%0", "%0 = 1f;\n%0\n"),
         ("// only\nfn(){()}", "// only\nfn () { () }\n"),
-        ("fn(%x{virtual_device=1}:int32,\"a b\"={\"k\":1}){%x}", 'fn (%x {virtual_device=1}: int32, "a b"={"k": 1}) { %x }\n'),
+        ('fn(%x{virtual_device=1}:int32,"a b"={"k":1}){%x}', 'fn (%x {virtual_device=1}: int32, "a b"={"k": 1}) { %x }\n'),
         ("let %x=1;{let %y=2;%x}", "let %x = 1;\n{\n  let %y = 2;\n  %x\n}\n"),
         ("let %x:int32=(let %a=1;%a);%x", "let %x: int32 = (\n  let %a = 1;\n  %a\n);\n%x\n"),
         ("free_var %x:Tensor[(1,?),float32]\n%x", "free_var %x: Tensor[(1, ?), float32];\n%x\n"),
@@ -172,7 +172,7 @@ def test_the_documented_dialect_becomes_the_canonical_one() -> None:
         ("meta[relay.Constant][0]/* ty=int32 */", "meta[relay.Constant][0] /* ty=int32 */\n"),
         ('%"a b"', '%"a b"\n'),
     ],
-)  # fmt: skip
+)
 def test_spacing(text: str, made: str) -> None:
     assert formatted(text) == made
 
@@ -190,9 +190,7 @@ def test_the_metadata_section_is_not_touched() -> None:
 
 def test_blank_lines_and_the_header() -> None:
     text = "def @f(){1}\n\n\n\n// about g\ndef @g(){\n\n  %0 = 1;\n\n\n  %0\n\n}\n"
-    assert formatted(text) == (
-        '#[version = "0.0.5"]\ndef @f() { 1 }\n\n// about g\ndef @g() {\n  %0 = 1;\n\n  %0\n}\n'
-    )
+    assert formatted(text) == ('#[version = "0.0.5"]\ndef @f() { 1 }\n\n// about g\ndef @g() {\n  %0 = 1;\n\n  %0\n}\n')
 
 
 def test_what_cannot_be_read_is_said() -> None:
@@ -214,8 +212,23 @@ def @f ( %x : float32 , %y : int32 ) -> float32 { let %z = nn.relu ( %x ) ; %0 =
 %4 = -1
 -2 ; match ( %y ) { _ => { let %u = 1 ; 2 } , } ; if ( True ) { add ( %0 . 0 , - 1f ) } else { %0 . 0 } }""".split(" ")
 
-SAID = ("/* c */", "/* c /* c */ c */", "// c\n", "# c\n", "/* ty=int32 */", "/* ty=c */", "/* c */ /* c */", "/* c\nc */",
-        "/* ty=int32 */ /* c */", "/* c */ // c\n", "// c /* c\n", "/* span=c:1:2 */", "/* c // c */", "\n", "\n\n")  # fmt: skip
+SAID = (
+    "/* c */",
+    "/* c /* c */ c */",
+    "// c\n",
+    "# c\n",
+    "/* ty=int32 */",
+    "/* ty=c */",
+    "/* c */ /* c */",
+    "/* c\nc */",
+    "/* ty=int32 */ /* c */",
+    "/* c */ // c\n",
+    "// c /* c\n",
+    "/* span=c:1:2 */",
+    "/* c // c */",
+    "\n",
+    "\n\n",
+)
 
 
 def test_comments_anywhere_stay_in_their_order() -> None:

@@ -36,9 +36,26 @@ def test_work_grows_with_the_text(name: str) -> None:
     assert_linear(prepare, small=6_000 if name in OF_LETTERS else 800 if "references" in name else 200, times=4)
 
 
-@pytest.mark.parametrize("name", few(["parentheses", "calls", "lets in a row", "tuples", "matches", "tuple types", "each twice",
-                                      "a long comment", "brackets never closed", "unknown operators", "lists of lists"],
-                                     "calls", "a long comment"))  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    few(
+        [
+            "parentheses",
+            "calls",
+            "lets in a row",
+            "tuples",
+            "matches",
+            "tuple types",
+            "each twice",
+            "a long comment",
+            "brackets never closed",
+            "unknown operators",
+            "lists of lists",
+        ],
+        "calls",
+        "a long comment",
+    ),
+)
 def test_memory_grows_with_the_text(name: str) -> None:
     def peak(size: int) -> int:
         text = TEXTS[name](size)
@@ -54,8 +71,23 @@ def test_memory_grows_with_the_text(name: str) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("name", ["parentheses", "calls", "functions", "ifs", "matches", "lets as values", "tuple types",
-                                  "tuple patterns", "function types", "nested comments", "references", "constructors"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "parentheses",
+        "calls",
+        "functions",
+        "ifs",
+        "matches",
+        "lets as values",
+        "tuple types",
+        "tuple patterns",
+        "function types",
+        "nested comments",
+        "references",
+        "constructors",
+    ],
+)
 def test_depth_beyond_pythons_stack(name: str) -> None:
     assert not isinstance(survive(TEXTS[name](DEEP)), RelayError) or name == "nested comments"
 
@@ -72,8 +104,21 @@ def test_small_texts_with_large_meanings(name: str) -> None:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("name", ["parentheses", "calls", "ifs", "matches", "lets as values", "comments never closed",
-                                  "brackets never closed", "tuple types", "lists of lists", "nested comments"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "parentheses",
+        "calls",
+        "ifs",
+        "matches",
+        "lets as values",
+        "comments never closed",
+        "brackets never closed",
+        "tuple types",
+        "lists of lists",
+        "nested comments",
+    ],
+)
 def test_the_formatter_survives_them(name: str) -> None:
     try:
         assert format_text(TEXTS[name](1_100))
@@ -92,6 +137,7 @@ def test_the_errors_are_few_and_short() -> None:
 @pytest.mark.sweep
 def test_deep_programs_made_by_hand() -> None:
     """Graphs that no text ever was: printed, checked, compared, hashed, normalised and freed."""
+
     def chain() -> Expr:
         x = Var("x")
         node: Expr = x

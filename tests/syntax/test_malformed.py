@@ -105,8 +105,37 @@ def @e() { %unknown }
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("piece", ["(", "[", "{", ")", "]", "}", ",", "=", "=>", "%", "@", "let ", "def ", "if (", "match (", "1 ",
-                                   "Tensor[", "fn (", "%x: ", "\\", "'", "? ", "-> ", "type ", "Cons(", "meta["])  # fmt: skip
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "(",
+        "[",
+        "{",
+        ")",
+        "]",
+        "}",
+        ",",
+        "=",
+        "=>",
+        "%",
+        "@",
+        "let ",
+        "def ",
+        "if (",
+        "match (",
+        "1 ",
+        "Tensor[",
+        "fn (",
+        "%x: ",
+        "\\",
+        "'",
+        "? ",
+        "-> ",
+        "type ",
+        "Cons(",
+        "meta[",
+    ],
+)
 def test_long_rubbish_is_told_quickly(piece: str) -> None:
     found = said(piece * 5_000)
     assert 1 <= sum(d.severity == "error" for d in found) <= 20

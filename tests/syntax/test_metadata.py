@@ -59,7 +59,7 @@ def test_the_text_is_tvms() -> None:
     values = [Constant(np.arange(3, dtype="int8")), Constant(np.array(3, "uint8"))]
     text = save_metadata({"relay.Constant": values})
     head, _, blobs = text.partition('"b64ndarrays"')
-    assert head == """{
+    expected = """{
   "root": 1, 
   "nodes": [
     {
@@ -108,6 +108,7 @@ def test_the_text_is_tvms() -> None:
     }
   ], 
   """  # noqa: W291
+    assert head == expected
     first, second = sorted(BLOBS)
     assert blobs == f': [\n    "{second}", \n    "{first}"\n  ], \n  "attrs": {{"tvm_version": "0.16.dev0"}}\n}}'
 
@@ -239,10 +240,12 @@ def test_the_place_of_a_json_error() -> None:
 def _devices() -> str:
     """A section with three virtual devices, of which two share the name of their memory."""
     devices: list[dict[str, object]] = [
-        {"type_key": "VirtualDevice",
-         "attrs": {"device_type_int": kind, "memory_scope": scope, "target": "0", "virtual_device_id": number}}
+        {
+            "type_key": "VirtualDevice",
+            "attrs": {"device_type_int": kind, "memory_scope": scope, "target": "0", "virtual_device_id": number},
+        }
         for kind, scope, number in (("1", "6", "0"), ("2", "7", "0"), ("2", "7", "1"))
-    ]  # fmt: skip
+    ]
     names = [{"type_key": "runtime.String", "repr_str": "global"}, {"type_key": "runtime.String", "repr_str": ""}]
     head = [{"type_key": ""}, {"type_key": "Map", "keys": ["VirtualDevice"], "data": [2]}, {"type_key": "Array", "data": [3, 4, 5]}]
     return "\n#[metadata]\n" + json.dumps({"root": 1, "nodes": [*head, *devices, *names], "b64ndarrays": [], "attrs": {}})
@@ -284,11 +287,15 @@ def test_the_section_of_tvm_0_6() -> None:
     """`METADATA:` begins it; maps, variables and strings have other type keys, and strings stand in place."""
     blob = base64.b64encode(write_blob(np.array([1.5, 2.0], "float32"))).decode()
     nodes = [
-        {"type_key": ""}, {"type_key": "StrMap", "keys": ["Variable", "relay.Constant", "StringImm"], "data": [2, 4, 6]},
-        {"type_key": "Array", "data": [3]}, {"type_key": "Variable", "attrs": {"dtype": "int32", "name": "n"}},
-        {"type_key": "Array", "data": [5]}, {"type_key": "relay.Constant", "attrs": {"_checked_type_": "0", "data": "0", "span": "0"}},
-        {"type_key": "Array", "data": [7]}, {"type_key": "StringImm", "attrs": {"dtype": "handle", "value": "here"}},
-    ]  # fmt: skip
+        {"type_key": ""},
+        {"type_key": "StrMap", "keys": ["Variable", "relay.Constant", "StringImm"], "data": [2, 4, 6]},
+        {"type_key": "Array", "data": [3]},
+        {"type_key": "Variable", "attrs": {"dtype": "int32", "name": "n"}},
+        {"type_key": "Array", "data": [5]},
+        {"type_key": "relay.Constant", "attrs": {"_checked_type_": "0", "data": "0", "span": "0"}},
+        {"type_key": "Array", "data": [7]},
+        {"type_key": "StringImm", "attrs": {"dtype": "handle", "value": "here"}},
+    ]
     section = json.dumps({"root": 1, "nodes": nodes, "b64ndarrays": [blob], "attrs": {"tvm_version": "0.6.0"}})
     body = "fn (%x: Tensor[(meta[Variable][0], 2), float32], %b: Tensor[(meta[Variable][0], 2, 2), float32]) {\n"
     text = f"v0.0.4\n{body}  %0 = nn.batch_matmul(%b, %b);\n  (add(%x, meta[relay.Constant][0]), %0)\n}}\nMETADATA:\n{section}"
@@ -366,11 +373,35 @@ def _every_kind() -> str:
 _SECTION = _every_kind()
 _KINDS = json.loads(_SECTION.partition("#[metadata]")[2])["nodes"][1]["keys"]
 _EXPRESSIONS = (
-    "M", "(M)", "(M, %x)", "(%x, M)", "M.0", "add(M, %x)", "add(%x, M)", "nn.softmax(%x, M)", "M(%x)", "%x(M)", "M + %x", "%x * M",
-    "-M", "if (M) { %x } else { %x }", "if (True) { M } else { %x }", "if (True) { %x } else { M }", "let %y = M; %y",
-    "let %y = %x; M", "%0 = M; %0", "M; %x", "ref(M)", "ref_read(M)", "ref_write(M, M)", "fn (%y: int32) { M }",
-    "match (M) { %y => %y }", "match (%x) { %y => { M } }", "nn.softmax(%x, axis=M)", "let %y {virtual_device=M} = %x; %y",
-)  # fmt: skip
+    "M",
+    "(M)",
+    "(M, %x)",
+    "(%x, M)",
+    "M.0",
+    "add(M, %x)",
+    "add(%x, M)",
+    "nn.softmax(%x, M)",
+    "M(%x)",
+    "%x(M)",
+    "M + %x",
+    "%x * M",
+    "-M",
+    "if (M) { %x } else { %x }",
+    "if (True) { M } else { %x }",
+    "if (True) { %x } else { M }",
+    "let %y = M; %y",
+    "let %y = %x; M",
+    "%0 = M; %0",
+    "M; %x",
+    "ref(M)",
+    "ref_read(M)",
+    "ref_write(M, M)",
+    "fn (%y: int32) { M }",
+    "match (M) { %y => %y }",
+    "match (%x) { %y => { M } }",
+    "nn.softmax(%x, axis=M)",
+    "let %y {virtual_device=M} = %x; %y",
+)
 _TYPES = ("M", "(M, int32)", "fn (M) -> M", "ref(M)", "Tensor[(M, 2), float32]", "L[M]")
 
 
@@ -445,20 +476,32 @@ def test_a_target_keeps_what_its_text_says() -> None:
     assert (kind.parts["name"], kind.attrs["default_device_type"]) == ("cuda", "2")
     assert (target.parts["tag"], target.parts["keys"]) == ("nvidia/x", ["cuda", "gpu"])
     assert target.parts["attrs"] == {
-        "arch": "sm_80", "max_threads": 1024, "libs": ["cublas", "cudnn"], "a": True, "b": -5, "c": True, "d": 7,
-    }  # fmt: skip
+        "arch": "sm_80",
+        "max_threads": 1024,
+        "libs": ["cublas", "cudnn"],
+        "a": True,
+        "b": -5,
+        "c": True,
+        "d": 7,
+    }
     assert host.parts["kind"].parts["name"] == "llvm" and host.parts["host"].parts["keys"] == ["cpu"]
 
 
 @pytest.mark.parametrize(
     ("value", "code"),
     [
-        ("Tarjet(kind='llvm')", "R0109"), ("Target(kind=3)", "R0109"), ("VirtualDevice(devicetype=3)", "R0203"),
-        ("{'a': (foo)}", "R0109"), ("{'a': (int8)3000}", "R0109"), ("VirtualDevice(target=VirtualDevice(?))", "R0109"),
-        ("T.int64(?)", "R0109"), ("VirtualDevice(device_type=True)", "R0109"), ("Target(kind='llvm', kind='c')", "R0205"),
+        ("Tarjet(kind='llvm')", "R0109"),
+        ("Target(kind=3)", "R0109"),
+        ("VirtualDevice(devicetype=3)", "R0203"),
+        ("{'a': (foo)}", "R0109"),
+        ("{'a': (int8)3000}", "R0109"),
+        ("VirtualDevice(target=VirtualDevice(?))", "R0109"),
+        ("T.int64(?)", "R0109"),
+        ("VirtualDevice(device_type=True)", "R0109"),
+        ("Target(kind='llvm', kind='c')", "R0205"),
         ("'open", "R0101"),
     ],
-)  # fmt: skip
+)
 def test_wrong_values_of_that_form_are_reported(value: str, code: str) -> None:
     with pytest.raises(RelayError) as caught:
         parse(f"fn (%x, a={value}) {{ %x }}")

@@ -53,13 +53,7 @@ def test_arguments_get_graph_names_when_their_call_is_printed() -> None:
     a, b = var("a"), var("b", shape=(2,), dtype="int32")
     expr = call("add", call("add", call("log", a), b), call("exp", call("tanh", b)))
     assert text(expr) == (
-        "free_var %a;\n"
-        "%0 = log(%a);\n"
-        "free_var %b: Tensor[(2), int32];\n"
-        "%1 = tanh(%b);\n"
-        "%2 = add(%0, %b);\n"
-        "%3 = exp(%1);\n"
-        "add(%2, %3)"
+        "free_var %a;\n%0 = log(%a);\nfree_var %b: Tensor[(2), int32];\n%1 = tanh(%b);\n%2 = add(%0, %b);\n%3 = exp(%1);\nadd(%2, %3)"
     )
 
 
@@ -68,14 +62,7 @@ def test_operators_come_before_arguments() -> None:
     callee = Function([x], call("log", call("exp", x)))
     y = var("y")
     assert text(Function([y], Call(callee, [call("tanh", y)]))) == (
-        "fn (%y) {\n"
-        "  %1 = tanh(%y);\n"
-        "  %2 = fn (%x: Tensor[(2), float32]) {\n"
-        "    %0 = exp(%x);\n"
-        "    log(%0)\n"
-        "  };\n"
-        "  %2(%1)\n"
-        "}"
+        "fn (%y) {\n  %1 = tanh(%y);\n  %2 = fn (%x: Tensor[(2), float32]) {\n    %0 = exp(%x);\n    log(%0)\n  };\n  %2(%1)\n}"
     )
 
 
@@ -89,14 +76,7 @@ def test_a_branch_is_a_scope_and_a_let_does_not_indent() -> None:
     a = var("a")
     expr = Let(var("_t"), If(const(True), call("log", a), call("exp", a)), call("add", a, a))
     assert text(Function([a], expr)) == (
-        "fn (%a) {\n"
-        "  let %v_t = if (True) {\n"
-        "    log(%a)\n"
-        "  } else {\n"
-        "    exp(%a)\n"
-        "  };\n"
-        "  add(%a, %a)\n"
-        "}"
+        "fn (%a) {\n  let %v_t = if (True) {\n    log(%a)\n  } else {\n    exp(%a)\n  };\n  add(%a, %a)\n}"
     )
 
 
@@ -104,16 +84,7 @@ def test_a_let_as_an_argument_stands_in_parentheses() -> None:
     a, b = var("a"), var("b")
     let = Let(a, Function([], call("log", b)), call("add", a, call("exp", a)))
     assert text(Function([b], Tuple([let, b]))) == (
-        "fn (%b) {\n"
-        "  %1 = (\n"
-        "    let %a = fn () {\n"
-        "      log(%b)\n"
-        "    };\n"
-        "    %0 = exp(%a);\n"
-        "    add(%a, %0)\n"
-        "  );\n"
-        "  (%1, %b)\n"
-        "}"
+        "fn (%b) {\n  %1 = (\n    let %a = fn () {\n      log(%b)\n    };\n    %0 = exp(%a);\n    add(%a, %0)\n  );\n  (%1, %b)\n}"
     )
 
 
@@ -121,9 +92,7 @@ def test_a_node_shared_between_branches_is_defined_in_the_first() -> None:
     b = var("b")
     shared = call("log", b)
     expr = If(const(True), call("exp", shared), call("tanh", shared))
-    assert text(Function([b], expr)) == (
-        "fn (%b) {\n  if (True) {\n    %0 = log(%b);\n    exp(%0)\n  } else {\n    tanh(%0)\n  }\n}"
-    )
+    assert text(Function([b], expr)) == ("fn (%b) {\n  if (True) {\n    %0 = log(%b);\n    exp(%0)\n  } else {\n    tanh(%0)\n  }\n}")
 
 
 def test_references() -> None:
@@ -177,9 +146,7 @@ def test_types_fill_what_is_not_written() -> None:
         "  exp(%x) /* ty=Tensor[(2), float32] */\n"
         "}\n"
     )
-    assert text(mod, show_types=False) == (
-        "def @main(%x: Tensor[(2), float32]) {\n  let %y = log(%x);\n  exp(%x)\n}\n"
-    )
+    assert text(mod, show_types=False) == ("def @main(%x: Tensor[(2), float32]) {\n  let %y = log(%x);\n  exp(%x)\n}\n")
 
 
 def test_function_attributes() -> None:

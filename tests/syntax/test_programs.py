@@ -82,8 +82,10 @@ def _damaged() -> list[dict[str, Any]]:
             found.append((number, {**node, "attrs": {**node["attrs"], name: str(number)}}))
             found.append((number, {**node, "attrs": {**node["attrs"], name: "99999"}}))
             found.append((number, {**node, "attrs": {**node["attrs"], name: "x"}}))
-    return [{**RECORDED["typed"], "nodes": [new if i == n else old for i, old in enumerate(RECORDED["typed"]["nodes"])]}
-            for n, new in found[::29]]  # fmt: skip
+    return [
+        {**RECORDED["typed"], "nodes": [new if i == n else old for i, old in enumerate(RECORDED["typed"]["nodes"])]}
+        for n, new in found[::29]
+    ]
 
 
 def test_damaged_documents_are_refused() -> None:
@@ -103,15 +105,23 @@ def test_damaged_documents_are_refused() -> None:
         ("{", "it is not JSON"),
         ("[]", "it is not a map"),
         ('{"nodes": [{"type_key": ""}, {"type_key": "Op", "repr_str": "nn.konv"}], "root": 1}', "there is no operator nn.konv"),
-        ('{"nodes": [{"type_key": ""}, {"type_key": "relay.Tuple", "attrs": {"fields": "2"}}, {"type_key": "Array", "data": [1]}], '
-         '"root": 1}', "node 1 contains itself"),
-        ('{"nodes": [{"type_key": ""}, {"type_key": "relay.RefRead", "attrs": {"ref": "0"}}], "root": 1}',
-         "ref of node 1, a relay.RefRead, is a NoneType"),
-        ('{"nodes": [{"type_key": ""}, {"type_key": "IRModule", "attrs": {"functions": "2"}}, {"type_key": "Map", "data": [3, 4]}, '
-         '{"type_key": "GlobalVar", "attrs": {"name_hint": "5"}}, {"type_key": "tir.PrimFunc"}, '
-         '{"type_key": "runtime.String", "repr_str": "f"}], "root": 1}', "has a GlobalVar with a tir.PrimFunc"),
+        (
+            '{"nodes": [{"type_key": ""}, {"type_key": "relay.Tuple", "attrs": {"fields": "2"}}, {"type_key": "Array", "data": [1]}], '
+            '"root": 1}',
+            "node 1 contains itself",
+        ),
+        (
+            '{"nodes": [{"type_key": ""}, {"type_key": "relay.RefRead", "attrs": {"ref": "0"}}], "root": 1}',
+            "ref of node 1, a relay.RefRead, is a NoneType",
+        ),
+        (
+            '{"nodes": [{"type_key": ""}, {"type_key": "IRModule", "attrs": {"functions": "2"}}, {"type_key": "Map", "data": [3, 4]}, '
+            '{"type_key": "GlobalVar", "attrs": {"name_hint": "5"}}, {"type_key": "tir.PrimFunc"}, '
+            '{"type_key": "runtime.String", "repr_str": "f"}], "root": 1}',
+            "has a GlobalVar with a tir.PrimFunc",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_say_what_is_wrong(text: str, said: str) -> None:
     with pytest.raises(RelayError, match="R0010") as caught:
         load_json(text)

@@ -70,16 +70,35 @@ def shape_of(expr) -> str:
 @pytest.mark.parametrize(
     ("text", "dtype", "value"),
     [
-        ("1", "int32", 1), ("-1", "int32", -1), ("2147483647", "int32", 2**31 - 1), ("2147483648", "int64", 2**31),
-        ("-2147483648", "int32", -(2**31)), ("-2147483649", "int64", -(2**31) - 1),
-        ("-9223372036854775808", "int64", -(2**63)), ("-128i8", "int8", -128), ("127i8", "int8", 127),
-        ("7i16", "int16", 7), ("7i32", "int32", 7), ("7i64", "int64", 7), ("255u8", "uint8", 255),
-        ("18446744073709551615u64", "uint64", 2**64 - 1), ("1f", "float32", 1.0), ("1.5", "float32", 1.5),
-        ("1e-05f", "float32", np.float32(1e-5)), ("-0.5f16", "float16", -0.5), ("0.1f64", "float64", 0.1),
-        ("2.f", "float32", 2.0), ("1E3f", "float32", 1000.0), ("1.5bf16", "bfloat16", 1.5), ("inff", "float32", np.inf),
-        ("-inff", "float32", -np.inf), ("inff16", "float16", np.inf), ("True", "bool", True), ("False", "bool", False),
+        ("1", "int32", 1),
+        ("-1", "int32", -1),
+        ("2147483647", "int32", 2**31 - 1),
+        ("2147483648", "int64", 2**31),
+        ("-2147483648", "int32", -(2**31)),
+        ("-2147483649", "int64", -(2**31) - 1),
+        ("-9223372036854775808", "int64", -(2**63)),
+        ("-128i8", "int8", -128),
+        ("127i8", "int8", 127),
+        ("7i16", "int16", 7),
+        ("7i32", "int32", 7),
+        ("7i64", "int64", 7),
+        ("255u8", "uint8", 255),
+        ("18446744073709551615u64", "uint64", 2**64 - 1),
+        ("1f", "float32", 1.0),
+        ("1.5", "float32", 1.5),
+        ("1e-05f", "float32", np.float32(1e-5)),
+        ("-0.5f16", "float16", -0.5),
+        ("0.1f64", "float64", 0.1),
+        ("2.f", "float32", 2.0),
+        ("1E3f", "float32", 1000.0),
+        ("1.5bf16", "bfloat16", 1.5),
+        ("inff", "float32", np.inf),
+        ("-inff", "float32", -np.inf),
+        ("inff16", "float16", np.inf),
+        ("True", "bool", True),
+        ("False", "bool", False),
     ],
-)  # fmt: skip
+)
 def test_literals(text: str, dtype: str, value: object) -> None:
     constant = parse_expr(text)
     assert isinstance(constant, Constant)
@@ -94,9 +113,22 @@ def test_nan_and_minus_zero() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["128i8", "1 - 128i8", "300u8", "-1u8", "9223372036854775808", "1e40f", "1e-60f", "70000f16", "1.5i8", "1q", "1f7",
-     "18446744073709551616u64", "1e400f64"],
-)  # fmt: skip
+    [
+        "128i8",
+        "1 - 128i8",
+        "300u8",
+        "-1u8",
+        "9223372036854775808",
+        "1e40f",
+        "1e-60f",
+        "70000f16",
+        "1.5i8",
+        "1q",
+        "1f7",
+        "18446744073709551616u64",
+        "1e400f64",
+    ],
+)
 def test_a_number_that_does_not_fit_is_said_and_never_wraps(text: str) -> None:
     with pytest.raises(RelayError) as caught:
         parse_expr(text)
@@ -109,16 +141,32 @@ def test_a_number_that_does_not_fit_is_said_and_never_wraps(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
-        ("1-2", "subtract(1, 2)"), ("%n -1", "subtract(n, 1)"), ("%n-1", "subtract(n, 1)"), ("1 - -2", "subtract(1, -2)"),
-        ("1 + 2 * 3", "add(1, multiply(2, 3))"), ("1 - 2 - 3", "subtract(subtract(1, 2), 3)"),
-        ("8 / 4 / 2", "divide(divide(8, 4), 2)"), ("1 < 2 == 3 >= 4", "equal(less(1, 2), greater_equal(3, 4))"),
-        ("1 != 2", "not_equal(1, 2)"), ("1 <= 2 > 3", "greater(less_equal(1, 2), 3)"), ("-%x", "negative(x)"),
-        ("-%x * 2", "multiply(negative(x), 2)"), ("--1", "1"),
-        ("---1", "-1"), ("- -1i8", "1"), ("-42i", "-42"), ("--%x", "negative(negative(x))"), ("(1 + 2) * 3", "multiply(add(1, 2), 3)"),
-        ("%n-1 * 2", "subtract(n, multiply(1, 2))"), ("%n-1-2", "subtract(subtract(n, 1), 2)"),
-        ("nn.relu(%x)", "nn.relu(x)"), ("nn.relu (%x)", "nn.relu(x)"), ("%f(%x)(%y)", None), ("add(%x, %y,)", "add(x, y)"),
+        ("1-2", "subtract(1, 2)"),
+        ("%n -1", "subtract(n, 1)"),
+        ("%n-1", "subtract(n, 1)"),
+        ("1 - -2", "subtract(1, -2)"),
+        ("1 + 2 * 3", "add(1, multiply(2, 3))"),
+        ("1 - 2 - 3", "subtract(subtract(1, 2), 3)"),
+        ("8 / 4 / 2", "divide(divide(8, 4), 2)"),
+        ("1 < 2 == 3 >= 4", "equal(less(1, 2), greater_equal(3, 4))"),
+        ("1 != 2", "not_equal(1, 2)"),
+        ("1 <= 2 > 3", "greater(less_equal(1, 2), 3)"),
+        ("-%x", "negative(x)"),
+        ("-%x * 2", "multiply(negative(x), 2)"),
+        ("--1", "1"),
+        ("---1", "-1"),
+        ("- -1i8", "1"),
+        ("-42i", "-42"),
+        ("--%x", "negative(negative(x))"),
+        ("(1 + 2) * 3", "multiply(add(1, 2), 3)"),
+        ("%n-1 * 2", "subtract(n, multiply(1, 2))"),
+        ("%n-1-2", "subtract(subtract(n, 1), 2)"),
+        ("nn.relu(%x)", "nn.relu(x)"),
+        ("nn.relu (%x)", "nn.relu(x)"),
+        ("%f(%x)(%y)", None),
+        ("add(%x, %y,)", "add(x, y)"),
     ],
-)  # fmt: skip
+)
 def test_infix_operators_and_calls(text: str, meaning: str | None) -> None:
     expr = parse_expr(text)
     if meaning is None:
@@ -208,7 +256,7 @@ def test_call_attributes() -> None:
     assert pad.attrs.pad_width == ((0, 0), (1, 1))
     assert parse_expr("clip(%x, a_min=-1f, a_max=1e-05f)").attrs.a_max == 1e-05
     assert parse_expr("nn.dense(%x, %w, units=None)").attrs.units is None
-    assert parse_expr("zeros(shape=[1, ?], dtype=\"float32\")").attrs.shape == (1, ANY)
+    assert parse_expr('zeros(shape=[1, ?], dtype="float32")').attrs.shape == (1, ANY)
     assert parse_expr("reshape(%x, newshape=[1i64, -1i64])").attrs.newshape == (1, -1)
     assert parse_expr("nn.softmax(%x, axis = 1)").attrs.axis == 1
     assert parse_expr("nn.softmax(%x, /* which */ axis=1 /* this */)").attrs.axis == 1
@@ -344,6 +392,7 @@ def test_gaps_in_the_bounds_of_a_slice() -> None:
 
 def test_an_output_padding_of_two_numbers_for_one_axis() -> None:
     """TVM's importer of ONNX gives it so; the first number counts."""
+
     def shape(attrs: str) -> tuple[object, ...]:
         types = "%d: Tensor[(1, 6, 22), float32], %k: Tensor[(6, 4, 3), float32]"
         mod = parse(f"def @main({types}) {{ nn.conv1d_transpose(%d, %k, kernel_size=[3], padding=[1], {attrs}) }}").module
@@ -450,9 +499,7 @@ def test_functions() -> None:
     assert isinstance(function, Function)
     (a,) = function.type_params
     assert function.params[0].type_annotation is a and function.ret_type is a
-    assert list(function.attrs.items()) == [
-        ("Primitive", 1), ("Compiler", "ethos-n"), ("hash.key", "k"), ("my key", 1.0), ("t", True)
-    ]  # fmt: skip
+    assert list(function.attrs.items()) == [("Primitive", 1), ("Compiler", "ethos-n"), ("hash.key", "k"), ("my key", 1.0), ("t", True)]
     assert isinstance(function.attrs["my key"], float) and function.attrs["t"] is True
     assert parse_expr("fn () { 1 }").params == ()
 
@@ -634,8 +681,7 @@ def test_line_ends_and_byte_order_mark() -> None:
 
 def test_spans_are_places_in_the_text() -> None:
     text = (
-        '#[version = "0.0.5"]\n// c\n/* d */ def @main(%x: Tensor[(3), float32]) {\n'
-        "  %0 = nn.relu(%x) /* ty=x */;\n  add(%0, 1f)\n}\n"
+        '#[version = "0.0.5"]\n// c\n/* d */ def @main(%x: Tensor[(3), float32]) {\n  %0 = nn.relu(%x) /* ty=x */;\n  add(%0, 1f)\n}\n'
     )
     main = parse(text, "a.relay").module["main"]
     add = main.body
@@ -674,11 +720,24 @@ def test_fromtext_and_parse_expr() -> None:
 @pytest.mark.parametrize(
     ("text", "complete"),
     [
-        ("add(1, 2)", True), ("add(1,", False), ("def @f() {", False), ("def @f() { 1 }", True), ('fn (k="a', False),
-        ("/* /* */", False), ("/* */ 1", True), ("1 +", False), ("let %x =", False), ("let %x = 1", True), (")", True),
-        ("%n-1", True), ("if (%c) { 1 }", False), ("", True), ("$", True), ("type T {", False),
+        ("add(1, 2)", True),
+        ("add(1,", False),
+        ("def @f() {", False),
+        ("def @f() { 1 }", True),
+        ('fn (k="a', False),
+        ("/* /* */", False),
+        ("/* */ 1", True),
+        ("1 +", False),
+        ("let %x =", False),
+        ("let %x = 1", True),
+        (")", True),
+        ("%n-1", True),
+        ("if (%c) { 1 }", False),
+        ("", True),
+        ("$", True),
+        ("type T {", False),
     ],
-)  # fmt: skip
+)
 def test_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
 

@@ -32,25 +32,43 @@ PARAMS = (
 ROI = "roi=[0f, 0f, 0f, 0f]"
 #: (header, the call as it was written, the call of today)
 CALLS = [
-    (NEW, "nn.pad(%x, pad_value=1f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])",
-     "nn.pad(%x, 1f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])"),
+    (
+        NEW,
+        "nn.pad(%x, pad_value=1f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])",
+        "nn.pad(%x, 1f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])",
+    ),
     (NEW, "nn.pad(%x, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])", "nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])"),
     (NEW, "dyn.nn.pad(%w, %p, 0f, pad_value=0f, pad_width=[])", "dyn.nn.pad(%w, %p, 0f, pad_width=[])"),
-    (NEW, "strided_slice(%w, begin=[0, 0], end=[1, 2], strides=[1, 1])",
-     "strided_slice(%w, begin=[0, 0], end=[1, 2], strides=[1, 1], axes=None)"),
+    (
+        NEW,
+        "strided_slice(%w, begin=[0, 0], end=[1, 2], strides=[1, 1])",
+        "strided_slice(%w, begin=[0, 0], end=[1, 2], strides=[1, 1], axes=None)",
+    ),
     (OLD, "strided_slice(%w, begin=[0, 0], end=[1, 2])", "strided_slice(%w, begin=[0, 0], end=[1, 2], strides=[1], axes=None)"),
     (NEW, "qnn.dequantize(%q, 0.5f, 3)", 'qnn.dequantize(%q, 0.5f, 3, out_dtype="float32")'),
     (NEW, "image.resize(%x, size=[8, 8])", f'image.resize2d(%x, size=[8, 8], {ROI}, rounding_method="")'),
-    (OLD, "image.resize(%x, size=[8, 8])",
-     f'image.resize2d(%x, size=[8, 8], {ROI}, coordinate_transformation_mode="align_corners", rounding_method="")'),
-    (NEW, 'image.resize(%x, size=[8, 8], method="nearest_neighbor", align_corners=False)',
-     f'image.resize2d(%x, size=[8, 8], {ROI}, method="nearest_neighbor", coordinate_transformation_mode="asymmetric", '
-     'rounding_method="")'),
-    (NEW, 'image.resize(%x, size=[8, 8], layout="NHWC", method="bicubic", bicubic_alpha=-0.75f)',
-     f'image.resize2d(%x, size=[8, 8], {ROI}, layout="NHWC", method="cubic", rounding_method="", cubic_alpha=-0.75f)'),
+    (
+        OLD,
+        "image.resize(%x, size=[8, 8])",
+        f'image.resize2d(%x, size=[8, 8], {ROI}, coordinate_transformation_mode="align_corners", rounding_method="")',
+    ),
+    (
+        NEW,
+        'image.resize(%x, size=[8, 8], method="nearest_neighbor", align_corners=False)',
+        f'image.resize2d(%x, size=[8, 8], {ROI}, method="nearest_neighbor", coordinate_transformation_mode="asymmetric", '
+        'rounding_method="")',
+    ),
+    (
+        NEW,
+        'image.resize(%x, size=[8, 8], layout="NHWC", method="bicubic", bicubic_alpha=-0.75f)',
+        f'image.resize2d(%x, size=[8, 8], {ROI}, layout="NHWC", method="cubic", rounding_method="", cubic_alpha=-0.75f)',
+    ),
     (NEW, "image.resize2d(%x, size=[8, 8])", f"image.resize2d(%x, size=[8, 8], {ROI})"),
-    (NEW, 'image.resize3d(%y, size=[4, 4, 4], method="trilinear")',
-     'image.resize3d(%y, size=[4, 4, 4], roi=[0f, 0f, 0f, 0f, 0f, 0f], rounding_method="")'),
+    (
+        NEW,
+        'image.resize3d(%y, size=[4, 4, 4], method="trilinear")',
+        'image.resize3d(%y, size=[4, 4, 4], roi=[0f, 0f, 0f, 0f, 0f, 0f], rounding_method="")',
+    ),
     (NEW, "dyn.image.resize(%x, %s)", 'dyn.image.resize2d(%x, %s, zeros(shape=[4], dtype="float32"), rounding_method="")'),
     (NEW, "scatter(%w, %i, %w)", "scatter_elements(%w, %i, %w)"),
     (NEW, "scatter (%w, %i, %w, axis=1)", "scatter_elements(%w, %i, %w, axis=1)"),
@@ -62,39 +80,65 @@ CALLS = [
     (OLD, "nn.batch_matmul(%a, %a)", "nn.batch_matmul(%a, %a, transpose_b=True)"),
     (OLD, "nn.dense(%w, %w)", "nn.dense(%w, %w, units=None)"),
     (NEW, "nn.dense(%w, %w)", "nn.dense(%w, %w, units=None)"),
-    (OLD, "nn.conv2d_transpose(%x, %h, channels=2, kernel_size=[2, 2], kernel_layout=\"HWOI\")",
-     "nn.conv2d_transpose(%x, %h, channels=2, kernel_size=[2, 2], kernel_layout=\"HWIO\")"),
-    (NEW, 'qnn.quantize(%x, output_scale=0.5f, output_zero_point=3, out_dtype="uint8")',
-     'qnn.quantize(%x, 0.5f, 3, out_dtype="uint8")'),
+    (
+        OLD,
+        'nn.conv2d_transpose(%x, %h, channels=2, kernel_size=[2, 2], kernel_layout="HWOI")',
+        'nn.conv2d_transpose(%x, %h, channels=2, kernel_size=[2, 2], kernel_layout="HWIO")',
+    ),
+    (
+        NEW,
+        'qnn.quantize(%x, output_scale=0.5f, output_zero_point=3, out_dtype="uint8")',
+        'qnn.quantize(%x, 0.5f, 3, out_dtype="uint8")',
+    ),
     (NEW, "qnn.dequantize(%q, input_zero_point=3, input_scale=0.5f)", 'qnn.dequantize(%q, 0.5f, 3, out_dtype="float32")'),
-    (NEW, 'qnn.conv2d(%q, %qk, kernel_size=[2, 2], channels=2, out_dtype="int32", input_zero_point=3, kernel_zero_point=1, '
-     "input_scale=0.5f, kernel_scale=0.25f)",
-     'qnn.conv2d(%q, %qk, 3, 1, 0.5f, 0.25f, channels=2, kernel_size=[2, 2], out_dtype="int32")'),
-    (NEW, 'qnn.requantize(%r, input_scale=0.5f, input_zero_point=0, output_scale=0.25f, output_zero_point=3, out_dtype="uint8")',
-     'qnn.requantize(%r, 0.5f, 0, 0.25f, 3, out_dtype="uint8")'),
-    (NEW, "qnn.concatenate((%q, %q), input_scales=[0.5, 0.25], input_zero_points=[1, 2], output_scale=0.5, "
-     "output_zero_point=3, axis=1)",
-     "qnn.concatenate((%q, %q), (0.5f, 0.25f), (1, 2), 0.5f, 3, axis=1)"),
-    (NEW, "qnn.add(%q, %q, lhs_scale=0.5, lhs_zero_point=1, rhs_scale=0.5, rhs_zero_point=2, output_scale=0.25, output_zero_point=4)",
-     "qnn.add(%q, %q, 0.5f, 1, 0.5f, 2, 0.25f, 4)"),
+    (
+        NEW,
+        'qnn.conv2d(%q, %qk, kernel_size=[2, 2], channels=2, out_dtype="int32", input_zero_point=3, kernel_zero_point=1, '
+        "input_scale=0.5f, kernel_scale=0.25f)",
+        'qnn.conv2d(%q, %qk, 3, 1, 0.5f, 0.25f, channels=2, kernel_size=[2, 2], out_dtype="int32")',
+    ),
+    (
+        NEW,
+        'qnn.requantize(%r, input_scale=0.5f, input_zero_point=0, output_scale=0.25f, output_zero_point=3, out_dtype="uint8")',
+        'qnn.requantize(%r, 0.5f, 0, 0.25f, 3, out_dtype="uint8")',
+    ),
+    (
+        NEW,
+        "qnn.concatenate((%q, %q), input_scales=[0.5, 0.25], input_zero_points=[1, 2], output_scale=0.5, output_zero_point=3, axis=1)",
+        "qnn.concatenate((%q, %q), (0.5f, 0.25f), (1, 2), 0.5f, 3, axis=1)",
+    ),
+    (
+        NEW,
+        "qnn.add(%q, %q, lhs_scale=0.5, lhs_zero_point=1, rhs_scale=0.5, rhs_zero_point=2, output_scale=0.25, output_zero_point=4)",
+        "qnn.add(%q, %q, 0.5f, 1, 0.5f, 2, 0.25f, 4)",
+    ),
     (NEW, "qnn.leaky_relu(%q, 0.5f, 3, alpha=0.125f)", "qnn.leaky_relu(%q, 0.5f, 3, 0.5f, 3, alpha=0.125f)"),
     (NEW, "vision.get_valid_counts(%b, score_threshold=0.5f)", "vision.get_valid_counts(%b, 0.5f)"),
-    (NEW, "vision.non_max_suppression(%b, %n, %o, 2, max_output_size=2, iou_threshold=0.25f, return_indices=False)",
-     "vision.non_max_suppression(%b, %n, %o, 2, 0.25f, return_indices=False)"),
+    (
+        NEW,
+        "vision.non_max_suppression(%b, %n, %o, 2, max_output_size=2, iou_threshold=0.25f, return_indices=False)",
+        "vision.non_max_suppression(%b, %n, %o, 2, 0.25f, return_indices=False)",
+    ),
     (NEW, "reshape(%x, newshape=[4, -1], reverse=False)", "reshape(%x, newshape=[4, -1])"),
     (NEW, "reshape(%w, newshape=[-1, 0], reverse=True)", "contrib_reverse_reshape(%w, newshape=[-1, 0])"),
     (NEW, 'topk(%w, dtype="int32")', 'topk(%w, k=1, dtype="int32")'),
-]  # fmt: skip
+]
 #: What TVM declared and is not read, and why.
 UNREAD = {
     "vision.non_max_suppression 2": "it had no `indices`",
     "nn.contrib_conv2d_winograd_nnpack_without_weight_transform 2": "there is no such operator today",
     **dict.fromkeys(
-        ("memory.alloc_storage 2", "memory.alloc_tensor 2", "memory.invoke_tvm_op 3", "memory.kill 3", "memory.shape_func 3",
-         "vm.shape_func 3"),
+        (
+            "memory.alloc_storage 2",
+            "memory.alloc_tensor 2",
+            "memory.invoke_tvm_op 3",
+            "memory.kill 3",
+            "memory.shape_func 3",
+            "vm.shape_func 3",
+        ),
         "a step of compiled code; the texts that have it refer to compiled functions, which they do not hold",
     ),
-}  # fmt: skip
+}
 
 
 def whole(header: str, call: str) -> str:
@@ -177,8 +221,9 @@ def test_values_of_old_calls() -> None:
     line = np.array([[[[0, 10, 20, 40]]]], "float32")
     ends = value(OLD, "%x: Tensor[(1, 1, 1, 4), float32]", "image.resize(%x, size=[1, 7])", line)
     np.testing.assert_array_equal(ends.ravel(), [0, 5, 10, 15, 20, 30, 40])
-    near = value(OLD, "%x: Tensor[(1, 1, 1, 4), float32]",
-                 'image.resize(%x, size=[1, 8], method="nearest_neighbor", align_corners=False)', line)  # fmt: skip
+    near = value(
+        OLD, "%x: Tensor[(1, 1, 1, 4), float32]", 'image.resize(%x, size=[1, 8], method="nearest_neighbor", align_corners=False)', line
+    )
     assert near.ravel().tolist() == [0, 0, 10, 10, 20, 20, 40, 40]
     small = np.array([[1, 2]], "int8")
     call = "nn.pad(%w, pad_value=7f, pad_width=[[0, 0], [1, 0]])"
@@ -209,18 +254,23 @@ def test_devices_were_numbers() -> None:
         ('qnn.quantize(%x, output_scale=0.5f, out_dtype="uint8")', ["R0208 `qnn.quantize` wants the attribute `output_zero_point`"]),
         ("scatter_nd(%v, %j, out_shape=5)", ["R0109 attribute `out_shape` of `scatter_nd` must be a list of whole numbers"]),
         ('on_device(%x, device_type="a")', ["R0109 attribute `device_type` of `on_device` must be a number"]),
-        ("device_copy(%x, src_dev_type=1, dst_dev_type=True)",
-         ["R0109 attribute `dst_dev_type` of `device_copy` must be a number"]),
-        ("qnn.add(%q, %q, lhs_scale=0.5, lhs_zero_point=5000000000)",
-         ["R0109 attribute `lhs_zero_point` of `qnn.add` must be a number"]),
+        ("device_copy(%x, src_dev_type=1, dst_dev_type=True)", ["R0109 attribute `dst_dev_type` of `device_copy` must be a number"]),
+        (
+            "qnn.add(%q, %q, lhs_scale=0.5, lhs_zero_point=5000000000)",
+            ["R0109 attribute `lhs_zero_point` of `qnn.add` must be a number"],
+        ),
         ("qnn.dequantize(%q)", ["R0208 `qnn.dequantize` wants the attribute `out_dtype`"]),
-        ("image.resize(%x, size=[8, 8], align_corners=2)",
-         ["R0109 attribute `coordinate_transformation_mode` of `image.resize2d` must be a string, not 2"]),
-        ("nn.pad(%x, pad_value=1g, pad_width=[[0, 0]])",
-         ["R0105 `g` is no suffix of a number: there are i8 to i64, u8 to u64, f, f16, f32, f64, bf16"]),
+        (
+            "image.resize(%x, size=[8, 8], align_corners=2)",
+            ["R0109 attribute `coordinate_transformation_mode` of `image.resize2d` must be a string, not 2"],
+        ),
+        (
+            "nn.pad(%x, pad_value=1g, pad_width=[[0, 0]])",
+            ["R0105 `g` is no suffix of a number: there are i8 to i64, u8 to u64, f, f16, f32, f64, bf16"],
+        ),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
-)  # fmt: skip
+)
 def test_what_is_wrong_with_an_old_call(call: str, said: list[str]) -> None:
     with pytest.raises(RelayError) as wrong:
         parse(whole(NEW, call))

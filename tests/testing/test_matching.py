@@ -42,59 +42,106 @@ CASES = [
     ("// CHECK: add(1, 2)\n// CHECK-NEXT: multiply\n// CHECK-NOT: tan(\n", []),
     (
         "// CHECK: multiply(%0, 7)\n",
-        ["no text in the rest of the output fits this check", "in <output>:3:19:", "3 | %1 = multiply(%0, 3);",
-         "|                   - the check has `7` here"],
+        [
+            "no text in the rest of the output fits this check",
+            "in <output>:3:19:",
+            "3 | %1 = multiply(%0, 3);",
+            "|                   - the check has `7` here",
+        ],
     ),
     (
         "// CHECK: %[[A:[0-9]+]] = add\n// CHECK-NEXT: %[[B:[0-9]+]] = subtract(%[[A]], 3);\n",
-        ["the next line of the output does not fit this check", "in <output>:3:6:", "3 | %1 = multiply(%0, 3);",
-         "|      -------- the check has `subtract` here"],
+        [
+            "the next line of the output does not fit this check",
+            "in <output>:3:6:",
+            "3 | %1 = multiply(%0, 3);",
+            "|      -------- the check has `subtract` here",
+        ],
     ),
     (
         "// CHECK: %[[A:[0-9]+]] = add\n// CHECK: nn.relu(%[[A]])\n",
-        ["no text in the rest of the output fits this check", "in <output>:4:15:", "4 | %2 = nn.relu(%1);",
-         "|               - the check has `[[A]]` here"],
+        [
+            "no text in the rest of the output fits this check",
+            "in <output>:4:15:",
+            "4 | %2 = nn.relu(%1);",
+            "|               - the check has `[[A]]` here",
+        ],
     ),
     (
         "// CHECK: add(\n// CHECK-NEXT: nn.relu(\n",
-        ["the next line of the output does not fit this check", "in <output>:3:1:", "3 | %1 = multiply(%0, 3);",
-         "| --------------------- the search looks at this line alone", "4 | %2 = nn.relu(%1);",
-         "|      -------- this fits, at another line"],
+        [
+            "the next line of the output does not fit this check",
+            "in <output>:3:1:",
+            "3 | %1 = multiply(%0, 3);",
+            "| --------------------- the search looks at this line alone",
+            "4 | %2 = nn.relu(%1);",
+            "|      -------- this fits, at another line",
+        ],
     ),
     (
         "// CHECK: nn.relu\n// CHECK: multiply(\n",
-        ["no text in the rest of the output fits this check", "in <output>:3:6:", "3 | %1 = multiply(%0, 3);",
-         "|      --------- this fits, but stands before the match of an earlier check"],
+        [
+            "no text in the rest of the output fits this check",
+            "in <output>:3:6:",
+            "3 | %1 = multiply(%0, 3);",
+            "|      --------- this fits, but stands before the match of an earlier check",
+        ],
     ),
     (
         "// CHECK: add\n// CHECK-NOT: nn.{{[a-z]+}}\n// CHECK: tanh\n",
-        ["the output has a text that this check excludes", "in <output>:4:6:", "4 | %2 = nn.relu(%1);",
-         "|      ------- this is excluded"],
+        [
+            "the output has a text that this check excludes",
+            "in <output>:4:6:",
+            "4 | %2 = nn.relu(%1);",
+            "|      ------- this is excluded",
+        ],
     ),
     (
         "// CHECK: nn.relu\n// CHECK-NEXT: @elsewhere\n",
-        ["the next line of the output does not fit this check", "in <output>:5:1:", "5 | tanh(%2)",
-         "| -------- the search begins here", "= note: no line of the output is like this check"],
+        [
+            "the next line of the output does not fit this check",
+            "in <output>:5:1:",
+            "5 | tanh(%2)",
+            "| -------- the search begins here",
+            "= note: no line of the output is like this check",
+        ],
     ),
     (
         "// CHECK: tanhh\n",
-        ["no text in the rest of the output fits this check", "in <output>:5:1:", "5 | tanh(%2)",
-         "| ---- the check has `tanhh` here"],
+        ["no text in the rest of the output fits this check", "in <output>:5:1:", "5 | tanh(%2)", "| ---- the check has `tanhh` here"],
     ),
     (
         "// CHECK: nn.rellu(%\n",
-        ["no text in the rest of the output fits this check", "in <output>:4:6:", "4 | %2 = nn.relu(%1);",
-         "|      ------- the check has `nn.rellu` here"],
+        [
+            "no text in the rest of the output fits this check",
+            "in <output>:4:6:",
+            "4 | %2 = nn.relu(%1);",
+            "|      ------- the check has `nn.rellu` here",
+        ],
     ),
     (
         "// CHECK: multiply(%[[B]], 3)\n",
         ["`[[B]]` has no value here: write `[[B:regular expression]]` in a check above"],
     ),
-    ("// CHECK-COUNT-2: nn.relu(\n", ["too few texts of the output fit this check", "in <output>:4:6:",
-     "4 | %2 = nn.relu(%1);", "|      -------- this fits, and more are wanted"]),
-    ("// CHECK: nn.relu\n// CHECK-EMPTY:\n", ["the next line of the output is not empty", "in <output>:5:1:", "5 | tanh(%2)",
-     "| -------- the search looks at this line alone"]),
-]  # fmt: skip
+    (
+        "// CHECK-COUNT-2: nn.relu(\n",
+        [
+            "too few texts of the output fit this check",
+            "in <output>:4:6:",
+            "4 | %2 = nn.relu(%1);",
+            "|      -------- this fits, and more are wanted",
+        ],
+    ),
+    (
+        "// CHECK: nn.relu\n// CHECK-EMPTY:\n",
+        [
+            "the next line of the output is not empty",
+            "in <output>:5:1:",
+            "5 | tanh(%2)",
+            "| -------- the search looks at this line alone",
+        ],
+    ),
+]
 
 
 @pytest.mark.parametrize(("checks", "wanted"), CASES)
@@ -159,8 +206,7 @@ UPDATES = [
     (
         "// CHECK: %0 = add(1, 2);\n// CHECK-NEXT: %1 = multiply(%0, 3);\n// CHECK-NEXT: nn.gelu(@far)\n"
         "// CHECK-NEXT: %2 = nn.relu(%1);\n// CHECK-NEXT: tanh(%2)\n",
-        "// CHECK: %0 = add(1, 2);\n// CHECK-NEXT: %1 = multiply(%0, 3);\n"
-        "// CHECK-NEXT: %2 = nn.relu(%1);\n// CHECK-NEXT: tanh(%2)\n",
+        "// CHECK: %0 = add(1, 2);\n// CHECK-NEXT: %1 = multiply(%0, 3);\n// CHECK-NEXT: %2 = nn.relu(%1);\n// CHECK-NEXT: tanh(%2)\n",
     ),
     # no change of a text makes these fit
     ("// CHECK-NOT: tanh\n", None),

@@ -29,9 +29,7 @@ def test_an_unknown_name() -> None:
 
 
 def test_importing_loads_nothing() -> None:
-    code = (
-        "import sys, relaylang; print(sorted(m for m in sys.modules if m.startswith(('relaylang.', 'numpy', 'lark'))))"
-    )
+    code = "import sys, relaylang; print(sorted(m for m in sys.modules if m.startswith(('relaylang.', 'numpy', 'lark'))))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/")
     assert run.stdout == "['relaylang._names', 'relaylang._start', 'relaylang.aliases', 'relaylang.services']\n"
 

@@ -50,9 +50,11 @@ def test_a_script_runs_with_its_arguments(tmp_path: Path, module: str) -> None:
     done = run(script, "sys.exit(3)", "--layers", "18", module=module)
     assert done.returncode == 3 and done.stderr == ""
     assert done.stdout.splitlines() == [
-        "fn (%x: Tensor[(2), float32]) {", "  nn.relu(%x)", "}",
+        "fn (%x: Tensor[(2), float32]) {",
+        "  nn.relu(%x)",
+        "}",
         f"['{script}', '--layers', '18'] __main__ 0.16.0",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.sweep

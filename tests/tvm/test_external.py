@@ -72,8 +72,9 @@ def test_a_python_function_of_tensors(fill: bool, tmp_path: Any) -> None:
 
 def test_objects_are_written_with_the_regions(tmp_path: Any) -> None:
     """Another linker gets the regions' objects, too."""
-    register_func("relay.ext.ext", lambda func: "int ext_0(const float* a, float* b) "
-                  "{ for (int i = 0; i < 4; i++) b[i] = a[i] + 2; return 0; }")  # fmt: skip
+    register_func(
+        "relay.ext.ext", lambda func: "int ext_0(const float* a, float* b) { for (int i = 0; i < 4; i++) b[i] = a[i] + 2; return 0; }"
+    )
     lib = relay.build(relay.parse(TEXT), "llvm -num-threads=1")
     lib.export_library(tmp_path / "net.so", options=["-g"])
     assert load(tmp_path / "net.so").run(X).tolist() == [6, 9, 12, 15]

@@ -40,11 +40,18 @@ def test_a_value_that_is_no_model_is_named(name: str) -> None:
     if name == "from_pytorch":
         pytest.importorskip("torch")
     values = {
-        "None": None, "a value of type int": 7, "a value of type float": 1.5, "a value of type dict": {"a": 1},
-        "a value of type list": [1], "a value of type tuple": (1, 2), "a value of type ndarray": np.zeros((2, 2)),
-        "a value of type module": np, "the class int": int,
-        "a value of type function": relay.var, "a value of type Var": relay.var("x"),
-    }  # fmt: skip
+        "None": None,
+        "a value of type int": 7,
+        "a value of type float": 1.5,
+        "a value of type dict": {"a": 1},
+        "a value of type list": [1],
+        "a value of type tuple": (1, 2),
+        "a value of type ndarray": np.zeros((2, 2)),
+        "a value of type module": np,
+        "the class int": int,
+        "a value of type function": relay.var,
+        "a value of type Var": relay.var("x"),
+    }
     kind, wanted = IMPORTERS[name]
     for said, value in values.items():
         with pytest.raises(RelayError) as raised:

@@ -21,14 +21,25 @@ SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
     "import_onnx": (["image [1, 1, 16, 16]", "the digit is 7"], ["onnx"]),
     "vm": (["2 to the power of 10 is 1024.0", "the sum up to 100 is 5050", "the list's sum is 10"], ["relaylang.backends.vm"]),
     "quick_start": (
-        ["96 inputs, 95 of them parameters", "the scores sum to 1.0", "['net.json', 'net.params', 'net.tar']",
-         "the loaded files give the same: True"],
+        [
+            "96 inputs, 95 of them parameters",
+            "the scores sum to 1.0",
+            "['net.json', 'net.params', 'net.tar']",
+            "the loaded files give the same: True",
+        ],
         [],
     ),
     "pass_infra": (
-        ["at first: 7 calls", "constants folded: 6", "equal calls shared: 6", "in a sequence: 5 True",
-         "without FoldConstant: 6", "HalveConstants adds ['divide']",
-         "['FoldConstant', 'EliminateCommonSubexpr', 'FuseOps']", "each has a time: True"],
+        [
+            "at first: 7 calls",
+            "constants folded: 6",
+            "equal calls shared: 6",
+            "in a sequence: 5 True",
+            "without FoldConstant: 6",
+            "HalveConstants adds ['divide']",
+            "['FoldConstant', 'EliminateCommonSubexpr', 'FuseOps']",
+            "each has a time: True",
+        ],
         [],
     ),
     "inner_values": (
@@ -36,36 +47,56 @@ SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
         [],
     ),
     "instruments": (
-        ["watching", "watched SimplifyInference +9, FoldConstant -9", "fused: True", "watching", "watched ", "without fusion: True",
-         "a failing instrument ends the block, and leaves none: True"],
+        [
+            "watching",
+            "watched SimplifyInference +9, FoldConstant -9",
+            "fused: True",
+            "watching",
+            "watched ",
+            "without fusion: True",
+            "a failing instrument ends the block, and leaves none: True",
+        ],
         [],
     ),
     "visualise": (
-        ["the text has 3 of 3 calls", "calls: ['conv2d', 'relu', 'global_avg_pool2d']", "edges: 5 and a file: True"], [],
+        ["the text has 3 of 3 calls", "calls: ['conv2d', 'relu', 'global_avg_pool2d']", "edges: 5 and a file: True"],
+        [],
     ),
     "graph_conv": (["Tensor[(30, 3), float32]", "the same as with a dense matrix"], []),
     "sparse": (
-        ["transposes are gone: True", "['nn.dense', 'nn.relu', 'nn.sparse_dense']", "parameters: ['data', 'indices', 'indptr', 'w2']",
-         "the same values"],
+        [
+            "transposes are gone: True",
+            "['nn.dense', 'nn.relu', 'nn.sparse_dense']",
+            "parameters: ['data', 'indices', 'indptr', 'w2']",
+            "the same values",
+        ],
         [],
     ),
     "tvmc_python": (["the digit is 7", "times: 2 and the same result: True"], ["onnx"]),
     "uma": (["dimension: 16", "regions: 1", "the accelerator's sum is right"], []),
     "micro": (
-        ["aot crt", "C files: True and a header: True", "the archive's version: 7 with the modules ['words']"], [],
+        ["aot crt", "C files: True and a header: True", "the archive's version: 7 with the modules ['words']"],
+        [],
     ),
     "remote": (["the best is 3 of 4", "a benchmark: True", "an array there: True"], []),
     "calibrate": (
-        ["layers that stay as floats: [0]", "int8 with a global scale: True", "int8 with calibration: True",
-         "errors below a quarter: True True"],
+        [
+            "layers that stay as floats: [0]",
+            "int8 with a global scale: True",
+            "int8 with calibration: True",
+            "errors below a quarter: True True",
+        ],
         [],
     ),
     "quantise": (
-        ["operators: qnn.conv2d, qnn.dequantize, qnn.quantize, qnn.requantize", "qnn is left: False",
-         "differs by a step at most: True"],
+        [
+            "operators: qnn.conv2d, qnn.dequantize, qnn.quantize, qnn.requantize",
+            "qnn is left: False",
+            "differs by a step at most: True",
+        ],
         [],
     ),
-}  # fmt: skip
+}
 
 
 def test_every_script_is_listed() -> None:

@@ -28,8 +28,11 @@ _PARAMS = (
 )
 _INPUTS = (
     np.array([[0, 0, 4, 4], [0, 0, 4, 3.9], [0, 0, 4, 4], [8, 8, 9, 9]], "float32"),
-    np.array([0.9, 0.8, 0.7, 0.6], "float32"), np.array([0, 0, 1, 1]), np.array([4], "int32"), np.arange(4, dtype="int32")[None],
-)  # fmt: skip
+    np.array([0.9, 0.8, 0.7, 0.6], "float32"),
+    np.array([0, 0, 1, 1]),
+    np.array([4], "int32"),
+    np.arange(4, dtype="int32")[None],
+)
 
 
 def operators(mod: IRModule) -> list[str]:
@@ -83,15 +86,17 @@ def test_features_of_all_levels_are_gathered_at_once() -> None:
     body = "".join(level.format(n=n, next=n + 1) for n in range(2))
     for name in ("w", "s", "i", "e"):
         for n in range(2):
-            body = body.replace(f"%{name}{n}", f"%{ {'w': 10, 's': 20, 'i': 30, 'e': 40}[name] + n}")
+            body = body.replace(f"%{name}{n}", f"%{ {'w': 10, 's': 20, 'i': 30, 'e': 40}[name] + n }")
     text = text.replace("BODY", body).replace("%r1", "%51").replace("%r2", "%52")
     mod = InferType()(relay.parse(text))
     new = rewrite_scatter_to_gather(mod, 2)
     assert "scatter_elements" in operators(mod) and "scatter_elements" not in operators(new)
     inputs = (
-        np.array([0, 1, 0, 1, 0]), np.arange(9, dtype="float32").reshape(3, 3, 1, 1),
-        np.arange(100, 106, dtype="float32").reshape(2, 3, 1, 1), np.zeros((5, 3, 1, 1), "float32"),
-    )  # fmt: skip
+        np.array([0, 1, 0, 1, 0]),
+        np.arange(9, dtype="float32").reshape(3, 3, 1, 1),
+        np.arange(100, 106, dtype="float32").reshape(2, 3, 1, 1),
+        np.zeros((5, 3, 1, 1), "float32"),
+    )
     (before,), (after,) = computed(mod, *inputs), computed(new, *inputs)
     np.testing.assert_array_equal(before, after)
 

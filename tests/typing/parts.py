@@ -63,9 +63,7 @@ class Parts:
 
     @cached_property
     def functions(self) -> Functions:
-        return Functions(
-            self.solver, self.found, self.report, self.annotations, self.scopes, self.earlier, self.program
-        )
+        return Functions(self.solver, self.found, self.report, self.annotations, self.scopes, self.earlier, self.program)
 
     @cached_property
     def matches(self) -> Matches:
@@ -96,8 +94,6 @@ class Parts:
     def said(self) -> list[tuple[str, str]]:
         """The codes and titles of the reported diagnostics."""
         return [(d.code, d.title) for d in self.report.diagnostics]
-
-
 
 
 __all__ = ["Parts"]

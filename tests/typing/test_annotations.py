@@ -64,7 +64,7 @@ def test_tensor_types_are_interned() -> None:
         (TypeCall(GlobalTypeVar("Tree"), []), "the type `Tree` is not defined"),
         (TypeCall(A, [INT]), "`A`, a type parameter, takes no type arguments"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_well_formed(ty: Type, title: str) -> None:
     parts = Parts(definitions={LIST: LISTS})
     assert parts.annotations.open(ty, OWNER) is POISON

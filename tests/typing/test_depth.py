@@ -83,9 +83,7 @@ def local_functions(n: int) -> Expr:
     return lets(bindings, Call(callee, [X]))
 
 
-@pytest.mark.parametrize(
-    "program", few([chain, many_lets, left_ifs, right_ifs, functions, primitive_calls, local_functions], chain)
-)
+@pytest.mark.parametrize("program", few([chain, many_lets, left_ifs, right_ifs, functions, primitive_calls, local_functions], chain))
 @pytest.mark.parametrize("size", few([N // 10, N], N // 10))
 def test_depth(program: Callable[[int], Expr], size: int) -> None:
     module = main(program(size))

@@ -48,9 +48,7 @@ def test_deep_pattern() -> None:
         pattern = PatternConstructor(cons, [PatternWildcard(), pattern])
     missing = missing_value([Clause(pattern, const(1))], module.type_definitions)
     assert missing == "Nil"
-    missing = missing_value(
-        [Clause(PatternConstructor(nil), const(1)), Clause(pattern, const(1))], module.type_definitions
-    )
+    missing = missing_value([Clause(PatternConstructor(nil), const(1)), Clause(pattern, const(1))], module.type_definitions)
     assert missing == "Cons(_, Nil)"
 
 

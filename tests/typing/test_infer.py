@@ -73,9 +73,7 @@ def test_polymorphic_function_as_argument() -> None:
 def test_parameters_are_inferred_from_use() -> None:
     text = """def @f(%a, %b) { nn.conv2d(%a, %b, kernel_size=[3, 3], channels=8) }
     def @main(%x: Tensor[(1, 4, 8, 8), float32], %w) { @f(%x, %w) }"""
-    assert main_type(text) == (
-        "fn (Tensor[(1, 4, 8, 8), float32], Tensor[(8, 4, 3, 3), float32]) -> Tensor[(1, 8, 6, 6), float32]"
-    )
+    assert main_type(text) == ("fn (Tensor[(1, 4, 8, 8), float32], Tensor[(8, 4, 3, 3), float32]) -> Tensor[(1, 8, 6, 6), float32]")
 
 
 def test_branches_join_unknown_extents() -> None:

@@ -54,5 +54,9 @@ def test_the_solver_knows_no_program() -> None:
     source = (ROOT / "relaylang" / "typing" / "solver.py").read_text()
     imported = {node.module for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)}
     assert imported <= {
-        "__future__", "collections.abc", "relaylang.ir.typemaps", "relaylang.ir.types", "relaylang.typing.terms",
-    }  # fmt: skip
+        "__future__",
+        "collections.abc",
+        "relaylang.ir.typemaps",
+        "relaylang.ir.types",
+        "relaylang.typing.terms",
+    }

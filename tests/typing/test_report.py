@@ -68,8 +68,9 @@ def test_definitions_that_differ_by_name() -> None:
     made = report(program=Program(definitions=table))
     labels = made.definitions(TypeCall(first, []), TypeCall(second, []))
     assert [(span.start if span else None, said) for span, said in labels] == [
-        (0, "`A` is defined here"), (10, "`A` is defined here"),
-    ]  # fmt: skip
+        (0, "`A` is defined here"),
+        (10, "`A` is defined here"),
+    ]
 
 
 def test_origins() -> None:

@@ -31,9 +31,7 @@ def test_branches_join() -> None:
     assert made == INT and parts.said == []
     parts, made = choose(BOOL, TensorType((2,), "int8"), TensorType((3,), "int8"))
     assert made is POISON
-    assert parts.said == [
-        ("R0302", "the branches of an `if` have different types: `Tensor[(2), int8]` and `Tensor[(3), int8]`")
-    ]
+    assert parts.said == [("R0302", "the branches of an `if` have different types: `Tensor[(2), int8]` and `Tensor[(3), int8]`")]
     _, made = choose(BOOL, TensorType((2,), "int8"), TensorType((ANY,), "int8"))
     assert made == TensorType((ANY,), "int8")
 

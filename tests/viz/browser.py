@@ -45,8 +45,11 @@ class Browser:
         self.driver = subprocess.Popen([found[1], f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.base = f"http://127.0.0.1:{port}"
         options = {"binary": found[0], "args": [*FLAGS, f"--user-data-dir={profile}"]}
-        body = {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options,
-                                                 "goog:loggingPrefs": {"browser": "ALL"}}}}  # fmt: skip
+        body = {
+            "capabilities": {
+                "alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+            }
+        }
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

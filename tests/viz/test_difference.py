@@ -114,8 +114,10 @@ def test_branches_clauses_and_functions() -> None:
     scene = scene_of(Plans(graph, expand=True))
     assert_geometry(scene)
     assert next(p.box.change for p in scene.boxes if p.box.title == "if") == "inside"
-    gone = between("def @main(%x: int32) { @f(%x) } def @f(%x: int32) -> int32 { exp(%x) }".replace("int32", "float32"),
-                   "def @main(%x: float32) { exp(%x) }")  # fmt: skip
+    gone = between(
+        "def @main(%x: int32) { @f(%x) } def @f(%x: int32) -> int32 { exp(%x) }".replace("int32", "float32"),
+        "def @main(%x: float32) { exp(%x) }",
+    )
     assert [(g.label, g.change) for g in gone.groups] == [("@main", ""), ("@f", "removed")]
     assert ("removed", "@f") in marked(gone)
     assert next(n for n in gone.nodes if n.label == "exp").notes == [("moved", "from @f")]

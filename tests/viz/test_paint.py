@@ -72,8 +72,9 @@ def test_times_of_compiled_kernels(tmp_path: Path, form: str) -> None:
     # the other calls of the kernel have its colour, and name the call that has its time
     inside = [p.box for p in scene_of(Plans(graph)).boxes if p.box.title in ("nn.bias_add", "nn.relu") and p.box.heat]
     assert [(b.title, b.rows[-1].name, b.rows[-1].style, b.heat) for b in inside] == [
-        ("nn.bias_add", "in nn.conv2d", "time", 5), ("nn.relu", "in nn.conv2d", "time", 5),
-    ]  # fmt: skip
+        ("nn.bias_add", "in nn.conv2d", "time", 5),
+        ("nn.relu", "in nn.conv2d", "time", 5),
+    ]
     assert (shown["nn.max_pool2d"].heat, shown["nn.dense"].heat) == (2, 0)
     assert [style for style, _ in legend(graph, Plans(graph).sheets)] == ["heat5", "heat4", "heat3", "heat2", "heat1"]
     svg = as_svg(graph)
@@ -147,10 +148,20 @@ def test_a_repeated_part_for_one_target_has_its_colour() -> None:
 @pytest.mark.parametrize("option", ["--profile", "--partition-report"])
 def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
     file = tmp_path / "other.json"
-    for text in ("", "[", "[]", "3", '{"traceEvents": [{"name": 3}]}', '{"target": "x", "rows": 5}', '{"kernels": 3, "rows": 3}',
-                 '{"operators": [3]}', "[" * 100_000, '{"kernels": [{"operators": "x", "seconds": "y", "place": ""}]}',
-                 '{"operators": [{"name": "nn.conv2d", "total": -1}]}',
-                 '{"kernels": [{"operators": "nn.conv2d", "seconds": NaN, "place": "convnet.relay:15:8"}]}'):  # fmt: skip
+    for text in (
+        "",
+        "[",
+        "[]",
+        "3",
+        '{"traceEvents": [{"name": 3}]}',
+        '{"target": "x", "rows": 5}',
+        '{"kernels": 3, "rows": 3}',
+        '{"operators": [3]}',
+        "[" * 100_000,
+        '{"kernels": [{"operators": "x", "seconds": "y", "place": ""}]}',
+        '{"operators": [{"name": "nn.conv2d", "total": -1}]}',
+        '{"kernels": [{"operators": "nn.conv2d", "seconds": NaN, "place": "convnet.relay:15:8"}]}',
+    ):
         file.write_text(text)
         one_diagnostic(command(capsys, "viz", CONVNET, option, file), 2, "R0771")
     one_diagnostic(command(capsys, "viz", CONVNET, option, tmp_path / "none.json"), 2, "R0001")

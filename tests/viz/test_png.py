@@ -71,9 +71,7 @@ def test_a_page_of_pdf_by_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.sweep
 @needs_browser
-def test_a_page_of_pdf_by_a_browser(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_page_of_pdf_by_a_browser(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "svglib", None)
     (tmp_path / "net.relay").write_text(SKIP)
     assert command(capsys, "viz", tmp_path / "net.relay", "-o", tmp_path / "net.pdf").status == 0

@@ -149,16 +149,27 @@ def test_rows_say_what_a_scalar_is() -> None:
     scene = scene_of(Plans(graph_of(checked(text)), expand=True))
     rows = {p.box.title: [(row.name, row.shape) for row in p.box.rows] for p in scene.boxes}
     assert rows["qnn.requantize"] == [
-        ("input_scale", "0.5 f32"), ("input_zero_point", "3 i32"), ("output_scale", "0.25 f32"), ("output_zero_point", "7 i32"),
-    ]  # fmt: skip
+        ("input_scale", "0.5 f32"),
+        ("input_zero_point", "3 i32"),
+        ("output_scale", "0.25 f32"),
+        ("output_zero_point", "7 i32"),
+    ]
     assert rows["call"] == [] and rows["multiply"] == [("%k", "2 f32")]
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("qnn.requantize", "quantised"), ("expand_dims", "move"), ("dyn.tile", "move"), ("zeros", "data"), ("sum", "pool"),
-     ("nn.bias_add", "element"), ("nn.softmax", "norm"), ("nn.dense", "product")],
-)  # fmt: skip
+    [
+        ("qnn.requantize", "quantised"),
+        ("expand_dims", "move"),
+        ("dyn.tile", "move"),
+        ("zeros", "data"),
+        ("sum", "pool"),
+        ("nn.bias_add", "element"),
+        ("nn.softmax", "norm"),
+        ("nn.dense", "product"),
+    ],
+)
 def test_colours_of_operators(name: str, expected: str) -> None:
     assert family(OPS[name]) == expected
 
@@ -231,8 +242,10 @@ def test_constants_have_the_names_of_their_arguments() -> None:
     body = relay.add(relay.nn.bias_add(relay.nn.dense(x, numbers), bias), bias)
     boxes = [p.box for p in scene_of(Plans(graph_of(IRModule.from_expr(relay.Function([x], body))))).boxes]
     assert {b.title: [r.name for r in b.rows] for b in boxes if b.rows} == {
-        "nn.dense": ["weight"], "nn.bias_add": ["bias"], "add": ["constant"],
-    }  # fmt: skip
+        "nn.dense": ["weight"],
+        "nn.bias_add": ["bias"],
+        "add": ["constant"],
+    }
 
 
 def test_each_projection_has_a_label() -> None:

@@ -112,8 +112,10 @@ def test_edges_of_the_chosen_box_show_their_whole_way(browser: Browser, tmp_path
     lines = "".join(f"let %v{i} = exp(%v{i - 1});" for i in range(1, 30))
     text = f"def @main(%x: Tensor[(2, 3), float32]) {{ let %v0 = tanh(%x); {lines} let %w = add(%v5, %v0); add(add(%v29, %v0), %w) }}"
     opened(browser, tmp_path, graph_of(checked(text)))
-    browser.run("fit(); choose(state.boxes.filter((it) => it.box.title === 'add' && it.from.some((k) => "
-                "state.byKey.get(k).box.title === 'tanh'))[0].key)")  # fmt: skip
+    browser.run(
+        "fit(); choose(state.boxes.filter((it) => it.box.title === 'add' && it.from.some((k) => "
+        "state.byKey.get(k).box.title === 'tanh'))[0].key)"
+    )
     ways = """
       const drawn = [...document.querySelectorAll('.line')];
       const by = (cls) => state.lines.filter((l, i) => drawn[i].classList.contains(cls));
@@ -143,8 +145,11 @@ def test_the_panel_covers_no_chosen_box(browser: Browser, tmp_path: Path) -> Non
     for key in browser.run(inside)[::4]:
         browser.run("choose(null)")
         before = browser.run("return state.x")
-        seen = browser.run("choose(arguments[0]); const it = state.byKey.get(state.chosen), [x0, , x1] = windowNow(); "
-                           "return it.x > x0 && it.x + it.w < x1", key)  # fmt: skip
+        seen = browser.run(
+            "choose(arguments[0]); const it = state.byKey.get(state.chosen), [x0, , x1] = windowNow(); "
+            "return it.x > x0 && it.x + it.w < x1",
+            key,
+        )
         assert seen
         browser.run("choose(null); state.x = arguments[0]; draw()", before)
 
@@ -170,8 +175,12 @@ def test_two_fingers_zoom_one_moves(browser: Browser, tmp_path: Path) -> None:
     before = browser.run("return [state.x, state.y, state.k]")
 
     def finger(name: str, y: int, to: int) -> dict:
-        moves = [{"type": "pointerMove", "x": 300, "y": y, "duration": 0}, {"type": "pointerDown", "button": 0},
-                 {"type": "pointerMove", "x": 300, "y": to, "duration": 60}, {"type": "pointerUp", "button": 0}]  # fmt: skip
+        moves = [
+            {"type": "pointerMove", "x": 300, "y": y, "duration": 0},
+            {"type": "pointerDown", "button": 0},
+            {"type": "pointerMove", "x": 300, "y": to, "duration": 60},
+            {"type": "pointerUp", "button": 0},
+        ]
         return {"type": "pointer", "id": name, "parameters": {"pointerType": "touch"}, "actions": moves}
 
     browser.acts(finger("a", 300, 250), finger("b", 400, 450))
@@ -295,10 +304,16 @@ def test_hostile_names_are_text(browser: Browser, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("numbers", "bars"),
-    [([1e308, -1e308, 0, 1], {0: 1, 12: 2, 23: 1}), ([1e20] * 3, {0: 3}), ([5e-324, 0], {0: 1, 23: 1}),
-     ([1e308, 1.7e308], {0: 1, 23: 1}), ([np.nan, np.inf, -np.inf, 2, 4], {0: 1, 23: 1}), ([0.0, -0.0], {0: 2}),
-     ([True, False, True], {0: 1, 23: 2})],
-)  # fmt: skip
+    [
+        ([1e308, -1e308, 0, 1], {0: 1, 12: 2, 23: 1}),
+        ([1e20] * 3, {0: 3}),
+        ([5e-324, 0], {0: 1, 23: 1}),
+        ([1e308, 1.7e308], {0: 1, 23: 1}),
+        ([np.nan, np.inf, -np.inf, 2, 4], {0: 1, 23: 1}),
+        ([0.0, -0.0], {0: 2}),
+        ([True, False, True], {0: 1, 23: 2}),
+    ],
+)
 def test_histograms_of_extreme_numbers(numbers: list[float], bars: dict[int, int]) -> None:
     value = np.array(numbers)
     page = as_html(graph_of(relay.const(value, str(value.dtype))))
@@ -370,7 +385,9 @@ def test_values_that_come_into_a_folded_part_are_no_calls(browser: Browser, tmp_
 def test_the_panels_title_leaves_room_for_its_button(browser: Browser, tmp_path: Path) -> None:
     opened(browser, tmp_path, graph_of(fused(CONVNET)))
     browser.click(*middle(browser, "⊞ nn.conv2d + nn.bias_add + nn.relu"))
-    apart = ("const h = document.querySelector('#panel h2'), t = document.createRange(); t.selectNodeContents(h.firstChild);"
-             "const c = h.querySelector('.copy').getBoundingClientRect();"
-             "return [...t.getClientRects()].every((r) => r.right <= c.left || r.bottom <= c.top)")  # fmt: skip
+    apart = (
+        "const h = document.querySelector('#panel h2'), t = document.createRange(); t.selectNodeContents(h.firstChild);"
+        "const c = h.querySelector('.copy').getBoundingClientRect();"
+        "return [...t.getClientRects()].every((r) => r.right <= c.left || r.bottom <= c.top)"
+    )
     assert browser.run(apart)

@@ -48,9 +48,18 @@ __all__ = ["Generated", "compile_aot", "generate", "library"]
 _MACHINE = ("march", "mcpu", "mattr", "cflags")
 
 
-def compile_aot(mod: IRModule | Expr, target: str | Target = "c", params: Mapping[str, np.ndarray] | None = None,
-                options: Mapping[str, Any] | None = None, entry: str = "main", *, name: str = "net", static_memory: bool = False,
-                main: bool = False, external_weights: bool = False) -> AotProgram:  # fmt: skip
+def compile_aot(
+    mod: IRModule | Expr,
+    target: str | Target = "c",
+    params: Mapping[str, np.ndarray] | None = None,
+    options: Mapping[str, Any] | None = None,
+    entry: str = "main",
+    *,
+    name: str = "net",
+    static_memory: bool = False,
+    main: bool = False,
+    external_weights: bool = False,
+) -> AotProgram:
     """A function of a module, and all that it calls, as C.
 
     `name` begins the names in C. With `static_memory` the C calls no malloc. `main` adds a command line. With
@@ -73,16 +82,30 @@ class Generated:
     outside: Outsiders
 
 
-def generate(mod: IRModule | Expr, first: Target, params: Mapping[str, np.ndarray] | None, entry: str, name: str,
-             make_face: Callable[..., Face], compiled: Callable[[str, Mapping[str, bytes]], bytes], *, main: bool = False,
-             generators: Mapping[str, Generator] | None = None) -> Generated:  # fmt: skip
+def generate(
+    mod: IRModule | Expr,
+    first: Target,
+    params: Mapping[str, np.ndarray] | None,
+    entry: str,
+    name: str,
+    make_face: Callable[..., Face],
+    compiled: Callable[[str, Mapping[str, bytes]], bytes],
+    *,
+    main: bool = False,
+    generators: Mapping[str, Generator] | None = None,
+) -> Generated:
     """The C of a function of a module. `make_face` makes the face of its tensors and sizes, `compiled` a library of it.
 
     `generators` stand for other compilers, before those that are registered. Raises `RelayError` as `compile_aot` does.
     """
     if first.name != "c":
-        raise RelayError(error("R0602", f"C source is for the target c, not for {first.name}",
-                               notes=["--runtime bare-metal writes C for accelerators, too"]))  # fmt: skip
+        raise RelayError(
+            error(
+                "R0602",
+                f"C source is for the target c, not for {first.name}",
+                notes=["--runtime bare-metal writes C for accelerators, too"],
+            )
+        )
     if first.get("profile"):
         raise RelayError(error("R0602", "option -profile is for libraries: C source keeps no times"))
     if not isinstance(mod, IRModule):
@@ -110,19 +133,34 @@ def generate(mod: IRModule | Expr, first: Target, params: Mapping[str, np.ndarra
     weights = bytes(kernels.weights.content)
     digest = hashlib.sha256(weights).digest()[:ALIGN]
     inputs, outputs = inputs_of(names, shapes), outputs_of(whole.group.result)
-    face = make_face(name=c_name, entry=entry, inputs=inputs, outputs=outputs, workspace=made.frame, weights=len(weights),
-                     digest=digest, threads=threads)  # fmt: skip
+    face = make_face(
+        name=c_name,
+        entry=entry,
+        inputs=inputs,
+        outputs=outputs,
+        workspace=made.frame,
+        weights=len(weights),
+        digest=digest,
+        threads=threads,
+    )
     flags = find_toolchain(first.options).flags if compiler is not None else ()
     macros = [f.macro for f in table_of(compiler.machine) if f.name in isa.features] if compiler is not None else []
     source = AotEmitter(isa, kernels, texts, face, flags, macros).source(made, f"@{entry}, made by relaylang", main)
     program = (
-        c_name, source, face.header(), digest.ljust(ALIGN, b"\0") + weights if face.external else b"",
-        [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs], [(f.leaf.dims, f.leaf.dtype) for f in outputs],
-        structure(whole.group.result), made.frame, compiled,
+        c_name,
+        source,
+        face.header(),
+        digest.ljust(ALIGN, b"\0") + weights if face.external else b"",
+        [(f.relay, f.path, f.leaf.dims, f.leaf.dtype) for f in inputs],
+        [(f.leaf.dims, f.leaf.dtype) for f in outputs],
+        structure(whole.group.result),
+        made.frame,
+        compiled,
         {f"{c_name}_external{Path(part).name}": content for part, content in written(parts(outside)).items()},
         [(op.region.symbol, op.region.compiler) for op, _ in outside],
-        len(weights) + sum(op.code.constant_bytes for op, _ in outside), threads,
-    )  # fmt: skip
+        len(weights) + sum(op.code.constant_bytes for op, _ in outside),
+        threads,
+    )
     return Generated(program, face, kernels, outside)
 
 
@@ -149,5 +187,6 @@ def library(target: Target, text: str, externals: Mapping[str, bytes]) -> bytes:
     for name, content in externals.items():
         file = Path(name)
         objects[f"{file.stem}.o" if file.suffix == ".c" else file.name] = (
-            compiler.object(content.decode()) if file.suffix == ".c" else content)  # fmt: skip
+            compiler.object(content.decode()) if file.suffix == ".c" else content
+        )
     return compiler.compile([text], text, target.get("keep-c"), objects)

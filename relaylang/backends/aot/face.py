@@ -17,13 +17,15 @@ from relaylang.kernels.dtypes import CTYPES, SIZES
 from relaylang.runtime.aot import ERRORS
 
 #: Words that cannot name a field in C or C++.
-_WORDS = frozenset("""
+_WORDS = frozenset(
+    """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr const_cast
 continue decltype default delete do double dynamic_cast else enum explicit export extern false final float for friend goto if
 inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
 reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template this
 thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
-""".split())
+""".split()
+)
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,39 @@ class Face:
             said.append(f"// `weights` is the content of {self.name}.bin, of {p}_WEIGHTS_SIZE bytes.")
         ends = [f"// End the threads of runs.\nvoid {self.name}_close(void);\n"] if self.threads > 1 else []
         guard = f"{p}_H"
-        return "\n".join([
-            "// made by relaylang", f"#ifndef {guard}", f"#define {guard}", "#include <stddef.h>", "#include <stdint.h>",
-            "#ifdef __cplusplus", 'extern "C" {', "#endif", "", *sizes, "", "enum {", f"  {p}_OK = 0,", *error_rows(p), "};", "",
-            self._struct("inputs", self.inputs, "const "), "", self._struct("outputs", self.outputs, ""), "", *said,
-            f"{self.signature};", "", *ends, "#ifdef __cplusplus", "}", "#endif", "#endif", "",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                "// made by relaylang",
+                f"#ifndef {guard}",
+                f"#define {guard}",
+                "#include <stddef.h>",
+                "#include <stdint.h>",
+                "#ifdef __cplusplus",
+                'extern "C" {',
+                "#endif",
+                "",
+                *sizes,
+                "",
+                "enum {",
+                f"  {p}_OK = 0,",
+                *error_rows(p),
+                "};",
+                "",
+                self._struct("inputs", self.inputs, "const "),
+                "",
+                self._struct("outputs", self.outputs, ""),
+                "",
+                *said,
+                f"{self.signature};",
+                "",
+                *ends,
+                "#ifdef __cplusplus",
+                "}",
+                "#endif",
+                "#endif",
+                "",
+            ]
+        )
 
     def run(self, entry: CFunction) -> str:
         """The function that the header declares."""
@@ -147,9 +176,14 @@ class Face:
         if self.static:
             lines.append("  if (!work) work = r_workspace;")
         else:
-            lines += ["  void* own = NULL;", "  if (!work) {", f"    own = malloc({self.workspace + ALIGN});",
-                      f"    if (!own) return {p}_ERROR_MEMORY;",
-                      f"    work = (char*)(((uintptr_t)own + {ALIGN - 1}) & ~(uintptr_t){ALIGN - 1});", "  }"]  # fmt: skip
+            lines += [
+                "  void* own = NULL;",
+                "  if (!work) {",
+                f"    own = malloc({self.workspace + ALIGN});",
+                f"    if (!own) return {p}_ERROR_MEMORY;",
+                f"    work = (char*)(((uintptr_t)own + {ALIGN - 1}) & ~(uintptr_t){ALIGN - 1});",
+                "  }",
+            ]
         lines.append(f"  if ((uintptr_t)work % {ALIGN}) return {p}_ERROR_ALIGNMENT;")
         if self.threads > 1:
             lines.append(f"  r_begin({self.threads});")
@@ -179,23 +213,37 @@ class Face:
         body = [
             "int main(int count, char** words) {",
             f"  if (count < {1 + ins + self.external} || count > {1 + ins + self.external} + {1 + outs}"
-            + (f" || (count > {1 + ins + self.external} && strcmp(words[{1 + ins + self.external}], \"-o\"))) {{"),
-            f'    fprintf(stderr, "usage: %s{weights}{names} [-o FILE...]\\n", words[0]);', "    return 2;", "  }",
+            + (f' || (count > {1 + ins + self.external} && strcmp(words[{1 + ins + self.external}], "-o"))) {{'),
+            f'    fprintf(stderr, "usage: %s{weights}{names} [-o FILE...]\\n", words[0]);',
+            "    return 2;",
+            "  }",
             f"  const int first = {1 + self.external};",
-        ]  # fmt: skip
+        ]
         if self.external:
             room.append(f"static char r_content[{self.prefix}_WEIGHTS_SIZE] __attribute__((aligned({ALIGN})));")
-            body += [f'  const r_tensor content = {{"weights", "", "", "", {self.prefix}_WEIGHTS_SIZE, 1, \'u\', r_content}};',
-                     "  if (r_read(words[1], &content)) return 2;"]  # fmt: skip
+            body += [
+                f'  const r_tensor content = {{"weights", "", "", "", {self.prefix}_WEIGHTS_SIZE, 1, \'u\', r_content}};',
+                "  if (r_read(words[1], &content)) return 2;",
+            ]
         body += [
-            f"  for (int n = 0; n < {ins}; n++)", "    if (r_read(words[first + n], &r_ins[n])) return 2;",
-            f"  const {self.name}_inputs inputs = {given[0]};", f"  const {self.name}_outputs outputs = {given[1]};",
+            f"  for (int n = 0; n < {ins}; n++)",
+            "    if (r_read(words[first + n], &r_ins[n])) return 2;",
+            f"  const {self.name}_inputs inputs = {given[0]};",
+            f"  const {self.name}_outputs outputs = {given[1]};",
             f"  const int32_t failed = {self.name}_run(&inputs, &outputs, {'r_content, ' if self.external else ''}NULL);",
-            '  if (failed) {', '    fprintf(stderr, "error %d\\n", (int)failed);', "    return 1;", "  }",
-            f"  for (int n = 0; n < {outs}; n++) {{", f"    const int place = first + {ins} + 1 + n;",
-            "    if (place >= count) r_print(&r_outs[n]);", "    else if (r_write(words[place], &r_outs[n])) return 1;", "  }",
-            "  return fflush(stdout) ? 1 : 0;", "}", "",
-        ]  # fmt: skip
+            "  if (failed) {",
+            '    fprintf(stderr, "error %d\\n", (int)failed);',
+            "    return 1;",
+            "  }",
+            f"  for (int n = 0; n < {outs}; n++) {{",
+            f"    const int place = first + {ins} + 1 + n;",
+            "    if (place >= count) r_print(&r_outs[n]);",
+            "    else if (r_write(words[place], &r_outs[n])) return 1;",
+            "  }",
+            "  return fflush(stdout) ? 1 : 0;",
+            "}",
+            "",
+        ]
         template = files(f"{__package__}.csrc").joinpath("main.h").read_text(encoding="utf-8")
         return "\n".join([template, *room, *rows, "", *body])
 

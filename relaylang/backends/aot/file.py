@@ -13,8 +13,15 @@ from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
 
 #: Warnings about C that people write.
-_QUIET = ("-Wpedantic", "-Woverlength-strings", "-Wsign-compare", "-Wunused-value", "-Wmissing-field-initializers", "-Wmissing-braces",
-          "-Wparentheses")
+_QUIET = (
+    "-Wpedantic",
+    "-Woverlength-strings",
+    "-Wsign-compare",
+    "-Wunused-value",
+    "-Wmissing-field-initializers",
+    "-Wmissing-braces",
+    "-Wparentheses",
+)
 _GCC = ("-Wmaybe-uninitialized", "-Wpsabi", "-Wstringop-overflow", "-Warray-bounds")
 FLAGS = "-O2 -fwrapv -fno-strict-aliasing -ffp-contract=off"
 
@@ -40,8 +47,9 @@ class AotEmitter(Emitter):
     `flags` name the processor to the C compiler. It defines `macros` then.
     """
 
-    def __init__(self, isa: Isa, kernels: Kernels, functions: Sequence[CFunction], face: Face, flags: Sequence[str],
-                 macros: Sequence[str]) -> None:  # fmt: skip
+    def __init__(
+        self, isa: Isa, kernels: Kernels, functions: Sequence[CFunction], face: Face, flags: Sequence[str], macros: Sequence[str]
+    ) -> None:
         super().__init__(isa, kernels.threads > 1)
         self.macros = macros
         self.flags = " ".join([FLAGS, *flags])
@@ -56,11 +64,22 @@ class AotEmitter(Emitter):
         ignored += ["#ifndef __clang__", *[f'#pragma GCC diagnostic ignored "{warning}"' for warning in _GCC], "#endif"]
         lacking = [f"#if !({' && '.join(macros)})", '#error "this C is for a processor that the flags above name"', "#endif"]
         threads = ["#define _GNU_SOURCE"] if self.threads else []
-        little = ["#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__",
-                  '#error "the constants of this C have the least byte first"', "#endif"]  # fmt: skip
-        return [f"// {title}", f"// compile it with gcc or clang: cc {self.flags} -c {name}.c",
-                *(lacking if macros else []), *little, *ignored, *threads, f'#include "{name}.h"',
-                *([] if self.face.static else ["#include <stdlib.h>"]), *self.face.begin]  # fmt: skip
+        little = [
+            "#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__",
+            '#error "the constants of this C have the least byte first"',
+            "#endif",
+        ]
+        return [
+            f"// {title}",
+            f"// compile it with gcc or clang: cc {self.flags} -c {name}.c",
+            *(lacking if macros else []),
+            *little,
+            *ignored,
+            *threads,
+            f'#include "{name}.h"',
+            *([] if self.face.static else ["#include <stdlib.h>"]),
+            *self.face.begin,
+        ]
 
     def source(self, entry: CFunction, title: str, main: bool) -> str:
         """The C file."""

@@ -224,8 +224,11 @@ def _recursion(instance: Instance, node: Expr | None) -> RelayError:
 
 
 def _undecided(node: Expr | None) -> RelayError:
-    return refused("a value whose structure is known only in a run cannot become plain C", node,
-                   "the branches of an if give different functions here")  # fmt: skip
+    return refused(
+        "a value whose structure is known only in a run cannot become plain C",
+        node,
+        "the branches of an if give different functions here",
+    )
 
 
 class _Walk:
@@ -237,8 +240,9 @@ class _Walk:
         self.code = instances.pool.codes[instance.function]
         self.env: dict[int, Value] = {}
         #: Values that several instructions give, one of which runs.
-        self.joins = {n for n, times in Counter(
-            n for item in self.code.items for kind, n in item.operands if kind in "ds").items() if times > 1}  # fmt: skip
+        self.joins = {
+            n for n, times in Counter(n for item in self.code.items for kind, n in item.operands if kind in "ds").items() if times > 1
+        }
 
     def run(self) -> Generator[Need, None, None]:
         given = [self._param(shape) for shape in self.instance.given]
@@ -257,8 +261,9 @@ class _Walk:
         self.instance.params += cells
         return Value(shape, cells)
 
-    def _step(self, kind: str, reads: Sequence[Cell] = (), writes: Sequence[Cell] = (),
-              what: int | Row | Instance | None = None) -> None:  # fmt: skip
+    def _step(
+        self, kind: str, reads: Sequence[Cell] = (), writes: Sequence[Cell] = (), what: int | Row | Instance | None = None
+    ) -> None:
         self.instance.steps.append(Step(kind, reads, writes, what))
 
     def _define(self, number: int, value: Value, node: Expr | None) -> None:

@@ -88,9 +88,11 @@ class Kernels:
             return f"{kind} const {name}[] = {{{', '.join(items) or '0'}}};"
 
         lines = [
-            table("const void*", "in", inputs), table("void*", "out", outputs), table("const void*", "params", places),
+            table("const void*", "in", inputs),
+            table("void*", "out", outputs),
+            table("const void*", "params", places),
             f"run_{number}(in, out, params, (char*)(weights + {fixed}), {arena}, {self.threads});",
-        ]  # fmt: skip
+        ]
         program = self._programs[number]
         if program.externals:
             lines.append(f"if (*(const int32_t*)({arena} + {program.status})) return {failed};")

@@ -39,8 +39,14 @@ _MACHINE = ("mcpu", "march", "mfloat-abi", "mabi")
 ACCELERATORS = ("ethos-u", "cmsis-nn")
 
 
-def compile_bare_metal(mod: IRModule | Expr, target: str | Sequence[Target] = "c", params: Mapping[str, np.ndarray] | None = None,
-                       entry: str = "main", name: str = "default", workspace_limit: int | None = None) -> MicroProgram:  # fmt: skip
+def compile_bare_metal(
+    mod: IRModule | Expr,
+    target: str | Sequence[Target] = "c",
+    params: Mapping[str, np.ndarray] | None = None,
+    entry: str = "main",
+    name: str = "default",
+    workspace_limit: int | None = None,
+) -> MicroProgram:
     """A function of a module as C with TVM's interface `c`. Accelerators stand in front of the target c.
 
     `name` is the module's: the C begins its names with `tvmgen_<name>`. `workspace_limit` are the bytes that a run may need.

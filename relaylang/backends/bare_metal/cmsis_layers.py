@@ -196,14 +196,21 @@ class Partitioned:
         return "\n".join(lines)
 
 
-def partitioned(mod: IRModule, params: Mapping[str, np.ndarray] | None, entry: str, prefix: str,
-                approximate: bool = False) -> Partitioned:  # fmt: skip
+def partitioned(
+    mod: IRModule, params: Mapping[str, np.ndarray] | None, entry: str, prefix: str, approximate: bool = False
+) -> Partitioned:
     """Bind parameters, fold constants, and give CMSIS-NN each call of its table that has the interpreter's integers.
 
     `approximate` gives it those averages and softmax, too, whose integers differ.
     """
-    outcome = run(prepare(mod, RECIPE.name, params), pattern_table(), RECIPE, entry=entry, prefix=prefix,
-                  refuse=partial(_refusal, approximate=approximate))  # fmt: skip
+    outcome = run(
+        prepare(mod, RECIPE.name, params),
+        pattern_table(),
+        RECIPE,
+        entry=entry,
+        prefix=prefix,
+        refuse=partial(_refusal, approximate=approximate),
+    )
     check(outcome.module)
     notes = []
     for trace in outcome.traces.values():

@@ -66,11 +66,16 @@ class _Writer:
         function = "arm_depthwise_conv_wrapper_s8" if layer.depthwise else "arm_convolve_wrapper_s8"
         kh, kw = layer.weight.shape[:2] if layer.depthwise else layer.weight.shape[1:3]
         channels, out_channels = self.shapes[0][3], self.shape[3]
-        params = [f".input_offset = {-layer.input_zp}", f".output_offset = {_zero_point(layer.out)}",
-                  *([f".ch_mult = {layer.weight.shape[3]}"] if layer.depthwise else []),
-                  *(f".{name} = {{.h = {h}, .w = {w}}}" for name, (h, w) in
-                    (("stride", layer.stride), ("padding", layer.pad[:2]), ("dilation", layer.dilation))),
-                  f".activation = {{{self.limits(layer.out)}}}"]  # fmt: skip
+        params = [
+            f".input_offset = {-layer.input_zp}",
+            f".output_offset = {_zero_point(layer.out)}",
+            *([f".ch_mult = {layer.weight.shape[3]}"] if layer.depthwise else []),
+            *(
+                f".{name} = {{.h = {h}, .w = {w}}}"
+                for name, (h, w) in (("stride", layer.stride), ("padding", layer.pad[:2]), ("dilation", layer.dilation))
+            ),
+            f".activation = {{{self.limits(layer.out)}}}",
+        ]
         self.lines.append(f"const cmsis_nn_{kind}_params params = {{{', '.join(params)}}};")
         self.dims("input", *self.shapes[0])
         self.dims("filter", *((1, kh, kw, out_channels) if layer.depthwise else layer.weight.shape))
@@ -81,13 +86,29 @@ class _Writer:
         self.workspace = _workspace(layer, channels, kh, kw)
         self.lines.append(f"if ({function}_get_buffer_size(&params, &input, &filter, &output) > {self.workspace}) return 1;")
         self.lines.append(f"const cmsis_nn_context context = {{workspace, {self.workspace}}};")
-        self.call(function, "&context", "&params", "&channels", "&input", self.operands[0], "&filter", "(const int8_t*)weights",
-                  "&bias", "(const int32_t*)biases", "&output", "out0")  # fmt: skip
+        self.call(
+            function,
+            "&context",
+            "&params",
+            "&channels",
+            "&input",
+            self.operands[0],
+            "&filter",
+            "(const int8_t*)weights",
+            "&bias",
+            "(const int32_t*)biases",
+            "&output",
+            "out0",
+        )
 
     def dense(self, layer: Conv) -> None:
         units, inputs = layer.weight.shape[0], layer.weight.size // layer.weight.shape[0]
-        params = [f".input_offset = {-layer.input_zp}", ".filter_offset = 0", f".output_offset = {_zero_point(layer.out)}",
-                  f".activation = {{{self.limits(layer.out)}}}"]  # fmt: skip
+        params = [
+            f".input_offset = {-layer.input_zp}",
+            ".filter_offset = 0",
+            f".output_offset = {_zero_point(layer.out)}",
+            f".activation = {{{self.limits(layer.out)}}}",
+        ]
         self.lines.append(f"const cmsis_nn_fc_params params = {{{', '.join(params)}}};")
         self.dims("input", self.shape[0], 1, 1, inputs)
         self.dims("filter", inputs, 1, 1, units)
@@ -105,9 +126,20 @@ class _Writer:
         else:
             multiplier, shift = _one(layer.out.rescale)
             self.lines.append(f"const cmsis_nn_per_tensor_quant_params channels = {{{multiplier}, {shift}}};")
-        self.call("arm_fully_connected_per_channel_s8" if several else "arm_fully_connected_s8", "&context", "&params", "&channels",
-                  "&input", self.operands[0], "&filter", "(const int8_t*)weights", "&bias", "(const int32_t*)biases", "&output",
-                  "out0")  # fmt: skip
+        self.call(
+            "arm_fully_connected_per_channel_s8" if several else "arm_fully_connected_s8",
+            "&context",
+            "&params",
+            "&channels",
+            "&input",
+            self.operands[0],
+            "&filter",
+            "(const int8_t*)weights",
+            "&bias",
+            "(const int32_t*)biases",
+            "&output",
+            "out0",
+        )
 
     def _weights(self, layer: Conv) -> None:
         self.constant("weights", layer.weight.astype(np.int8))
@@ -159,15 +191,31 @@ class _Writer:
         for operand in layer.operands:
             multiplier, shift = _one(operand.rescale)
             numbers += [-operand.input_zp, multiplier, shift - left]
-        self.call(f"arm_elementwise_add_{self.suffix}", *self.operands, *map(str, numbers), str(left), "out0", str(layer.output_zp),
-                  *map(str, _ONE), self.limits(layer.out), str(int(np.prod(self.shape))))  # fmt: skip
+        self.call(
+            f"arm_elementwise_add_{self.suffix}",
+            *self.operands,
+            *map(str, numbers),
+            str(left),
+            "out0",
+            str(layer.output_zp),
+            *map(str, _ONE),
+            self.limits(layer.out),
+            str(int(np.prod(self.shape))),
+        )
 
     def product(self, layer: Product) -> None:
         assert layer.out.rescale is not None
         multiplier, shift = _one(layer.out.rescale)
         numbers = [_zero_point(layer.out), multiplier, shift]
-        self.call(f"arm_elementwise_mul_{self.suffix}", *self.operands, *(str(-zp) for zp in layer.zero_points), "out0",
-                  *map(str, numbers), self.limits(layer.out), str(int(np.prod(self.shape))))  # fmt: skip
+        self.call(
+            f"arm_elementwise_mul_{self.suffix}",
+            *self.operands,
+            *(str(-zp) for zp in layer.zero_points),
+            "out0",
+            *map(str, numbers),
+            self.limits(layer.out),
+            str(int(np.prod(self.shape))),
+        )
 
     def limits(self, out: Output) -> str:
         return _pair(out.clamp or RANGES[self.dtype])
@@ -249,12 +297,25 @@ def region_source(prefix: str, region: Region) -> Code:
     params = [f"const {dtype}_t* in{n}" for n in numbers.values()]
     params += [f"{dtype}_t* out0", *(["void* workspace"] if writer.workspace else [])]
     signature = f"int32_t {region.symbol}({', '.join(params)})"
-    source = "\n".join([
-        f"// {region.symbol}, made by relaylang", f"#ifndef {SINGLE_ROUNDING}",
-        f'#error "compile CMSIS-NN and this file with -D{SINGLE_ROUNDING}: Relay rounds once"', "#endif", "#include <stdint.h>",
-        f'#include "{HEADER}"', head(prefix), "", *writer.constants, "", f"{signature};", f"{signature} {{",
-        *(f"  {line}" for line in writer.lines), "}", "",
-    ])  # fmt: skip
+    source = "\n".join(
+        [
+            f"// {region.symbol}, made by relaylang",
+            f"#ifndef {SINGLE_ROUNDING}",
+            f'#error "compile CMSIS-NN and this file with -D{SINGLE_ROUNDING}: Relay rounds once"',
+            "#endif",
+            "#include <stdint.h>",
+            f'#include "{HEADER}"',
+            head(prefix),
+            "",
+            *writer.constants,
+            "",
+            f"{signature};",
+            f"{signature} {{",
+            *(f"  {line}" for line in writer.lines),
+            "}",
+            "",
+        ]
+    )
     return Code(source=source, workspace=writer.workspace, constant_bytes=writer.constant_bytes)
 
 

@@ -49,33 +49,64 @@ class MicroFace(Face):
         p, fields = self.prefix, [*self.inputs, *self.outputs]
         _, _, *upper = c_names(["WORKSPACE", "FAST", *(f.name.upper() for f in fields)])
         sizes = [f"#define {p}_{name}_SIZE {nbytes(f)}" for name, f in zip(upper, fields)]
-        structs = [self._pointers(kind, [(f.name, f"  // {f.type}") for f in fields])
-                   for kind, fields in (("inputs", self.inputs), ("outputs", self.outputs))]  # fmt: skip
+        structs = [
+            self._pointers(kind, [(f.name, f"  // {f.type}") for f in fields])
+            for kind, fields in (("inputs", self.inputs), ("outputs", self.outputs))
+        ]
         if self.npu:
             structs.append(self._pointers("devices", [("ethos_u", "  // its driver")]))
-        return "\n".join([
-            "// made by relaylang", f"#ifndef {p}_H_", f"#define {p}_H_", "#include <stdint.h>", "#ifdef __cplusplus",
-            'extern "C" {', "#endif", "", *sizes, "", *structs, "", "enum {", *error_rows(p), "};", "",
-            "// Returns 0, or the number of an error. Tensors are dense, in C order, and lie apart. One run at a time.",
-            f"{self.signature};", "", "// The bytes of memory for runs, which is a part of the program.",
-            f"#define {p}_WORKSPACE_SIZE {self.workspace}", "",
-            *(["// The bytes of the NPU's own memory, likewise.", f"#define {p}_FAST_SIZE {self.fast}", ""] if self.fast else []),
-            "// The sections of the memories: other ones are defined for all files of the program.",
-            *names(self.name, ["CONSTANTS", "WORKSPACE", *(["FAST"] if self.fast else [])]), "",
-            "#ifdef __cplusplus", "}", "#endif", "#endif", "",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                "// made by relaylang",
+                f"#ifndef {p}_H_",
+                f"#define {p}_H_",
+                "#include <stdint.h>",
+                "#ifdef __cplusplus",
+                'extern "C" {',
+                "#endif",
+                "",
+                *sizes,
+                "",
+                *structs,
+                "",
+                "enum {",
+                *error_rows(p),
+                "};",
+                "",
+                "// Returns 0, or the number of an error. Tensors are dense, in C order, and lie apart. One run at a time.",
+                f"{self.signature};",
+                "",
+                "// The bytes of memory for runs, which is a part of the program.",
+                f"#define {p}_WORKSPACE_SIZE {self.workspace}",
+                "",
+                *(["// The bytes of the NPU's own memory, likewise.", f"#define {p}_FAST_SIZE {self.fast}", ""] if self.fast else []),
+                "// The sections of the memories: other ones are defined for all files of the program.",
+                *names(self.name, ["CONSTANTS", "WORKSPACE", *(["FAST"] if self.fast else [])]),
+                "",
+                "#ifdef __cplusplus",
+                "}",
+                "#endif",
+                "#endif",
+                "",
+            ]
+        )
 
     def run(self, entry: CFunction) -> str:
         def memory(name: str, size: int, section: str) -> str:
             return f"char {name}[{max(1, size)}] __attribute__((aligned({ALIGN}))){place(self.name, section)};"
 
-        lines = [f"static {memory('r_workspace', self.workspace, 'WORKSPACE')}",
-                 *([memory(fast_memory(self.name), self.fast, "FAST")] if self.fast else []),
-                 *([f"void* {handle(self.name)};"] if self.npu else []), "",
-                 f"{self.signature} {{", "  (void)inputs; (void)outputs;",
-                 *([f"  {handle(self.name)} = devices ? devices->ethos_u : 0;"] if self.npu else [])]  # fmt: skip
-        values = [f"*(const {CTYPES[f.leaf.dtype]}*)inputs->{f.name}" if f.leaf.is_scalar else f"inputs->{f.name}"
-                  for f in self.inputs]  # fmt: skip
+        lines = [
+            f"static {memory('r_workspace', self.workspace, 'WORKSPACE')}",
+            *([memory(fast_memory(self.name), self.fast, "FAST")] if self.fast else []),
+            *([f"void* {handle(self.name)};"] if self.npu else []),
+            "",
+            f"{self.signature} {{",
+            "  (void)inputs; (void)outputs;",
+            *([f"  {handle(self.name)} = devices ? devices->ethos_u : 0;"] if self.npu else []),
+        ]
+        values = [
+            f"*(const {CTYPES[f.leaf.dtype]}*)inputs->{f.name}" if f.leaf.is_scalar else f"inputs->{f.name}" for f in self.inputs
+        ]
         places = [f"outputs->{f.name}" for f in self.outputs]
         lines.append(f"  return {entry.name}({', '.join(['(const char*)r_weights', 'r_workspace', *values, *places])});")
         return "\n".join([*lines, "}"])

@@ -1,14 +1,14 @@
 """TVM's Model Library Format, version 7: an archive of C for microcontrollers, with a description of its memory.
 
-    metadata.json                       for each module: sizes of memory, inputs, outputs, targets
-    codegen/host/src/NAME_libN.c        the C; codegen/host/lib has objects of other code generators
-    codegen/host/include/tvmgen_NAME.h  the interface
-    parameters/NAME.params              the values that were bound to parameters
-    src/NAME.relay                      the program
-    executor-config/graph/NAME.graph    the graph that calls the C, for the executor "graph"
-    runtime/README.md                   how to build it: the C needs no runtime
-    manifest.json, regions/             for relay: how to run the program here
-    sha256sums                          the digests of all these
+metadata.json                       for each module: sizes of memory, inputs, outputs, targets
+codegen/host/src/NAME_libN.c        the C; codegen/host/lib has objects of other code generators
+codegen/host/include/tvmgen_NAME.h  the interface
+parameters/NAME.params              the values that were bound to parameters
+src/NAME.relay                      the program
+executor-config/graph/NAME.graph    the graph that calls the C, for the executor "graph"
+runtime/README.md                   how to build it: the C needs no runtime
+manifest.json, regions/             for relay: how to run the program here
+sha256sums                          the digests of all these
 """
 
 from __future__ import annotations
@@ -100,8 +100,9 @@ def _metadata(program: MicroProgram) -> dict[str, Any]:
         "inputs": inputs,
         "outputs": outputs,
     }
-    operators = [{"function_name": name, "workspace": [{"device": _CPU, "workspace_size_bytes": size}]}
-                 for name, size in program.operators]  # fmt: skip
+    operators = [
+        {"function_name": name, "workspace": [{"device": _CPU, "workspace_size_bytes": size}]} for name, size in program.operators
+    ]
     return {
         "model_name": program.module,
         "export_datetime": time.strftime("%Y-%m-%d %H:%M:%SZ", moment),
@@ -132,11 +133,20 @@ def _manifest(program: MicroProgram) -> dict[str, Any]:
 
 def _readme(programs: Sequence[MicroProgram]) -> str:
     machine = "".join(f"{flag} " for flag in programs[0].targets[-1].split()[1:] if flag.startswith("-m"))
-    lines = ["# Building", "", "The C needs no runtime, but a C library with `memcpy`, `memset` and mathematical functions.", "",
-             f"    cc {machine}{FLAGS} -Icodegen/host/include -c codegen/host/src/*.c", ""]  # fmt: skip
+    lines = [
+        "# Building",
+        "",
+        "The C needs no runtime, but a C library with `memcpy`, `memset` and mathematical functions.",
+        "",
+        f"    cc {machine}{FLAGS} -Icodegen/host/include -c codegen/host/src/*.c",
+        "",
+    ]
     if any(program.regions for program in programs):
-        lines += [f"`{DRIVER}` is the header of Arm's ethos-u-core-driver. The caller initialises the driver,",
-                  "and gives its handle as `devices->ethos_u`.", ""]  # fmt: skip
+        lines += [
+            f"`{DRIVER}` is the header of Arm's ethos-u-core-driver. The caller initialises the driver,",
+            "and gives its handle as `devices->ethos_u`.",
+            "",
+        ]
     if any(calls_cmsis_nn(program.files) for program in programs):
         lines += [f"`{HEADER}` is the header of CMSIS-NN. Compile it and this C with `-D{SINGLE_ROUNDING}`.", ""]
     return "\n".join(lines)

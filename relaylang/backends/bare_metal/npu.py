@@ -55,12 +55,28 @@ def region_source(region: Region, code: RegionCode, prefix: str) -> Code:
         *(f"  memcpy({name}, {address(at)}, {at['bytes']});" for name, at in zip(outputs, driver["outputs"])),
         "  return 0;",
     ]
-    source = "\n".join([
-        f"// {region.symbol}, made by relaylang", "#include <stddef.h>", "#include <stdint.h>", "#include <string.h>",
-        f'#include "{DRIVER}"', head(prefix), "", stored(prefix, "commands", code.command_stream), "",
-        stored(prefix, "weights", code.weights), "", f"extern void* {handle(prefix)};",
-        *([f"extern char {fast_memory(prefix)}[];"] if fast["bytes"] else []), f"{signature};", f"{signature} {{", *body, "}", "",
-    ])  # fmt: skip
+    source = "\n".join(
+        [
+            f"// {region.symbol}, made by relaylang",
+            "#include <stddef.h>",
+            "#include <stdint.h>",
+            "#include <string.h>",
+            f'#include "{DRIVER}"',
+            head(prefix),
+            "",
+            stored(prefix, "commands", code.command_stream),
+            "",
+            stored(prefix, "weights", code.weights),
+            "",
+            f"extern void* {handle(prefix)};",
+            *([f"extern char {fast_memory(prefix)}[];"] if fast["bytes"] else []),
+            f"{signature};",
+            f"{signature} {{",
+            *body,
+            "}",
+            "",
+        ]
+    )
     workspace = -(-scratch["bytes"] // ALIGN) * ALIGN
     return Code(source=source, workspace=workspace, constant_bytes=len(code.command_stream) + len(code.weights))
 

@@ -19,8 +19,15 @@ from relaylang.runtime.artifact import SIMULATORS, TensorSpec
 from relaylang.runtime.library import address_in, open_library
 
 #: `ethosu_invoke` of Arm's driver: the driver, commands and their bytes, the addresses of memories, their bytes, their number.
-_INVOKE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64),
-                           ctypes.POINTER(ctypes.c_size_t), ctypes.c_int)  # fmt: skip
+_INVOKE = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_int,
+    ctypes.POINTER(ctypes.c_uint64),
+    ctypes.POINTER(ctypes.c_size_t),
+    ctypes.c_int,
+)
 #: The driver's function in a library for this machine: a variable that is set before a run.
 _POINTER = "int (*relay_npu)(void*, const void*, int, uint64_t*, const size_t*, int)"
 
@@ -36,9 +43,18 @@ class MicroProgram(AotProgram):
 
     _made_here = (*AotProgram._made_here, "_invoke")
 
-    def __init__(self, parts: Sequence[Any], module: str, text: str, weights_by_name: Mapping[str, np.ndarray],
-                 targets: Sequence[str], operators: Sequence[tuple[str, int]], regions: Mapping[str, RegionCode],
-                 fields: Sequence[Sequence[str]], notes: str = "") -> None:  # fmt: skip
+    def __init__(
+        self,
+        parts: Sequence[Any],
+        module: str,
+        text: str,
+        weights_by_name: Mapping[str, np.ndarray],
+        targets: Sequence[str],
+        operators: Sequence[tuple[str, int]],
+        regions: Mapping[str, RegionCode],
+        fields: Sequence[Sequence[str]],
+        notes: str = "",
+    ) -> None:
         super().__init__(*parts)
         self.module = module
         self.fields = [list(names) for names in fields]

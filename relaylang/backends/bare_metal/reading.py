@@ -20,27 +20,68 @@ from relaylang.runtime.schema import Parser, document, one_of, record, several, 
 #: A list or an object that another reader checks.
 _RAW: Parser = lambda place, value: value  # noqa: E731
 #: What `manifest.json` must be.
-_MANIFEST = record({
-    "format": one_of(FORMAT), "version": whole(VERSION, VERSION),
-    "modules": table(record({
-        "name": text, "files": table(text), "inputs": _RAW, "outputs": _RAW, "structure": _RAW, "fields": several(several(text)),
-        "workspace": count, "regions": REGIONS,
-    })),
-})  # fmt: skip
+_MANIFEST = record(
+    {
+        "format": one_of(FORMAT),
+        "version": whole(VERSION, VERSION),
+        "modules": table(
+            record(
+                {
+                    "name": text,
+                    "files": table(text),
+                    "inputs": _RAW,
+                    "outputs": _RAW,
+                    "structure": _RAW,
+                    "fields": several(several(text)),
+                    "workspace": count,
+                    "regions": REGIONS,
+                }
+            )
+        ),
+    }
+)
 _TENSORS = table(record({"size": count, "dtype": text}))
 _WORKSPACE = {"device": count, "workspace_size_bytes": count}
 #: What `metadata.json` must be.
-_METADATA = record({
-    "version": whole(TVM_VERSION, TVM_VERSION),
-    "modules": table(record({
-        "model_name": text, "export_datetime": text, "target": several(text), "executors": several(text), "style": text,
-        "memory": record({"functions": record({
-            "main": several(record({**_WORKSPACE, "constants_size_bytes": count, "io_size_bytes": count, "inputs": _TENSORS,
-                                    "outputs": _TENSORS}, {"fast_memory_size_bytes": count})),
-            "operator_functions": several(record({"function_name": text, "workspace": several(record(_WORKSPACE))})),
-        })}),
-    })),
-})  # fmt: skip
+_METADATA = record(
+    {
+        "version": whole(TVM_VERSION, TVM_VERSION),
+        "modules": table(
+            record(
+                {
+                    "model_name": text,
+                    "export_datetime": text,
+                    "target": several(text),
+                    "executors": several(text),
+                    "style": text,
+                    "memory": record(
+                        {
+                            "functions": record(
+                                {
+                                    "main": several(
+                                        record(
+                                            {
+                                                **_WORKSPACE,
+                                                "constants_size_bytes": count,
+                                                "io_size_bytes": count,
+                                                "inputs": _TENSORS,
+                                                "outputs": _TENSORS,
+                                            },
+                                            {"fast_memory_size_bytes": count},
+                                        )
+                                    ),
+                                    "operator_functions": several(
+                                        record({"function_name": text, "workspace": several(record(_WORKSPACE))})
+                                    ),
+                                }
+                            )
+                        }
+                    ),
+                }
+            )
+        ),
+    }
+)
 
 
 def loads(content: bytes, threads: int | None = None, source: str = "what was given") -> MicroProgram:
@@ -80,15 +121,35 @@ def _program(module: str, record: Mapping[str, Any], metadata: Mapping[str, Any]
     if main["workspace_size_bytes"] != record["workspace"]:
         raise ValueError("metadata.json and manifest.json differ")
     symbols = [(symbol, "ethos-u") for symbol in regions]
-    parts = (name, source, header, b"", [(relay, path, *spec) for relay, spec, path in inputs], outputs, structure,
-             record["workspace"], partial(host_library, Target("c"), ""), own, symbols,
-             main["constants_size_bytes"], 1)  # fmt: skip
+    parts = (
+        name,
+        source,
+        header,
+        b"",
+        [(relay, path, *spec) for relay, spec, path in inputs],
+        outputs,
+        structure,
+        record["workspace"],
+        partial(host_library, Target("c"), ""),
+        own,
+        symbols,
+        main["constants_size_bytes"],
+        1,
+    )
     described = metadata["memory"]["functions"]["operator_functions"]
     if not all(len(f["workspace"]) == 1 for f in described):
         raise ValueError("metadata.json must give each function one `workspace`")
     operators = [(f["function_name"], f["workspace"][0]["workspace_size_bytes"]) for f in described]
-    return MicroProgram(parts, module, found[f"src/{module}.relay"].decode(), parse_params(found[f"parameters/{module}.params"]),
-                        metadata["target"], operators, regions, record["fields"])  # fmt: skip
+    return MicroProgram(
+        parts,
+        module,
+        found[f"src/{module}.relay"].decode(),
+        parse_params(found[f"parameters/{module}.params"]),
+        metadata["target"],
+        operators,
+        regions,
+        record["fields"],
+    )
 
 
 __all__ = ["loads"]

@@ -9,6 +9,7 @@ Each kernel is lowered to loops (`kernel`, `lower/`, `loops/`). The calls get an
 One C file is written (`emit`) and compiled (`cc`). Values that depend on bound parameters alone are computed once, when
 the artifact is loaded.
 """
+
 from __future__ import annotations
 
 import json
@@ -91,8 +92,13 @@ def _emitter(program: Program, manifest: Manifest, isa: Isa) -> Emitter:
     return Emitter(isa, manifest.threads != 1, manifest.text(), numbers)
 
 
-def emit_c(mod: IRModule | Expr, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
-           options: Mapping[str, Any] | None = None, isa: str | None = None) -> str:  # fmt: skip
+def emit_c(
+    mod: IRModule | Expr,
+    params: Mapping[str, np.ndarray] | Sequence[str] = (),
+    entry: str = "main",
+    options: Mapping[str, Any] | None = None,
+    isa: str | None = None,
+) -> str:
     """The C text of a module: a function for each stage of a kernel, and the functions that call them.
 
     `params` are the bound parameters (values or names). `isa` is "avx512", "avx2", "neon" or "generic". The default is
@@ -117,8 +123,14 @@ STEPS: Mapping[str, str] = {
 DEVICES: Mapping[str, Language] = {"opencl": OPENCL, "cuda": CUDA}
 
 
-def emit(mod: IRModule | Expr, step: str, params: Mapping[str, np.ndarray] | Sequence[str] = (), entry: str = "main",
-         options: Mapping[str, Any] | None = None, isa: str | None = None) -> str:  # fmt: skip
+def emit(
+    mod: IRModule | Expr,
+    step: str,
+    params: Mapping[str, np.ndarray] | Sequence[str] = (),
+    entry: str = "main",
+    options: Mapping[str, Any] | None = None,
+    isa: str | None = None,
+) -> str:
     """The text of a module at one of the `STEPS`; the arguments are those of `emit_c`. Raises `RelayError`."""
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
@@ -145,8 +157,7 @@ def _title(entry: str) -> str:
     return f"@{entry if entry.isidentifier() else json.dumps(entry)}, made by relaylang"
 
 
-def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], params: Mapping[str, np.ndarray],
-                entry: str) -> Artifact:  # fmt: skip
+def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], params: Mapping[str, np.ndarray], entry: str) -> Artifact:
     """Compile a module's entry function for the CPU; see `relaylang.backends`. Raises `RelayError`."""
     compiler = Compiler(target.options)
     program = lower_module(mod, entry, params, compiler.isa, schedule_of(target.options))

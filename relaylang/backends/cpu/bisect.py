@@ -37,8 +37,9 @@ class Difference:
         return self.floats > TOLERANCE or self.integers > 1
 
 
-def bisect(mod: IRModule, target: Target, params: Mapping[str, np.ndarray], entry: str,
-           inputs: Mapping[str, np.ndarray]) -> Iterator[Difference]:  # fmt: skip
+def bisect(
+    mod: IRModule, target: Target, params: Mapping[str, np.ndarray], entry: str, inputs: Mapping[str, np.ndarray]
+) -> Iterator[Difference]:
     """The differences after each stage, in order. `params` are bound, `inputs` the values of the other parameters.
 
     Raises `RelayError` where the program is not compiled, or not run.

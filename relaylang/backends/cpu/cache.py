@@ -3,6 +3,7 @@
 Each entry begins with a digest of its content; a damaged entry is ignored. If the directory cannot be read or written,
 nothing is kept, and no error is raised.
 """
+
 from __future__ import annotations
 
 import contextlib

@@ -1,4 +1,5 @@
 """The C compiler: which one, what machine it compiles for, and what it says."""
+
 from __future__ import annotations
 
 import errno
@@ -26,8 +27,18 @@ from relaylang.runtime.processes import Processes, cleaned_up
 
 #: Products and sums are fused only where the generated code asks for it. So element-wise results have the interpreter's
 #: bits. Integers wrap.
-FLAGS = ("-O2", "-ftree-vectorize", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fno-strict-aliasing",
-         "-fvisibility=hidden", "-fPIC", "-w")  # fmt: skip
+FLAGS = (
+    "-O2",
+    "-ftree-vectorize",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fvisibility=hidden",
+    "-fPIC",
+    "-w",
+)
 
 #: Flags of one compiler alone. zig would end the process where a number wraps.
 _BY_FAMILY = {"gcc": ("-fvect-cost-model=dynamic",), "clang": (), "zig": ("-fno-sanitize=undefined",)}

@@ -1,4 +1,5 @@
 """What the instructions of a run cost: multiply-accumulates and bytes, for profiles."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -10,9 +10,14 @@ from relaylang.diagnostics import RelayError, error
 
 #: LLVM's names of processors for which gcc has others.
 GCC_CPU = {
-    "skx": "skylake-avx512", "slm": "silvermont", "knl": "knl", "emeraldrapids": "sapphirerapids",
-    "athlon-tbird": "athlon", "k8-sse3": "opteron-sse3", "pentium-mmx": "pentium-mmx",
-}  # fmt: skip
+    "skx": "skylake-avx512",
+    "slm": "silvermont",
+    "knl": "knl",
+    "emeraldrapids": "sapphirerapids",
+    "athlon-tbird": "athlon",
+    "k8-sse3": "opteron-sse3",
+    "pentium-mmx": "pentium-mmx",
+}
 #: Names of no particular processor.
 ANY = ("generic", "generic-rv64", "generic-rv32", "baseline")
 #: x86: what all processors of 64 bits have, or what only orders instructions: compilers have no flags for it.
@@ -25,18 +30,54 @@ X86_BRINGS = {"avx512f": ("f16c", "fma")}
 X86_FLAGS = {"prefer-256-bit": "-mprefer-vector-width=256", "prefer-128-bit": "-mprefer-vector-width=128"}
 #: 64-bit Arm: gcc's and clang's names of features, "" for what every such processor has.
 ARM64 = {
-    "neon": "", "fp-armv8": "", "ras": "", "perfmon": "", "fullfp16": "fp16", "rdm": "rdma", "mte": "memtag", "spe": "profile",
-    "rand": "rng", "predres": "predres", "crypto": "crypto", "crc": "crc",
-}  # fmt: skip
+    "neon": "",
+    "fp-armv8": "",
+    "ras": "",
+    "perfmon": "",
+    "fullfp16": "fp16",
+    "rdm": "rdma",
+    "mte": "memtag",
+    "spe": "profile",
+    "rand": "rng",
+    "predres": "predres",
+    "crypto": "crypto",
+    "crc": "crc",
+}
 #: 32-bit Arm: the first floating-point unit all of whose features are wanted.
 ARM_FPU = (
-    ({"fp-armv8", "crypto"}, "crypto-neon-fp-armv8"), ({"fp-armv8"}, "neon-fp-armv8"), ({"neon", "vfp4"}, "neon-vfpv4"),
-    ({"neon"}, "neon"), ({"vfp4d16"}, "vfpv4-d16"), ({"vfp4"}, "vfpv4"), ({"vfp3d16"}, "vfpv3-d16"), ({"d16", "vfp3"}, "vfpv3-d16"),
-    ({"vfp3"}, "vfpv3"), ({"vfp2"}, "vfp"),
-)  # fmt: skip
+    ({"fp-armv8", "crypto"}, "crypto-neon-fp-armv8"),
+    ({"fp-armv8"}, "neon-fp-armv8"),
+    ({"neon", "vfp4"}, "neon-vfpv4"),
+    ({"neon"}, "neon"),
+    ({"vfp4d16"}, "vfpv4-d16"),
+    ({"vfp4"}, "vfpv4"),
+    ({"vfp3d16"}, "vfpv3-d16"),
+    ({"d16", "vfp3"}, "vfpv3-d16"),
+    ({"vfp3"}, "vfpv3"),
+    ({"vfp2"}, "vfp"),
+)
 #: 32-bit Arm: features of which nothing follows for the compiler's flags.
-ARM_SILENT = {"d16", "d32", "thumb2", "hwdiv", "hwdiv-arm", "dsp", "strict-align", "vfp2", "vfp3", "vfp3d16", "vfp4", "vfp4d16",
-              "neon", "fp-armv8", "crypto", "fp16", "thumb-mode", "soft-float", "noarm"}  # fmt: skip
+ARM_SILENT = {
+    "d16",
+    "d32",
+    "thumb2",
+    "hwdiv",
+    "hwdiv-arm",
+    "dsp",
+    "strict-align",
+    "vfp2",
+    "vfp3",
+    "vfp3d16",
+    "vfp4",
+    "vfp4d16",
+    "neon",
+    "fp-armv8",
+    "crypto",
+    "fp16",
+    "thumb-mode",
+    "soft-float",
+    "noarm",
+}
 _ARM_PLUS = {"dotprod": "dotprod", "fullfp16": "fp16", "i8mm": "i8mm", "bf16": "bf16", "crc": "crc", "fp16fml": "fp16fml"}
 _ARCH = re.compile(r"v(\d+(?:\.\d+)?)(-?[amr])?")
 

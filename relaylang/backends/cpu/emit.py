@@ -3,6 +3,7 @@
 It is one file to read (`Emitter.file`), and several to compile side by side (`Emitter.units`). A function is named by a
 digest of its text. So a kernel's C is the same wherever it occurs, and its object file can be cached.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -165,8 +166,9 @@ class Emitter:
         self.helpers: set[str] = set()
         self._read: set[str] = set()
 
-    def _add(self, name: str, text: str, arguments: str, uses: Iterable[str] = (), helpers: Iterable[str] = (),
-             local: bool = False) -> None:  # fmt: skip
+    def _add(
+        self, name: str, text: str, arguments: str, uses: Iterable[str] = (), helpers: Iterable[str] = (), local: bool = False
+    ) -> None:
         self.pieces[name] = Piece(name, text, f"void {name}{arguments};", local, frozenset(uses), frozenset(helpers))
 
     def _at(self, place: Slot | View) -> str:
@@ -180,7 +182,6 @@ class Emitter:
         if place.kind == "made":
             return f"{'fixed' if place.fixed else 'arena'} + {self._number(place.offset)}"
         return f"{_PLACES[place.kind]}[{place.number}]"
-
 
     def _number(self, value: int) -> str:
         """A number, which may be a size, in the function in the making."""
@@ -339,9 +340,7 @@ class Emitter:
 
     def sequence(self, name: str, items: Sequence[Instruction]) -> str:
         """A function that carries out instructions, cut into pieces where there are very many."""
-        arguments = (
-            "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
-        )
+        arguments = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
         unused = "  (void)in; (void)out; (void)params; (void)fixed; (void)arena; (void)threads;"
         pieces = []
         for start in range(0, len(items), CHUNK):
@@ -418,25 +417,26 @@ class Emitter:
         begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
         if self.timed:
             begin += f"  memset(relay_times, 0, {16 * len(self.timed)});\n"
-        self.ends = "\n\n".join([
-            prepare,
-            run,
-            "#if defined(_WIN32)\n#define R_EXPORT __declspec(dllexport)\n#else\n"
-            '#define R_EXPORT __attribute__((visibility("default")))\n#endif\n'
-            "// What the functions below take, as JSON.\n"
-            f"R_EXPORT const char relay_about[] = {_string(self.about)};\n\n"
-            "// Fill `fixed` with what depends on the parameters alone.\n"
-            "R_EXPORT void relay_prepare(const void* const* params, char* fixed, char* arena) {\n"
-            "  prepare_all(NULL, NULL, params, fixed, arena, 1);\n}\n",
-            "// Run the program on up to `threads` threads. Runs that are under way at once need an arena each.\n"
-            "R_EXPORT void relay_run(const void* const* in, void* const* out, const void* const* params, char* fixed,\n"
-            "                        char* arena, int threads) {\n"
-            f"{begin}  run_all(in, out, params, fixed, arena, threads);\n}}\n",
-            "// End the threads. Afterwards the library may be unloaded.\n"
-            f"R_EXPORT void relay_close(void) {{\n{end}}}\n",
-            *self._calls("R_EXPORT"),
-            *([self._profile()] if self.timed else []),
-        ])  # fmt: skip
+        self.ends = "\n\n".join(
+            [
+                prepare,
+                run,
+                "#if defined(_WIN32)\n#define R_EXPORT __declspec(dllexport)\n#else\n"
+                '#define R_EXPORT __attribute__((visibility("default")))\n#endif\n'
+                "// What the functions below take, as JSON.\n"
+                f"R_EXPORT const char relay_about[] = {_string(self.about)};\n\n"
+                "// Fill `fixed` with what depends on the parameters alone.\n"
+                "R_EXPORT void relay_prepare(const void* const* params, char* fixed, char* arena) {\n"
+                "  prepare_all(NULL, NULL, params, fixed, arena, 1);\n}\n",
+                "// Run the program on up to `threads` threads. Runs that are under way at once need an arena each.\n"
+                "R_EXPORT void relay_run(const void* const* in, void* const* out, const void* const* params, char* fixed,\n"
+                "                        char* arena, int threads) {\n"
+                f"{begin}  run_all(in, out, params, fixed, arena, threads);\n}}\n",
+                f"// End the threads. Afterwards the library may be unloaded.\nR_EXPORT void relay_close(void) {{\n{end}}}\n",
+                *self._calls("R_EXPORT"),
+                *([self._profile()] if self.timed else []),
+            ]
+        )
         return self.ends
 
     def _text(self, head: Sequence[str], body: Sequence[str], helpers: Iterable[str]) -> str:

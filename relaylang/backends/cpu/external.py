@@ -24,8 +24,15 @@ class ExternalOp(Op):
     def __init__(self, region: Region, code: Code) -> None:
         ret = region.function.body.checked_type
         names = [f"in{n}" for n in range(len(region.inputs) + len(code.constants))]
-        super().__init__(f"{region.compiler}.{region.symbol}", names, None, lambda types, attrs, ctx: ret, OpPattern.OPAQUE,
-                         traits={Trait.BARRIER}, python=None)  # fmt: skip
+        super().__init__(
+            f"{region.compiler}.{region.symbol}",
+            names,
+            None,
+            lambda types, attrs, ctx: ret,
+            OpPattern.OPAQUE,
+            traits={Trait.BARRIER},
+            python=None,
+        )
         object.__setattr__(self, "region", region)
         object.__setattr__(self, "code", code)
 
@@ -56,8 +63,7 @@ class Externals:
             if generator is None:
                 near = did_you_mean(compiler, CODEGENS)
                 notes = [f"did you mean {near}?"] if near else []
-                notes += [f'a code generator of this name compiles it: codegen("{compiler}"), or relay compile --load FILE',
-                          ELSEWHERE]  # fmt: skip
+                notes += [f'a code generator of this name compiles it: codegen("{compiler}"), or relay compile --load FILE', ELSEWHERE]
                 title = f"a function of the compiler {compiler} cannot be compiled here"
                 raise RelayError(error("R0632", title, call.span or function.span, notes=notes))
             name = str(function.attrs.get("global_symbol") or getattr(call.op, "name_hint", None) or f"{compiler}_region")

@@ -5,6 +5,7 @@ function becomes that function's body, a let its value, a projection the field. 
 operators, with `if` where the condition is not known. A recursion whose end constants decide becomes all its calls.
 Evaluation runs on a stack of its own, whatever the program's depth.
 """
+
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
@@ -270,9 +271,15 @@ class _Flattener:
         else:
             return
         raise RelayError(
-            error("R0632", title, call.span, "calls a function that is running", also=[(function.span, "the function")],
-                  notes=[note, ELSEWHERE])
-        )  # fmt: skip
+            error(
+                "R0632",
+                title,
+                call.span,
+                "calls a function that is running",
+                also=[(function.span, "the function")],
+                notes=[note, ELSEWHERE],
+            )
+        )
 
     def _if(self, expr: If, env: Env) -> Step:
         cond = yield (expr.cond, env)
@@ -355,5 +362,3 @@ def _known(expr: Expr, env: Env) -> Value | None:
             return found
         scope = scope.outer
     return None
-
-

@@ -6,6 +6,7 @@ weights. It broadcasts each result's input value straight from the data.
 The addresses of the input values are constant offsets. So the same kernel serves products and convolutions. The rows
 are those of a matrix, or neighbouring pixels at any stride. No im2col is written to memory.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,8 +21,9 @@ from relaylang.kernels.dtypes import SIZES
 LINE = 64
 
 
-def _squares(arith: Arith, vectors: int, rows: int, data: ir.Var, apart: int, taps: int, tap: int,
-             begin: ir.Param | None) -> tuple[ir.Local, ir.Body, ir.Stmt, Callable[[ir.Expr, int, ir.Expr], ir.Expr]]:  # fmt: skip
+def _squares(
+    arith: Arith, vectors: int, rows: int, data: ir.Var, apart: int, taps: int, tap: int, begin: ir.Param | None
+) -> tuple[ir.Local, ir.Body, ir.Stmt, Callable[[ir.Expr, int, ir.Expr], ir.Expr]]:
     """The parts of a kernel whose registers hold squares of two rows and two columns.
 
     They are its registers, the statements that begin, those of all taps, and a row's sums of four columns. A pair of rows
@@ -38,8 +40,9 @@ def _squares(arith: Arith, vectors: int, rows: int, data: ir.Var, apart: int, ta
 
     def pair(number: ir.Expr, other: int) -> ir.Body:
         first = k * tap + number * (2 * apart)
-        a = ir.Let("a", ir.Intrinsic(arith.splat, (ir.address(data, first), ir.address(data, first + other)),
-                                     ir.vector(arith.data, 16)))  # fmt: skip
+        a = ir.Let(
+            "a", ir.Intrinsic(arith.splat, (ir.address(data, first), ir.address(data, first + other)), ir.vector(arith.data, 16))
+        )
         product = ir.Intrinsic(arith.fma, (a.var, ir.load(b, v * 2 + h), ir.load(c, number * 2 + h, v)), vec)
         return [a, columns(ir.store(c, product, number * 2 + h, v))]
 
@@ -81,8 +84,19 @@ def _stored(sums: Callable[[ir.Expr, int, ir.Expr], ir.Expr], rows: int, vectors
 
 
 @lru_cache(maxsize=256)
-def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apart: int, depth: int, taps: int, tap: int,
-                 start: bool, ahead: int = 0) -> ir.Function:  # fmt: skip
+def block_kernel(
+    name: str,
+    isa: Isa,
+    arith: Arith,
+    vectors: int,
+    rows: int,
+    apart: int,
+    depth: int,
+    taps: int,
+    tap: int,
+    start: bool,
+    ahead: int = 0,
+) -> ir.Function:
     """`name(x, w[, ahead], t, step, first[, begin][, shift], n0, s0, ...)`, which adds a part of a sum to a block of results.
 
     `t[r * step + c] = sum over loops and taps of x[r * apart + offsets] * w[...][c]`, added to the value there unless
@@ -116,21 +130,31 @@ def block_kernel(name: str, isa: Isa, arith: Arith, vectors: int, rows: int, apa
     if arith.loaded != arith.weight:
         row = ir.Cast(ir.load(weights, at_row, lanes=width), b.type)
     body: ir.Body = [
-        square[2] if square else ir.loop("k", 0, taps, [
-            b,
-            ir.loop("v", 0, vectors, [ir.store(b, row, v)], ir.UNROLLED),
-            *every(ir.store(c, product, r, v), a),
-        ], ir.UNROLLED),
+        square[2]
+        if square
+        else ir.loop(
+            "k",
+            0,
+            taps,
+            [
+                b,
+                ir.loop("v", 0, vectors, [ir.store(b, row, v)], ir.UNROLLED),
+                *every(ir.store(c, product, r, v), a),
+            ],
+            ir.UNROLLED,
+        ),
         ir.Assign("q", ir.address(weights, taps * vectors * width)),
-    ]  # fmt: skip
+    ]
     far, line = ir.Var("far", w.type), LINE // SIZES[arith.weight]
     if ahead:
         body += [ir.Call("__builtin_prefetch", (ir.address(far, n * line),)) for n in range(ahead)]
         body.append(ir.Assign("far", ir.address(far, ahead * line)))
     for n in reversed(range(depth)):
         forward = ir.Assign(data[n].name, ir.address(data[n], ir.Var(f"s{n}")))
-        body = [ir.Let(data[n].name, ir.address(data[n - 1] if n else x, 0), mutable=True),
-                ir.loop(f"l{n}", 0, f"n{n}", [*body, forward])]  # fmt: skip
+        body = [
+            ir.Let(data[n].name, ir.address(data[n - 1] if n else x, 0), mutable=True),
+            ir.loop(f"l{n}", 0, f"n{n}", [*body, forward]),
+        ]
     held, to = ir.load(c, r, v), ir.Let("to", ir.address(t, r * step, written=True))
     added = ir.load(to.var, v * lanes, lanes=lanes) + held
     later = ir.Param("ahead", w.type)

@@ -1,4 +1,5 @@
 """The vector instructions of the machine that code is made for, as the C compiler names them."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -5,6 +5,7 @@ of their own (convolutions, products, reductions, pools: `ANCHORS`) write a buff
 value to the operators behind it in the function (`Sink`). So a bias, a residual and a relu are applied as values are
 stored.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -105,8 +106,7 @@ class Anchored(Tensor):
         if self.impl is not None:
             return self.impl.at(nest, index)
         ok = self.wanted is not None and all(
-            isinstance(i, Affine) and (i.key() == w.key() or e == 1)
-            for i, w, e in zip(index, self.wanted, self.shape)
+            isinstance(i, Affine) and (i.key() == w.key() or e == 1) for i, w, e in zip(index, self.wanted, self.shape)
         )
         self.same_index = self.same_index and ok
         return nest.variable("probe", self.dtype, 0)
@@ -246,8 +246,15 @@ class Kernel:
         self.loops(nest)
         return buf
 
-    def packed(self, source: Tensor, size: int, dtype: str, body: Callable[[Buf, Buf], ir.Body],
-               extra: Sequence[Tensor] = (), as_is: bool = False) -> Buf:  # fmt: skip
+    def packed(
+        self,
+        source: Tensor,
+        size: int,
+        dtype: str,
+        body: Callable[[Buf, Buf], ir.Body],
+        extra: Sequence[Tensor] = (),
+        as_is: bool = False,
+    ) -> Buf:
         """A weight in another layout, of `size` elements; `body(from, to)` is the stage that packs it.
 
         Parameters are packed before the kernel runs (once, where they are bound); anything else in a stage of it.
@@ -301,8 +308,7 @@ class Sink:
         self.store(nest, index, nest.load(probe, nest.offset(index, shape)))
         return nest.runs_as_one(first, last)
 
-    def block(self, source: str, strides: Sequence[int], bounds: Bounds,
-              flat: tuple[int, int, End, End] | None = None) -> ir.Body:  # fmt: skip
+    def block(self, source: str, strides: Sequence[int], bounds: Bounds, flat: tuple[int, int, End, End] | None = None) -> ir.Body:
         """Loops that pass on a block of the anchor's results, given as `source[sum of index * strides]`.
 
         `bounds` limits each dimension; `flat` = (first, last, low, high) limits the dimensions `first..last` taken as one.
@@ -329,14 +335,22 @@ def static_shape(ty: Type | None, node: Expr) -> tuple[int, ...]:
     for extent in ty.shape:
         if not isinstance(extent, int):
             raise RelayError(
-                error("R0634", f"{what} has an extent that is not known before the program runs", node.span,
-                      notes=["the compiler needs static shapes", ELSEWHERE])
-            )  # fmt: skip
+                error(
+                    "R0634",
+                    f"{what} has an extent that is not known before the program runs",
+                    node.span,
+                    notes=["the compiler needs static shapes", ELSEWHERE],
+                )
+            )
     if ty.dtype not in CTYPES:
         raise RelayError(
-            error("R0635", f"{what} has elements of the type {ty.dtype}, which cannot be compiled", node.span,
-                  notes=[f"dtypes: {', '.join(CTYPES)}", ELSEWHERE])
-        )  # fmt: skip
+            error(
+                "R0635",
+                f"{what} has elements of the type {ty.dtype}, which cannot be compiled",
+                node.span,
+                notes=[f"dtypes: {', '.join(CTYPES)}", ELSEWHERE],
+            )
+        )
     # Numbers of other classes have an arithmetic of their own.
     return tuple([d if isinstance(d, Size) else int(d) for d in ty.shape])  # type: ignore[arg-type]
 

@@ -92,21 +92,27 @@ class _Page:
             used = visit.names(stage.body)
             buffers = [
                 (kind, buf)
-                for kind, bufs in (("in", kernel.params), ("packed", [p.target for p in kernel.packs]), ("out", kernel.outs),
-                                   ("work", kernel.work), ("table", [b for b, _ in kernel.constants]))
+                for kind, bufs in (
+                    ("in", kernel.params),
+                    ("packed", [p.target for p in kernel.packs]),
+                    ("out", kernel.outs),
+                    ("work", kernel.work),
+                    ("table", [b for b, _ in kernel.constants]),
+                )
                 for buf in bufs
                 if buf.name in used
-            ]  # fmt: skip
+            ]
             self.parts.append(text.kernel(text.Part(name, buffers, _renamed(stage.body, shared), notes)))
 
 
 def _renamed(body: ir.Body, names: Mapping[str, str]) -> ir.Body:
     """Statements whose calls have the names that functions have in the C."""
     return [
-        ir.Call(names.get(stmt.name, stmt.name), stmt.args) if isinstance(stmt, ir.Call)
+        ir.Call(names.get(stmt.name, stmt.name), stmt.args)
+        if isinstance(stmt, ir.Call)
         else visit.rebuilt(stmt, lambda value: value, lambda inner: _renamed(inner, names))
         for stmt in body
-    ]  # fmt: skip
+    ]
 
 
 def for_device(program: Program, language: Language, title: str) -> str:

@@ -1,4 +1,5 @@
 """A primitive function as a kernel: recipes and anchors of its calls, by the table of lowerings."""
+
 from __future__ import annotations
 
 import hashlib
@@ -62,9 +63,16 @@ _Anchoring = tuple[AnchorLowering, Expr, list[Any], Anchored]
 Strides = Sequence[Sequence[int] | None]
 
 
-def lower_function(function: Function, name: str, isa: Isa, numbers: Mapping[Var, Constant], given: Strides = (),
-                   wanted: Strides = (), done: Collection[int] = (),
-                   schedule: Schedule | None = None) -> Kernel:  # fmt: skip
+def lower_function(
+    function: Function,
+    name: str,
+    isa: Isa,
+    numbers: Mapping[Var, Constant],
+    given: Strides = (),
+    wanted: Strides = (),
+    done: Collection[int] = (),
+    schedule: Schedule | None = None,
+) -> Kernel:
     """The kernel of a primitive function. Raises `RelayError` for operators that have no lowering.
 
     `numbers` are parameters that stand for a constant scalar; the kernel does not have them. `given` are the strides of
@@ -150,8 +158,9 @@ def _selected(kernel: Kernel, tensor: Tensor) -> Selected | None:
     return Selected(names.index(value.text), value.data.const, strides)
 
 
-def _tensors(kernel: Kernel, function: Function, numbers: Mapping[Var, Constant],
-             given: Strides) -> tuple[list[_Anchoring], list[Tensor]]:  # fmt: skip
+def _tensors(
+    kernel: Kernel, function: Function, numbers: Mapping[Var, Constant], given: Strides
+) -> tuple[list[_Anchoring], list[Tensor]]:
     """The anchors of a function and its results."""
     values: dict[int, Value] = {}
 
@@ -214,9 +223,13 @@ def _tensors(kernel: Kernel, function: Function, numbers: Mapping[Var, Constant]
                 values[id(node)] = anchor
             else:
                 raise RelayError(
-                    error("R0633", f"the CPU backend has no code for the operator {node.op.name}", node.span,
-                          notes=[gap(node.op.name) or "no code yet", ELSEWHERE])
-                )  # fmt: skip
+                    error(
+                        "R0633",
+                        f"the CPU backend has no code for the operator {node.op.name}",
+                        node.span,
+                        notes=[gap(node.op.name) or "no code yet", ELSEWHERE],
+                    )
+                )
         else:
             raise unsupported(f"{type(node).__name__} inside a primitive function cannot be compiled", node)
         if users[id(node)] > 1 and trial.is_costly(values[id(node)]):

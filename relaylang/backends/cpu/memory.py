@@ -4,6 +4,7 @@ Values that the prepare list makes and a run reads lie in the fixed memory, the 
 each element just before they write the same element of their result (`Kernel.in_place`). They write over a value that
 nothing else needs.
 """
+
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -92,8 +93,15 @@ def _overwritten(items: Sequence[Instruction], slots: list[Slot]) -> tuple[list[
             if any(other.slot is old and not other.is_whole for other in item.inputs):
                 continue
             first = heir.get(id(old), old)
-            if id(old) in known and first.last == position and old.last == position and old.first < position \
-                    and old.bytes == new.bytes and readers <= item.kernel.in_place and old not in item.packs:  # fmt: skip
+            if (
+                id(old) in known
+                and first.last == position
+                and old.last == position
+                and old.first < position
+                and old.bytes == new.bytes
+                and readers <= item.kernel.in_place
+                and old not in item.packs
+            ):
                 first.last = new.last
                 heir[id(new)] = first
                 over.append((new, first))

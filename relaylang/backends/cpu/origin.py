@@ -28,6 +28,4 @@ def origins(function: Function) -> list[str]:
         if call.span is not None:
             place = f"{call.span.source.name}:{call.span.line} {call.span.label}".strip()
             lines.setdefault(place, []).append(call.op.name)  # type: ignore[attr-defined]
-    return [
-        f"{place}: {', '.join(names[:_MOST])}" + (", ..." if len(names) > _MOST else "") for place, names in lines.items()
-    ]
+    return [f"{place}: {', '.join(names[:_MOST])}" + (", ..." if len(names) > _MOST else "") for place, names in lines.items()]

@@ -72,27 +72,28 @@ class GraphStage:
 
 #: From the entry function to kernels, in order. The first makes the graph.
 GRAPH: tuple[GraphStage, ...] = (
-    GraphStage("flat", "one data-flow graph: functions, branches and loops are written out",
-               lambda graph, s: flatten(s.mod, s.entry, s.calls)),
-    GraphStage("float32", "short floats are stored, and computed in float32",
-               lambda graph, s: through_float32(graph, s.isa)),
-    GraphStage("extensions", "operators of packages are what they stand for",
-               lambda graph, s: lower_extensions(graph)),
-    GraphStage("plain", "blocked layouts are plain ones",
-               lambda graph, s: without_blocks(graph, s.mod)),
-    GraphStage("simple", "what only training needs is gone",
-               lambda graph, s: simplify_expr(graph), "SimplifyInference"),
-    GraphStage("legal", "operators without loops of their own are made of others",
-               lambda graph, s: legalise(graph), "Legalize"),
-    GraphStage("channels", "channels are last where kernels gain",
-               lambda graph, s: legalise(channels_last(graph, s.mod), rewrites=REST), "ChannelsLast"),
-    GraphStage("relay", "the program as one data-flow graph, ready for fusion",
-               lambda graph, s: joined(graph)),
-    GraphStage("apart", "copies, borders and short integers are calls of their own",
-               lambda graph, s: narrow_apart(held_apart(with_halos(graph), s.bound))),
-    GraphStage("fused", "operators grouped into kernels",
-               lambda graph, s: assembled_apart(_fused(graph, s)), "FuseOps"),
-)  # fmt: skip
+    GraphStage(
+        "flat", "one data-flow graph: functions, branches and loops are written out", lambda graph, s: flatten(s.mod, s.entry, s.calls)
+    ),
+    GraphStage("float32", "short floats are stored, and computed in float32", lambda graph, s: through_float32(graph, s.isa)),
+    GraphStage("extensions", "operators of packages are what they stand for", lambda graph, s: lower_extensions(graph)),
+    GraphStage("plain", "blocked layouts are plain ones", lambda graph, s: without_blocks(graph, s.mod)),
+    GraphStage("simple", "what only training needs is gone", lambda graph, s: simplify_expr(graph), "SimplifyInference"),
+    GraphStage("legal", "operators without loops of their own are made of others", lambda graph, s: legalise(graph), "Legalize"),
+    GraphStage(
+        "channels",
+        "channels are last where kernels gain",
+        lambda graph, s: legalise(channels_last(graph, s.mod), rewrites=REST),
+        "ChannelsLast",
+    ),
+    GraphStage("relay", "the program as one data-flow graph, ready for fusion", lambda graph, s: joined(graph)),
+    GraphStage(
+        "apart",
+        "copies, borders and short integers are calls of their own",
+        lambda graph, s: narrow_apart(held_apart(with_halos(graph), s.bound)),
+    ),
+    GraphStage("fused", "operators grouped into kernels", lambda graph, s: assembled_apart(_fused(graph, s)), "FuseOps"),
+)
 
 
 def _fused(graph: Expr, setting: Setting) -> Function:
@@ -143,8 +144,14 @@ def graph_after(name: str, setting: Setting) -> Function:
     return graph
 
 
-def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[str], isa: Isa,
-                 schedule: Schedule | None = None, calls: Calls | None = None) -> Program:  # fmt: skip
+def lower_module(
+    mod: IRModule,
+    entry: str,
+    bound: Mapping[str, Any] | Sequence[str],
+    isa: Isa,
+    schedule: Schedule | None = None,
+    calls: Calls | None = None,
+) -> Program:
     """The program of an entry function, with the parameters named in `bound` known when it is loaded.
 
     A `schedule` has choices that differ from the cost models'. `calls` says what becomes of calls.
@@ -157,8 +164,9 @@ def lower_module(mod: IRModule, entry: str, bound: Mapping[str, Any] | Sequence[
 
     kernels: dict[tuple[Any, ...], Kernel] = {}
 
-    def lower(function: Function, numbers: Mapping[Var, Constant], given: Strides = (), wanted: Strides = (),
-              done: Collection[int] = ()) -> Kernel:  # fmt: skip
+    def lower(
+        function: Function, numbers: Mapping[Var, Constant], given: Strides = (), wanted: Strides = (), done: Collection[int] = ()
+    ) -> Kernel:
         """Equal functions are lowered once: loops that are written out have many."""
         held = [(n, numbers[p].dtype, numbers[p].data.tobytes()) for n, p in enumerate(function.params) if p in numbers]
         places = [tuple(None if s is None else tuple(s) for s in strides) for strides in (given, wanted)]

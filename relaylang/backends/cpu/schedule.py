@@ -5,6 +5,7 @@ normalisations) go into the `prepare` list. It runs once, when the artifact is l
 `run` list. The branches of an `if` have lists of their own. Values that both branches need, or a branch and the rest,
 are computed before.
 """
+
 from __future__ import annotations
 
 import math
@@ -110,8 +111,9 @@ Place = View | list[Any]
 class Run:
     """Run a kernel."""
 
-    def __init__(self, kernel: Kernel, inputs: list[View], results: list[View], packs: list[Slot], text: str,
-                 function: Function) -> None:  # fmt: skip
+    def __init__(
+        self, kernel: Kernel, inputs: list[View], results: list[View], packs: list[Slot], text: str, function: Function
+    ) -> None:
         self.kernel = kernel
         self.inputs = inputs
         self.results = results
@@ -505,9 +507,10 @@ class _Maker:
 def _in_place(parts: Sequence[Part], inputs: Sequence[View], whole: View) -> set[int]:
     """The numbers of the parts of a result that lie in their place already."""
     return {
-        n for n, (shape, first, param) in enumerate(parts)
+        n
+        for n, (shape, first, param) in enumerate(parts)
         if 0 in shape or (param is not None and inputs[param].lies_at(whole.part(first, shape)))
-    }  # fmt: skip
+    }
 
 
 def _wants_numbers(function: Function) -> bool:

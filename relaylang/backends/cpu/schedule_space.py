@@ -46,8 +46,9 @@ class Space:
         every = (*choices, *(() if default in choices else (default,)))
         value = self.given.get(name, default)
         if type(value) is not type(default) or value not in every:
-            raise _wrong(f"the schedule gives {self.label}{name} the value {json.dumps(value)}",
-                         [f"its choices: {', '.join(map(str, every))}"])  # fmt: skip
+            raise _wrong(
+                f"the schedule gives {self.label}{name} the value {json.dumps(value)}", [f"its choices: {', '.join(map(str, every))}"]
+            )
         self.knobs[name] = every
         self.choice[name] = value
         return value

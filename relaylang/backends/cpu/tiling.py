@@ -105,8 +105,7 @@ def cut(isa: Isa, length: int, lines: int, vectors: int, rows: int, part: int) -
     return Tiling(vectors, rows, tiles, length - tiles * (rows - 1), segments, many, part, rows - 1)
 
 
-def picked(space: Space, isa: Isa, columns: int, length: int, lines: int, depth: int,
-           widths: tuple[int, ...] = WIDTHS) -> Tiling:  # fmt: skip
+def picked(space: Space, isa: Isa, columns: int, length: int, lines: int, depth: int, widths: tuple[int, ...] = WIDTHS) -> Tiling:
     """The cut that a schedule asks for; by default `choose`'s."""
     best = choose(isa, columns, usual(length), usual(lines), depth, widths)
     vectors = space.pick("vectors", WIDTHS, best.vectors)

@@ -27,17 +27,29 @@ from relaylang.runtime.trust import check_trusted
 
 #: How a word of a triple begins, and the system that it names; the first that fits.
 _SYSTEMS = (
-    ("android", "android"), ("linux", "linux"), ("darwin", "macos"), ("macos", "macos"), ("apple", "macos"),
-    ("windows", "windows"), ("win32", "windows"), ("mingw", "windows"), ("freebsd", "freebsd"), ("none", "none"), ("elf", "none"),
+    ("android", "android"),
+    ("linux", "linux"),
+    ("darwin", "macos"),
+    ("macos", "macos"),
+    ("apple", "macos"),
+    ("windows", "windows"),
+    ("win32", "windows"),
+    ("mingw", "windows"),
+    ("freebsd", "freebsd"),
+    ("none", "none"),
+    ("elf", "none"),
     ("eabi", "none"),
-)  # fmt: skip
+)
 #: The first words of compilers' names for a processor, where they are not the processor's.
 _PREFIXES = {"i386": ("i686", "i386"), "arm": ("arm",), "powerpc64le": ("powerpc64le",)}
 #: The options that describe a machine.
 _MACHINE = ("mtriple", "mcpu", "march", "mattr", "mfloat-abi", "mabi")
 #: gcc's flags, by version, for NEON's vectors where SVE is there, too. gcc 12 compiles some loops wrong for SVE.
-_NEON_ALONE = (["-mautovec-preference=asimd-only"], ["--param=aarch64-autovec-preference=asimd-only"],
-               ["--param=aarch64-autovec-preference=1"])  # fmt: skip
+_NEON_ALONE = (
+    ["-mautovec-preference=asimd-only"],
+    ["--param=aarch64-autovec-preference=asimd-only"],
+    ["--param=aarch64-autovec-preference=1"],
+)
 _INSTALL = [
     "install one: `apt install gcc` (Debian, Ubuntu), `dnf install gcc` (Fedora), `xcode-select --install` (macOS)",
     "or zig, a C compiler from PyPI: `pip install 'relaylang[zig]'`",
@@ -173,8 +185,24 @@ def find_compiler(name: str | None) -> list[str]:
 
 
 #: Options of compilers that paths follow, in the same word or the next one.
-_BEFORE_PATHS = ("-I", "-L", "-B", "-F", "-T", "-isystem", "-iquote", "-idirafter", "-include", "-imacros", "-isysroot", "--sysroot=",
-                 "-specs=", "-fplugin=", "-fprofile-use=", "@")  # fmt: skip
+_BEFORE_PATHS = (
+    "-I",
+    "-L",
+    "-B",
+    "-F",
+    "-T",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-include",
+    "-imacros",
+    "-isysroot",
+    "--sysroot=",
+    "-specs=",
+    "-fplugin=",
+    "-fprofile-use=",
+    "@",
+)
 _FILES = (".c", ".h", ".o", ".a", ".so", ".py")
 
 
@@ -273,9 +301,11 @@ def _command(named: str | None, triple: Triple | None) -> list[str]:
             continue
         if not any(w.startswith("--target") for w in command) or triple.system == "none" or _has_headers(tuple(command)):
             return command
-    notes = ["install zig, which compiles for it: `pip install 'relaylang[zig]'`",
-             f"or a cross compiler: `apt install gcc-{triple.processor.replace('_', '-')}-linux-gnu` (Debian), and so on",
-             "name one: the target option -cross-compiler=PATH, or the option --cross-compiler PATH"]  # fmt: skip
+    notes = [
+        "install zig, which compiles for it: `pip install 'relaylang[zig]'`",
+        f"or a cross compiler: `apt install gcc-{triple.processor.replace('_', '-')}-linux-gnu` (Debian), and so on",
+        "name one: the target option -cross-compiler=PATH, or the option --cross-compiler PATH",
+    ]
     raise RelayError(error("R0630", f"there is no C compiler for {triple.text} on this machine", notes=notes))
 
 

@@ -3,6 +3,7 @@
 Such loops wait for memory: each element read is alone in its line of the cache. Here squares are turned in registers, of
 as many numbers as a vector has. Their rows are read along the one axis, and written along the other.
 """
+
 from __future__ import annotations
 
 import functools
@@ -113,8 +114,9 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | Non
         b.call(name, ir.address(origin, indexed(source, names)), ir.expr(source.terms[number[last]]), to, step)
 
     with b.loop("u", prod(counts), kind=ir.PARALLEL) as u:
-        *ys, block, part = (b.let(name, digit) for name, digit in
-                            zip([*(f"y{number[d]}" for d in rest), "b", "k"], ir.digits(u, counts)))  # fmt: skip
+        *ys, block, part = (
+            b.let(name, digit) for name, digit in zip([*(f"y{number[d]}" for d in rest), "b", "k"], ir.digits(u, counts))
+        )
         p1 = b.let("p1", block * lanes)
         p0 = b.let("p0", ir.minimum(p1, height - lanes))
         with b.loop("q1", part * chunk, ir.minimum((part + 1) * chunk, width), step=lanes) as q1:

@@ -5,6 +5,7 @@ where its source lies. The plan decides which values lie where (`Plan.homes`), b
 From the outputs backwards it gives each value that puts others together its memory, and its operands theirs in it. So
 a chain of concatenations lies in the memory of the last one.
 """
+
 from __future__ import annotations
 
 import math
@@ -53,8 +54,7 @@ class Plan:
     `bound` names the parameters with known values. What depends on these alone is computed once and stays apart.
     """
 
-    def __init__(self, order: Sequence[Expr], body: Expr, scopes: Mapping[int, Scope], bound: Collection[str],
-                 trial: Trial) -> None:  # fmt: skip
+    def __init__(self, order: Sequence[Expr], body: Expr, scopes: Mapping[int, Scope], bound: Collection[str], trial: Trial) -> None:
         self.trial = trial
         self.homes: dict[Key, Home] = {}
         self.parts: dict[int, list[Part]] = {}

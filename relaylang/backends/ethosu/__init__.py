@@ -7,6 +7,7 @@
 
 Needs `pip install "relaylang[ethosu]"`.
 """
+
 from __future__ import annotations
 
 import os

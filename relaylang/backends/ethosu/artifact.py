@@ -11,6 +11,7 @@ The `.tar` holds
     host/NAME.tar               the same, compiled for the target that was named behind ours
     sha256sums                  the digests of all these
 """
+
 from __future__ import annotations
 
 import json
@@ -75,8 +76,7 @@ class RegionCode:
             return run_stream(self.command_stream, self.weights, self.details["driver"], stored, specs, observer)
         raw = run_tosa(self.tosa, [v.view(np.int8) if v.dtype == np.uint8 else v for v in stored])
         return [
-            (out.view(np.uint8) if spec.dtype == "uint8" else out).reshape(spec.shape)
-            for (_, spec), out in zip(self.outputs, raw)
+            (out.view(np.uint8) if spec.dtype == "uint8" else out).reshape(spec.shape) for (_, spec), out in zip(self.outputs, raw)
         ]
 
 
@@ -100,28 +100,49 @@ def _tensor(place: str, value: Any) -> Named:
 _NAMED = record({"name": text, "shape": several(count), "dtype": text})
 _MEMORY = record({"region": whole(0, 255), "bytes": count})
 _LOCATION = several(record({"region": whole(0, 255), "address": count, "bytes": count}))
-_ESTIMATE = record({
-    "total_cycles": count, "npu_cycles": count, "macs": count, "operations": count,
-    "weights_bytes": record({"original": count, "encoded": count}),
-    "memory": table(record({"peak_bytes": count, "access_cycles": count, "traffic": table(row(count, count))})),
-    "layers": several(record({"name": text, "operator": text, "cycles": count, "macs": count})),
-})  # fmt: skip
-_REGION = record({
-    "command_stream": text, "weights": text, "tosa": text, "inputs": several(_tensor), "outputs": several(_tensor),
-    "driver": record({"weights_region": whole(0, 255), "scratch": _MEMORY, "scratch_fast": _MEMORY, "inputs": _LOCATION,
-                      "outputs": _LOCATION}),
-}, {"estimate": _ESTIMATE, "places": several(row(count, text, count))})  # fmt: skip
+_ESTIMATE = record(
+    {
+        "total_cycles": count,
+        "npu_cycles": count,
+        "macs": count,
+        "operations": count,
+        "weights_bytes": record({"original": count, "encoded": count}),
+        "memory": table(record({"peak_bytes": count, "access_cycles": count, "traffic": table(row(count, count))})),
+        "layers": several(record({"name": text, "operator": text, "cycles": count, "macs": count})),
+    }
+)
+_REGION = record(
+    {
+        "command_stream": text,
+        "weights": text,
+        "tosa": text,
+        "inputs": several(_tensor),
+        "outputs": several(_tensor),
+        "driver": record(
+            {"weights_region": whole(0, 255), "scratch": _MEMORY, "scratch_fast": _MEMORY, "inputs": _LOCATION, "outputs": _LOCATION}
+        ),
+    },
+    {"estimate": _ESTIMATE, "places": several(row(count, text, count))},
+)
 #: The schema of regions, for archives for the Ethos-U and for microcontrollers.
 REGIONS: Parser = table(_REGION)
 #: The schema of the manifest.
-_MANIFEST = record({
-    "format": one_of(FORMAT), "version": whole(VERSION, VERSION), "inputs": several(_tensor), "result": _nested,
-    "steps": several(record({"name": text, "kind": one_of("region", "host"), "inputs": several(text), "outputs": several(text)})),
-    "regions": REGIONS, "host": table(record({"text": text, "program": maybe(text)})),
-}, {
-    "target": record({}, dict.fromkeys(("accelerator", "system_config", "memory_mode", "optimise"), text)),
-    "operations": table(count), "stays_on_host": several(record({"why": text}, {"at": text})),
-})  # fmt: skip
+_MANIFEST = record(
+    {
+        "format": one_of(FORMAT),
+        "version": whole(VERSION, VERSION),
+        "inputs": several(_tensor),
+        "result": _nested,
+        "steps": several(record({"name": text, "kind": one_of("region", "host"), "inputs": several(text), "outputs": several(text)})),
+        "regions": REGIONS,
+        "host": table(record({"text": text, "program": maybe(text)})),
+    },
+    {
+        "target": record({}, dict.fromkeys(("accelerator", "system_config", "memory_mode", "optimise"), text)),
+        "operations": table(count),
+        "stays_on_host": several(record({"why": text}, {"at": text})),
+    },
+)
 
 #: A host step that can be run: its arguments, in order, to its outputs.
 HostFunction = Callable[[list[Any]], list[Any]]
@@ -263,8 +284,10 @@ def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunc
             raise ValueError(f"format {shown(written.get('format'))} {shown(written.get('version'))}")
         manifest = _MANIFEST("", written)
         regions = read_regions(manifest["regions"], files)
-        at = {name: (files[entry["text"]], None if entry["program"] is None else files[entry["program"]])
-              for name, entry in manifest["host"].items()}  # fmt: skip
+        at = {
+            name: (files[entry["text"]], None if entry["program"] is None else files[entry["program"]])
+            for name, entry in manifest["host"].items()
+        }
         steps = tuple(_step(step, regions, at) for step in manifest["steps"])
         inputs = tuple(manifest["inputs"])
         report = files["report.txt"].decode("utf-8")
@@ -328,9 +351,7 @@ def _region(data: dict[str, Any], files: dict[str, bytes]) -> RegionCode:
 def spec_of(name: str, ty: Any) -> Named:
     """A name and its static tensor type."""
     if not isinstance(ty, TensorType) or not all(isinstance(d, int) for d in ty.shape):
-        raise RelayError(
-            error("R0612", f"the input {name} is `{ty!r}`; a program for the Ethos-U takes tensors of static shape")
-        )
+        raise RelayError(error("R0612", f"the input {name} is `{ty!r}`; a program for the Ethos-U takes tensors of static shape"))
     return name, TensorSpec.of(ty)
 
 

@@ -196,8 +196,9 @@ def _together(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(fits, (x @ y) / np.where(fits, of_x * of_y, 1), 0.0)
 
 
-def _starts(form: np.ndarray, extents: tuple[int, ...], probes: Sequence[np.ndarray],
-            sample: np.ndarray) -> Iterator[tuple[int, ...] | None]:  # fmt: skip
+def _starts(
+    form: np.ndarray, extents: tuple[int, ...], probes: Sequence[np.ndarray], sample: np.ndarray
+) -> Iterator[tuple[int, ...] | None]:
     """Where an output may lie in a form: all of it, or the boxes of which most numbers fit."""
     if form.size == math.prod(extents):
         yield None

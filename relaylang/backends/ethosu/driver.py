@@ -1,4 +1,5 @@
 """From a checked module to a program for the Ethos-U: bind, fold, partition, write, compile, schedule."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -104,8 +105,9 @@ class Offloaded:
     report: str
 
 
-def compile_regions(mod: IRModule, options: Mapping[str, Any], params: Mapping[str, np.ndarray], entry: str,
-                    prefix: str = "") -> Offloaded:  # fmt: skip
+def compile_regions(
+    mod: IRModule, options: Mapping[str, Any], params: Mapping[str, np.ndarray], entry: str, prefix: str = ""
+) -> Offloaded:
     """Bind, fold and partition a module, and compile its regions. `prefix` begins their names.
 
     Raises `RelayError` as `compile_module` does.
@@ -306,9 +308,7 @@ def _leaves(region: Region, how: Settings) -> tuple[Call, str] | None:
     return calls[refused - 1], f"together with the calls before it, {reason}"
 
 
-def _host_modules(
-    mod: IRModule, entry: str, regions: Mapping[GlobalVar, Function], schedule: Schedule
-) -> dict[str, IRModule]:
+def _host_modules(mod: IRModule, entry: str, regions: Mapping[GlobalVar, Function], schedule: Schedule) -> dict[str, IRModule]:
     """Each host step as a module whose `@main` it is, with the functions that it may call."""
     others = {gv: f for gv, f in mod.functions.items() if gv not in regions and gv.name_hint != entry}
     modules = {}

@@ -38,8 +38,9 @@ def _value(command: Command, fields: dict[str, tuple[int, int]], start: int) -> 
 
 
 #: What an operation reads from the place of a transfer: registers of the region and of the address.
-_READ = [(f"SET_{name}_REGION", f"SET_{name}_BASE{zero}")
-         for name, zero in (("SCALE", ""), ("WEIGHT", ""), ("IFM", "0"), ("IFM2", "0"))]  # fmt: skip
+_READ = [
+    (f"SET_{name}_REGION", f"SET_{name}_BASE{zero}") for name, zero in (("SCALE", ""), ("WEIGHT", ""), ("IFM", "0"), ("IFM2", "0"))
+]
 #: The bit of a transfer's region that stands for memory inside of the accelerator, which holds the next operation's table.
 _INSIDE = 1 << 8
 

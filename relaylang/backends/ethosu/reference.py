@@ -1,4 +1,5 @@
 """The TOSA reference model: runs a TOSA file on the host, to the integer that the specification says."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

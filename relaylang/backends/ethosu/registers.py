@@ -6,9 +6,17 @@ Names and numbers are those of Arm's `ethos_u_core_driver` (`ethosu55_interface.
 from __future__ import annotations
 
 _OPERATIONS = {
-    0: "OP_STOP", 1: "OP_IRQ", 2: "OP_CONV", 3: "OP_DEPTHWISE", 5: "OP_POOL", 6: "OP_ELEMENTWISE", 16: "OP_DMA_START",
-    17: "OP_DMA_WAIT", 18: "OP_KERNEL_WAIT", 19: "OP_PMU_MASK",
-}  # fmt: skip
+    0: "OP_STOP",
+    1: "OP_IRQ",
+    2: "OP_CONV",
+    3: "OP_DEPTHWISE",
+    5: "OP_POOL",
+    6: "OP_ELEMENTWISE",
+    16: "OP_DMA_START",
+    17: "OP_DMA_WAIT",
+    18: "OP_KERNEL_WAIT",
+    19: "OP_PMU_MASK",
+}
 
 _SHORT = _OPERATIONS | {
     256: "SET_IFM_PAD_TOP", 257: "SET_IFM_PAD_LEFT", 258: "SET_IFM_PAD_RIGHT", 259: "SET_IFM_PAD_BOTTOM",
@@ -26,31 +34,80 @@ _SHORT = _OPERATIONS | {
 }  # fmt: skip
 
 _LONG = {
-    0: "SET_IFM_BASE0", 1: "SET_IFM_BASE1", 2: "SET_IFM_BASE2", 3: "SET_IFM_BASE3", 4: "SET_IFM_STRIDE_X",
-    5: "SET_IFM_STRIDE_Y", 6: "SET_IFM_STRIDE_C", 16: "SET_OFM_BASE0", 17: "SET_OFM_BASE1", 18: "SET_OFM_BASE2",
-    19: "SET_OFM_BASE3", 20: "SET_OFM_STRIDE_X", 21: "SET_OFM_STRIDE_Y", 22: "SET_OFM_STRIDE_C", 32: "SET_WEIGHT_BASE",
-    33: "SET_WEIGHT_LENGTH", 34: "SET_SCALE_BASE", 35: "SET_SCALE_LENGTH", 36: "SET_OFM_SCALE", 48: "SET_DMA0_SRC",
-    49: "SET_DMA0_DST", 50: "SET_DMA0_LEN", 128: "SET_IFM2_BASE0", 129: "SET_IFM2_BASE1", 130: "SET_IFM2_BASE2",
-    131: "SET_IFM2_BASE3", 132: "SET_IFM2_STRIDE_X", 133: "SET_IFM2_STRIDE_Y", 134: "SET_IFM2_STRIDE_C",
-}  # fmt: skip
+    0: "SET_IFM_BASE0",
+    1: "SET_IFM_BASE1",
+    2: "SET_IFM_BASE2",
+    3: "SET_IFM_BASE3",
+    4: "SET_IFM_STRIDE_X",
+    5: "SET_IFM_STRIDE_Y",
+    6: "SET_IFM_STRIDE_C",
+    16: "SET_OFM_BASE0",
+    17: "SET_OFM_BASE1",
+    18: "SET_OFM_BASE2",
+    19: "SET_OFM_BASE3",
+    20: "SET_OFM_STRIDE_X",
+    21: "SET_OFM_STRIDE_Y",
+    22: "SET_OFM_STRIDE_C",
+    32: "SET_WEIGHT_BASE",
+    33: "SET_WEIGHT_LENGTH",
+    34: "SET_SCALE_BASE",
+    35: "SET_SCALE_LENGTH",
+    36: "SET_OFM_SCALE",
+    48: "SET_DMA0_SRC",
+    49: "SET_DMA0_DST",
+    50: "SET_DMA0_LEN",
+    128: "SET_IFM2_BASE0",
+    129: "SET_IFM2_BASE1",
+    130: "SET_IFM2_BASE2",
+    131: "SET_IFM2_BASE3",
+    132: "SET_IFM2_STRIDE_X",
+    133: "SET_IFM2_STRIDE_Y",
+    134: "SET_IFM2_STRIDE_C",
+}
 
 _U55_SHORT = _SHORT | {269: "SET_IFM_IB_END", 301: "SET_AB_START", 385: "SET_IFM2_SCALAR", 397: "SET_IFM2_IB_START"}
 _U55_LONG = _LONG | {37: "SET_OPA_SCALE", 38: "SET_OPB_SCALE", **{160 + i: f"SET_USER_DEFINED{i}" for i in range(8)}}
 _U65_LONG = _LONG | {
-    37: "SET_OPA_SCALE", 38: "SET_OPB_SCALE", 51: "SET_DMA0_SKIP0", 52: "SET_DMA0_SKIP1", 144: "SET_WEIGHT1_BASE",
-    145: "SET_WEIGHT1_LENGTH", 146: "SET_SCALE1_BASE", 147: "SET_SCALE1_LENGTH",
-}  # fmt: skip
+    37: "SET_OPA_SCALE",
+    38: "SET_OPB_SCALE",
+    51: "SET_DMA0_SKIP0",
+    52: "SET_DMA0_SKIP1",
+    144: "SET_WEIGHT1_BASE",
+    145: "SET_WEIGHT1_LENGTH",
+    146: "SET_SCALE1_BASE",
+    147: "SET_SCALE1_LENGTH",
+}
 _U85_SHORT = _SHORT | {
-    7: "OP_RESIZE", 264: "SET_IFM_BROADCAST", 298: "SET_RESIZE_X_SCALE_N_M1", 299: "SET_RESIZE_Y_SCALE_N_M1",
-    300: "SET_RESIZE_X_OFFSET", 301: "SET_RESIZE_Y_OFFSET", 302: "SET_WEIGHT_FORMAT", 308: "SET_DMA0_IDX_REGION",
-}  # fmt: skip
+    7: "OP_RESIZE",
+    264: "SET_IFM_BROADCAST",
+    298: "SET_RESIZE_X_SCALE_N_M1",
+    299: "SET_RESIZE_Y_SCALE_N_M1",
+    300: "SET_RESIZE_X_OFFSET",
+    301: "SET_RESIZE_Y_OFFSET",
+    302: "SET_WEIGHT_FORMAT",
+    308: "SET_DMA0_IDX_REGION",
+}
 _U85_LONG = _LONG | {
-    37: "SET_IFM_SCALE", 38: "SET_IFM2_SCALE", 39: "SET_OP_SCALAR", 51: "SET_DMA0_SRC_STRIDE0", 52: "SET_DMA0_SRC_STRIDE1",
-    53: "SET_DMA0_DST_STRIDE0", 54: "SET_DMA0_DST_STRIDE1", 55: "SET_DMA0_IDX", 56: "SET_DMA0_IDX_MAX",
-    57: "SET_DMA0_IDX_SKIP1", 144: "SET_WEIGHT1_BASE", 145: "SET_WEIGHT1_LENGTH", 146: "SET_WEIGHT2_BASE",
-    147: "SET_WEIGHT2_LENGTH", 148: "SET_WEIGHT3_BASE", 149: "SET_WEIGHT3_LENGTH", 150: "SET_RESIZE_X", 151: "SET_RESIZE_Y",
+    37: "SET_IFM_SCALE",
+    38: "SET_IFM2_SCALE",
+    39: "SET_OP_SCALAR",
+    51: "SET_DMA0_SRC_STRIDE0",
+    52: "SET_DMA0_SRC_STRIDE1",
+    53: "SET_DMA0_DST_STRIDE0",
+    54: "SET_DMA0_DST_STRIDE1",
+    55: "SET_DMA0_IDX",
+    56: "SET_DMA0_IDX_MAX",
+    57: "SET_DMA0_IDX_SKIP1",
+    144: "SET_WEIGHT1_BASE",
+    145: "SET_WEIGHT1_LENGTH",
+    146: "SET_WEIGHT2_BASE",
+    147: "SET_WEIGHT2_LENGTH",
+    148: "SET_WEIGHT3_BASE",
+    149: "SET_WEIGHT3_LENGTH",
+    150: "SET_RESIZE_X",
+    151: "SET_RESIZE_Y",
     256: "OP_BRANCH",
-}  # fmt: skip
+}
 
 #: Product -> the commands of one word by number, and those of two words.
 COMMANDS: dict[str, tuple[dict[int, str], dict[int, str]]] = {
@@ -67,12 +124,17 @@ _OFM_FIELDS = {"activation_type": (0, 1), "activation_precision": (1, 2), "activ
 _DMA_FIELDS = {"region": (0, 3), "region_mode": (8, 1), "stride_mode": (9, 2)}
 _FIELDS: Fields = {
     "KERNEL_STRIDE": {
-        "stride_x_lsb": (0, 1), "stride_y_lsb": (1, 1), "weight_order": (2, 1), "dilation_x": (3, 1), "dilation_y": (4, 1),
-        "stride_x_msb": (6, 3), "stride_y_msb": (9, 3),
+        "stride_x_lsb": (0, 1),
+        "stride_y_lsb": (1, 1),
+        "weight_order": (2, 1),
+        "dilation_x": (3, 1),
+        "dilation_y": (4, 1),
+        "stride_x_msb": (6, 3),
+        "stride_y_msb": (9, 3),
     },
     "DMA0_SRC_REGION": _DMA_FIELDS,
     "DMA0_DST_REGION": _DMA_FIELDS,
-}  # fmt: skip
+}
 _U55_FIELDS = _FIELDS | {
     "IFM_PRECISION": _IFM_FIELDS | {"scale_mode": (8, 2), "round_mode": (14, 2)},
     "IFM2_PRECISION": _IFM_FIELDS,
@@ -86,8 +148,7 @@ _U55_FIELDS = _FIELDS | {
 _U85_FIELDS = _FIELDS | {
     "IFM_PRECISION": _IFM_FIELDS | {"activation_storage": (14, 2)},
     "IFM2_PRECISION": _IFM_FIELDS | {"activation_storage": (14, 2)},
-    "OFM_PRECISION": _OFM_FIELDS
-    | {"activation_reverse": (9, 2), "activation_transpose": (11, 3), "activation_storage": (14, 2)},
+    "OFM_PRECISION": _OFM_FIELDS | {"activation_reverse": (9, 2), "activation_transpose": (11, 3), "activation_storage": (14, 2)},
     "IFM_BROADCAST": {"axes": (0, 3), "scalar": (3, 1)},
     "IFM2_BROADCAST": {"axes": (0, 3), "scalar": (3, 1)},
     "ACC_FORMAT": {"acc_format": (0, 2), "acc_input": (4, 2), "acc_output": (6, 1), "microblock": (8, 3)},

@@ -1,4 +1,5 @@
 """The report of a compilation for the Ethos-U: the text for people and the JSON for programs."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +26,7 @@ def estimate(compiled: Compiled) -> dict[str, Any]:
             for m in compiled.memories
         },
         "layers": [
-            {"name": layer.name, "operator": layer.operator, "cycles": layer.cycles, "macs": layer.macs}
-            for layer in compiled.layers
+            {"name": layer.name, "operator": layer.operator, "cycles": layer.cycles, "macs": layer.macs} for layer in compiled.layers
         ],
     }
 
@@ -74,9 +74,7 @@ def _region_lines(name: str, compiled: Compiled, settings: Settings, clock: floa
     width = max((len(layer.operator) for layer in compiled.layers), default=0)
     for layer in compiled.layers:
         share = layer.cycles / compiled.total_cycles if compiled.total_cycles else 0.0
-        lines.append(
-            f"  {layer.operator:{width}}  {layer.cycles:>10,} cycles {share:>4.0%}  {layer.macs:>12,} MAC  {layer.name}"
-        )
+        lines.append(f"  {layer.operator:{width}}  {layer.cycles:>10,} cycles {share:>4.0%}  {layer.macs:>12,} MAC  {layer.name}")
     return lines
 
 

@@ -4,6 +4,7 @@
 
 brings both: `ethos-u-vela` (the compiler) and `tosa-tools` (the reference model).
 """
+
 from __future__ import annotations
 
 import importlib

@@ -246,9 +246,16 @@ class Graph:
         raise CompileError("two convolutions have equal weights and other biases")
 
     def transpose_conv2d(
-        self, x: Tensor, weight: np.ndarray, bias: np.ndarray, *, pad: tuple[int, int, int, int], stride: tuple[int, int],
-        input_zp: int, weight_zp: int,
-    ) -> Tensor:  # fmt: skip
+        self,
+        x: Tensor,
+        weight: np.ndarray,
+        bias: np.ndarray,
+        *,
+        pad: tuple[int, int, int, int],
+        stride: tuple[int, int],
+        input_zp: int,
+        weight_zp: int,
+    ) -> Tensor:
         """As `conv2d`. `pad` (top, bottom, left, right) widens the result."""
         out_channels, kh, kw, _ = weight.shape
         n, h, w, _ = x.shape
@@ -306,9 +313,7 @@ class Graph:
             (4, "bool", output_unsigned),
         )
 
-    def max_pool2d(
-        self, x: Tensor, kernel: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int, int, int]
-    ) -> Tensor:
+    def max_pool2d(self, x: Tensor, kernel: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int, int, int]) -> Tensor:
         """NHWC; `pad` is (top, bottom, left, right) and never wins; strides divide exactly."""
         n, h, w, c = x.shape
         oh = exact_output(h, kernel[0], pad[0] + pad[1], stride[0], 1)
@@ -325,9 +330,15 @@ class Graph:
         )
 
     def avg_pool2d(
-        self, x: Tensor, kernel: tuple[int, int], input_zp: int, output_zp: int, *, stride: tuple[int, int] = (1, 1),
+        self,
+        x: Tensor,
+        kernel: tuple[int, int],
+        input_zp: int,
+        output_zp: int,
+        *,
+        stride: tuple[int, int] = (1, 1),
         pad: tuple[int, int, int, int] = (0, 0, 0, 0),
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """Averages of int8 numbers in NHWC, halves away from zero; `pad` (top, bottom, left, right) does not count."""
         n, h, w, c = x.shape
         oh = exact_output(h, kernel[0], pad[0] + pad[1], stride[0], 1)

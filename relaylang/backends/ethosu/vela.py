@@ -1,4 +1,5 @@
 """Arm's Ethos-U compiler: a TOSA file becomes a command stream, packed weights and an estimate of cycles and memory."""
+
 from __future__ import annotations
 
 import configparser
@@ -239,9 +240,7 @@ def _rows(tables: Mapping[str, Any], table: str) -> list[dict[str, str]]:
 
 
 def _layers(tables: Mapping[str, Any]) -> list[Layer]:
-    return [
-        Layer(row["name"], row["operator"], int(row["op_cycles"]), int(row["mac_count"])) for row in _rows(tables, "perf")
-    ]
+    return [Layer(row["name"], row["operator"], int(row["op_cycles"]), int(row["mac_count"])) for row in _rows(tables, "perf")]
 
 
 def _places(tables: Mapping[str, Any]) -> list[Place]:

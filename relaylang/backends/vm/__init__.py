@@ -27,9 +27,14 @@ from relaylang.typing import check
 __all__ = ["compile_vm"]
 
 
-def compile_vm(mod: IRModule | Expr, target: str | Target = "c", params: Mapping[str, np.ndarray] | None = None,
-               options: Mapping[str, Any] | None = None, entries: Sequence[str] | None = None,
-               native: bool = True) -> VMExecutable:  # fmt: skip
+def compile_vm(
+    mod: IRModule | Expr,
+    target: str | Target = "c",
+    params: Mapping[str, np.ndarray] | None = None,
+    options: Mapping[str, Any] | None = None,
+    entries: Sequence[str] | None = None,
+    native: bool = True,
+) -> VMExecutable:
     """Compile functions of a module and all that they call (by default all functions of the module).
 
     `params` gives values for parameters of the first of them, or of `@main`; they become part of the program. Without

@@ -135,7 +135,14 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
         span = body.node.span if body.node is not None else None
         functions.append(
             VMFunction(
-                body.name, start, len(words), body.params, body.captured, found.generals, found.registers, span,
+                body.name,
+                start,
+                len(words),
+                body.params,
+                body.captured,
+                found.generals,
+                found.registers,
+                span,
                 _types(body.node, len(functions) in entry_numbers),
             )
         )
@@ -146,13 +153,26 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     outside = outsiders(region.program for region in regions)
     library = compiler.compile(units, text, options.get("keep-c"), objects(outside, compiler))
     program = VMProgram(
-        np.asarray(words, np.int32), functions, pool.constants, pool.constructors, pool.specs, pool.packed, weights.arrays, scalars,
-        dict(numbers), {name: mod[name] for name in numbers}, mod, np.asarray(offsets, np.int64), spans, str(target),
+        np.asarray(words, np.int32),
+        functions,
+        pool.constants,
+        pool.constructors,
+        pool.specs,
+        pool.packed,
+        weights.arrays,
+        scalars,
+        dict(numbers),
+        {name: mod[name] for name in numbers},
+        mod,
+        np.asarray(offsets, np.int64),
+        spans,
+        str(target),
         records(outside),
-    )  # fmt: skip
+    )
     features, functions_of_python = sorted(compiler.isa.features), [op.code.call for op, _ in outside]
-    return VMExecutable(program, library, text, compiler.machine, features, options.get("num-threads"), parts(outside),
-                        functions_of_python)  # fmt: skip
+    return VMExecutable(
+        program, library, text, compiler.machine, features, options.get("num-threads"), parts(outside), functions_of_python
+    )
 
 
 class _Weights:

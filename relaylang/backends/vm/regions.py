@@ -129,8 +129,6 @@ def field_of(node: Expr, index: int) -> Expr:
     return typed(TupleGetItem(node, index, node.span), ty.fields[index] if isinstance(ty, TupleType) else None)
 
 
-
-
 def fields_of(node: Expr) -> list[Expr]:
     """The tensors of a call's result: its fields, or itself."""
     ty = node.checked_type

@@ -282,10 +282,8 @@ PAGES = (
         "a text of the loop language is wrong",
         """`relay compile --emit loops` shows kernels in the loop language, and `relaylang.kernels.reader.parse` reads them
         back. The text is not of the language, or its statements break one of the language's rules.""",
-        "from relaylang.kernels.reader import parse\n"
-        'parse("kernel k\\n  out z: float32[4]\\n  for i in 0 .. 4\\n    z[j] = 0")',
-        "from relaylang.kernels.reader import parse\n"
-        'parse("kernel k\\n  out z: float32[4]\\n  for i in 0 .. 4\\n    z[i] = 0")',
+        'from relaylang.kernels.reader import parse\nparse("kernel k\\n  out z: float32[4]\\n  for i in 0 .. 4\\n    z[j] = 0")',
+        'from relaylang.kernels.reader import parse\nparse("kernel k\\n  out z: float32[4]\\n  for i in 0 .. 4\\n    z[i] = 0")',
         "python",
     ),
 )

@@ -158,10 +158,8 @@ PAGES = (
         "a function has another form than the pass takes",
         """Some passes take functions of one form. UnCPS takes those whose last parameter is a continuation.
         Defunctionalization takes an entry that neither takes nor returns functions.""",
-        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\n'
-        'relay.transform.un_cps(mod["main"])',
-        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\n'
-        'relay.transform.UnCPS()(mod)',
+        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\nrelay.transform.un_cps(mod["main"])',
+        _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { %x }"))\nrelay.transform.UnCPS()(mod)',
         "python",
     ),
     Page(
@@ -194,19 +192,23 @@ PAGES = (
         into the same region again. A region is one call, so this cannot run. AnnotateTarget and
         MergeCompilerRegions draw no such region. Annotations from elsewhere must end the region before the call
         outside, and begin another one behind it.""",
-        _CIRCLE.format(program='''def @main(%x: float32) {
+        _CIRCLE.format(
+            program="""def @main(%x: float32) {
   %0 = negative(annotation.compiler_begin(%x, compiler="npu"));
   %1 = exp(annotation.compiler_end(%0, compiler="npu"));
   %2 = multiply(%0, annotation.compiler_begin(%1, compiler="npu"));
   annotation.compiler_end(%2, compiler="npu")
-}'''),
-        _CIRCLE.format(program='''def @main(%x: float32) {
+}"""
+        ),
+        _CIRCLE.format(
+            program="""def @main(%x: float32) {
   %0 = negative(annotation.compiler_begin(%x, compiler="npu"));
   %1 = annotation.compiler_end(%0, compiler="npu");
   %2 = exp(%1);
   %3 = multiply(annotation.compiler_begin(%1, compiler="npu"), annotation.compiler_begin(%2, compiler="npu"));
   annotation.compiler_end(%3, compiler="npu")
-}'''),
+}"""
+        ),
         "python",
     ),
     Page(
@@ -214,9 +216,9 @@ PAGES = (
         "a pattern table is not well made",
         """A row of a pattern table is `(name, pattern)` or `(name, pattern, check)`. The check is a function that gets
         each match.""",
-        _R + 'from relaylang.dataflow_pattern import is_op, wildcard\n'
+        _R + "from relaylang.dataflow_pattern import is_op, wildcard\n"
         'relay.transform.MergeComposite([("npu.exp", "exp")])(relay.parse("def @main(%x: float32) { exp(%x) }"))',
-        _R + 'from relaylang.dataflow_pattern import is_op, wildcard\n'
+        _R + "from relaylang.dataflow_pattern import is_op, wildcard\n"
         'relay.transform.MergeComposite([("npu.exp", is_op("exp")(wildcard()))])(\n'
         '    relay.parse("def @main(%x: float32) { exp(%x) }"))',
         "python",
@@ -229,10 +231,10 @@ PAGES = (
         be inlined by name.""",
         _R + 'mod = relay.transform.InferType()(relay.parse("def @main(%x: float32) { negative(%x) }"))\n'
         'relay.transform.InlineCompilerFunctionsBoundTo(["main"])(mod)',
-        _R + 'from relaylang.op.contrib import partition_for_dnnl\n'
+        _R + "from relaylang.op.contrib import partition_for_dnnl\n"
         'mod = partition_for_dnnl(relay.parse("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }"))\n'
         'names = [gv for gv, f in mod.functions.items() if "Compiler" in f.attrs]\n'
-        'relay.transform.InlineCompilerFunctionsBoundTo(names)(mod)',
+        "relay.transform.InlineCompilerFunctionsBoundTo(names)(mod)",
         "python",
     ),
     Page(
@@ -256,9 +258,9 @@ PAGES = (
         "there is no such device, or no target for it",
         """PlanDevices takes the targets that a program is compiled for: one for each kind of device that the program names. A device
         is a name such as `cpu`, `cuda`, `cuda(1)`, or a target's.""",
-        _R + 'mod = relay.parse(\'def @main(%x: float32) { on_device(%x, virtual_device="cuda") }\')\n'
+        _R + "mod = relay.parse('def @main(%x: float32) { on_device(%x, virtual_device=\"cuda\") }')\n"
         'relay.transform.PlanDevices(["llvm"])(mod)',
-        _R + 'mod = relay.parse(\'def @main(%x: float32) { on_device(%x, virtual_device="cuda") }\')\n'
+        _R + "mod = relay.parse('def @main(%x: float32) { on_device(%x, virtual_device=\"cuda\") }')\n"
         'relay.transform.PlanDevices(["llvm", "cuda"])(mod)',
         "python",
     ),

@@ -207,8 +207,9 @@ def _vector(expr: Expr) -> bool:
     return len(extents(expr)) == 1
 
 
-def _gate(sum_: Sequence[Part], state: Expr | None = None, product: tuple[Expr, Part] | None = None,
-          late: Sequence[Part] = ()) -> Gate:  # fmt: skip
+def _gate(
+    sum_: Sequence[Part], state: Expr | None = None, product: tuple[Expr, Part] | None = None, late: Sequence[Part] = ()
+) -> Gate:
     """The gate of a sum's terms. `state` is the state before the step, and `product` its product, where they are known."""
     at: At | None = None
     weights: Part | None = None
@@ -344,8 +345,12 @@ def last_cell(cell: Expr, before: Callable[[Expr], Step | None]) -> Step | None:
                 return None
             unused = typed_var("unused", step.states[0].checked_type)
             made = _lstm_of(unused, cell, state, (take, take, forget, new), step.activations[2])
-            out = made.gates[0]._replace(weights=step.gates[1].weights, recurrent=step.gates[1].recurrent,
-                                         biases=step.gates[1].biases, peephole=step.gates[1].peephole)  # fmt: skip
+            out = made.gates[0]._replace(
+                weights=step.gates[1].weights,
+                recurrent=step.gates[1].recurrent,
+                biases=step.gates[1].biases,
+                peephole=step.gates[1].peephole,
+            )
             return made._replace(gates=(made.gates[0], out, *made.gates[2:]))
     except _No:
         pass

@@ -59,8 +59,10 @@ class Emitter(Walk):
             held = [v if v is None or t not in carried else self.cast(v, carrier(kind, v.dtype)) for t, v in zip(letters, inputs)]
             made = self.op(kind, *held, outputs=outputs, **attrs)
             values = made if isinstance(made, list) else [made]
-            back = [self.cast(v, carried.get(t, v.dtype), carrier(kind, carried[t]) if t in carried else v.dtype)
-                    for t, v in zip([*results, *results[-1:] * outputs], values)]  # fmt: skip
+            back = [
+                self.cast(v, carried.get(t, v.dtype), carrier(kind, carried[t]) if t in carried else v.dtype)
+                for t, v in zip([*results, *results[-1:] * outputs], values)
+            ]
             for value in back:
                 value.type = ty or value.type
             return back if isinstance(made, list) else back[0]

@@ -39,10 +39,16 @@ _TAKEN: dict[str, tuple[str, ...]] = {
 _WRAPS = ("CumSum", "Einsum", "NonZero", "ReduceSum", "Trilu", "Where")
 #: The types that hold every number of a type, the next one first.
 _WIDER = {
-    "float64": ("float32",), "bfloat16": ("float32",), "bool": ("uint8", "int32"), "int8": ("int16", "int32", "int64"),
-    "int16": ("int32", "int64"), "int32": ("int64",), "uint8": ("int16", "int32", "int64"), "uint16": ("int32", "int64"),
+    "float64": ("float32",),
+    "bfloat16": ("float32",),
+    "bool": ("uint8", "int32"),
+    "int8": ("int16", "int32", "int64"),
+    "int16": ("int32", "int64"),
+    "int32": ("int64",),
+    "uint8": ("int16", "int32", "int64"),
+    "uint16": ("int32", "int64"),
     "uint32": ("int64",),
-}  # fmt: skip
+}
 #: Operators that only move truth values.
 _MOVES = ("DepthToSpace", "Resize", "SpaceToDepth", "Where")
 

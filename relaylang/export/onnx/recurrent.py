@@ -239,8 +239,7 @@ class Graph:
         return list(dict.fromkeys(found))
 
     def _unsqueezed(self, x: Expr, axis: int) -> list[Expr]:
-        return [u for u in self.users.get(id(x), [])
-                if called(u, "expand_dims") and u.attrs.axis == axis and u.attrs.num_newaxis == 1]  # type: ignore[attr-defined]  # fmt: skip
+        return [u for u in self.users.get(id(x), []) if called(u, "expand_dims") and u.attrs.axis == axis and u.attrs.num_newaxis == 1]  # type: ignore[attr-defined]
 
     def _checked(self, found: Found) -> Found | None:
         """A layer whose reversal fits its lengths, and whose weights come in rows; else None."""
@@ -306,8 +305,11 @@ class Graph:
 
     def _refined(self, x: Expr) -> list[Expr]:
         """The reshapes of a sequence that state its extents alone."""
-        return [u for u in self.users.get(id(x), []) if called(u, "reshape") and len(extents(u)) == 3 and
-                all(n == m or n == 0 for n, m in zip(u.attrs.newshape, extents(u)))]  # type: ignore[attr-defined]  # fmt: skip
+        return [
+            u
+            for u in self.users.get(id(x), [])
+            if called(u, "reshape") and len(extents(u)) == 3 and all(n == m or n == 0 for n, m in zip(u.attrs.newshape, extents(u)))
+        ]  # type: ignore[attr-defined]
 
     def _uses(self, step: Step, lengths: Expr | None, params: Sequence[Expr]) -> bool:
         """Whether the operands of a layer may depend on the variables of its loop."""
@@ -368,8 +370,11 @@ class Graph:
             for old in layer.outputs:
                 if layer.reverse:
                     turned = [u for u in self.users.get(id(old), []) if in_order(u)[0] is old]
-                    made[id(old)] = b.op("reverse", own, axis=0) if layer.lengths is None else b.op(
-                        "reverse_sequence", own, layer.lengths, seq_axis=0, batch_axis=1)  # fmt: skip
+                    made[id(old)] = (
+                        b.op("reverse", own, axis=0)
+                        if layer.lengths is None
+                        else b.op("reverse_sequence", own, layer.lengths, seq_axis=0, batch_axis=1)
+                    )
                     right += turned
                 else:
                     right.append(old)

@@ -17,12 +17,18 @@ from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import IRModule, TensorType
 
 _DTYPES = {
-    "bool": "i1", "int4": "i4", "uint4": "ui4", "bfloat16": "bf16", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
-    "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "bool": "i1",
+    "int4": "i4",
+    "uint4": "ui4",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e5m2": "f8E5M2",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
     **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
     **{f"uint{n}": f"ui{n}" for n in (8, 16, 32, 64)},
     **{f"float{n}": f"f{n}" for n in (16, 32, 64)},
-}  # fmt: skip
+}
 
 
 def element(dtype: str) -> str:
@@ -222,8 +228,16 @@ class Emitter(Walk):
         parts.append(f"contracting_dims = {[p for p, _ in over]} x {[q for _, q in over]}")
         return self.op(", ".join(parts), [a, b], shape, dtype or a.dtype)
 
-    def window(self, x: Value, initial: Any, how: str, sizes: Sequence[int], strides: Sequence[int], dilation: Sequence[int],
-               pads: Sequence[tuple[int, int]]) -> Value:  # fmt: skip
+    def window(
+        self,
+        x: Value,
+        initial: Any,
+        how: str,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        dilation: Sequence[int],
+        pads: Sequence[tuple[int, int]],
+    ) -> Value:
         """stablehlo.reduce_window over all axes."""
         start = self.scalar(initial, x.dtype)
         shape = []

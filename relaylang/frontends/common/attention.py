@@ -45,9 +45,7 @@ def extent_of(b: Builder, x: Expr, axis: int) -> Expr:
     return b.scalar(b.slice(front_of(b, x, axis + 1), [axis], [axis + 1], [0]))
 
 
-def window(
-    b: Builder, q: Expr, k: Expr, offset: Expr | int, before: int = -1, behind: int = -1
-) -> Expr | None:
+def window(b: Builder, q: Expr, k: Expr, offset: Expr | int, before: int = -1, behind: int = -1) -> Expr | None:
     """Which keys a query may see: those from `before` places before its own to `behind` places behind it.
 
     -1 leaves a side open. `offset` is the place of the first query among the keys: a number, a scalar, or (batch, 1, 1, 1).
@@ -127,9 +125,16 @@ def capped(b: Builder, x: Expr, cap: float) -> Expr:
 
 
 def attend(
-    b: Builder, q: Expr, k: Expr, v: Expr, bias: Expr | None = None, scale: float | None = None, cap: float = 0.0,
-    change: Callable[[Expr], Expr] = lambda x: x, guard: bool = True,
-) -> Expr:  # fmt: skip
+    b: Builder,
+    q: Expr,
+    k: Expr,
+    v: Expr,
+    bias: Expr | None = None,
+    scale: float | None = None,
+    cap: float = 0.0,
+    change: Callable[[Expr], Expr] = lambda x: x,
+    guard: bool = True,
+) -> Expr:
     """`softmax(q k^T * scale + bias) v` of (batch, heads, steps, size). `change` is applied to the biased scores."""
     heads = b.extent(q, 1, "the number of heads")
     k, v = repeat_heads(b, k, heads), repeat_heads(b, v, heads)
@@ -162,6 +167,20 @@ def rotate(b: Builder, x: Expr, cos: Expr, sin: Expr, size: int = 0, interleaved
 
 
 __all__ = [
-    "INFINITY", "add", "as_bias", "attend", "both", "capped", "extent_of", "join_heads", "positions", "repeat_heads",
-    "rotate", "scores", "shorter_than", "softmax", "split_heads", "window",
-]  # fmt: skip
+    "INFINITY",
+    "add",
+    "as_bias",
+    "attend",
+    "both",
+    "capped",
+    "extent_of",
+    "join_heads",
+    "positions",
+    "repeat_heads",
+    "rotate",
+    "scores",
+    "shorter_than",
+    "softmax",
+    "split_heads",
+    "window",
+]

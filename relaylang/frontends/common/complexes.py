@@ -145,6 +145,19 @@ def real_inverse(b: Builder, x: Complex, axis: int, extent: int) -> Expr:
 
 
 __all__ = [
-    "PARTS", "Complex", "absolute", "as_complex", "conjugate", "constant", "fourier", "half", "paired", "product", "quotient",
-    "real_inverse", "resized", "scaled", "unpaired",
-]  # fmt: skip
+    "PARTS",
+    "Complex",
+    "absolute",
+    "as_complex",
+    "conjugate",
+    "constant",
+    "fourier",
+    "half",
+    "paired",
+    "product",
+    "quotient",
+    "real_inverse",
+    "resized",
+    "scaled",
+    "unpaired",
+]

@@ -34,15 +34,26 @@ def deformable_conv(
     shift = [float(p == 0) for p in pads]
     if any(shift):
         moves = b.op("add", moves, b.const(np.array(shift * taps * offset_groups)[:, None, None], b.dtype(moves)))
-        more = [(b.extent(x, 2 + i) + 2 * max(pads[i] - 1, 0) - dilation[i] * (kernel[i] - 1) - 1) // strides[i] + 1 - extents[i]
-                for i in (0, 1)]  # fmt: skip
+        more = [
+            (b.extent(x, 2 + i) + 2 * max(pads[i] - 1, 0) - dilation[i] * (kernel[i] - 1) - 1) // strides[i] + 1 - extents[i]
+            for i in (0, 1)
+        ]
         moves = b.op("nn.pad", moves, 0.0, pad_width=[[0, 0], [0, 0], *[[0, m] for m in more]])
 
     def moved(weight: Expr, outputs: int, groups: int) -> Expr:
         made = b.op(
-            "nn.deformable_conv2d", x, moves, weight, strides=list(strides), padding=[max(p - 1, 0) for p in pads],
-            dilation=list(dilation), deformable_groups=offset_groups, groups=groups, channels=outputs, kernel_size=kernel,
-        )  # fmt: skip
+            "nn.deformable_conv2d",
+            x,
+            moves,
+            weight,
+            strides=list(strides),
+            padding=[max(p - 1, 0) for p in pads],
+            dilation=list(dilation),
+            deformable_groups=offset_groups,
+            groups=groups,
+            channels=outputs,
+            kernel_size=kernel,
+        )
         return b.slice(made, [0, 0], extents, [2, 3]) if any(shift) else made
 
     if mask is None:

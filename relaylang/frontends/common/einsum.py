@@ -50,9 +50,7 @@ def _explicit(b: Builder, equation: str, xs: Sequence[Expr]) -> tuple[list[str],
     return terms, dots + "".join(sorted(c for c in set(letters) - {","} if letters.count(c) == 1))
 
 
-def _without_ones(
-    b: Builder, x: Expr, term: str, index: int, terms: Sequence[str], xs: Sequence[Expr]
-) -> tuple[Expr, str]:
+def _without_ones(b: Builder, x: Expr, term: str, index: int, terms: Sequence[str], xs: Sequence[Expr]) -> tuple[Expr, str]:
     """The operand without axes of extent 1 that another operand has longer."""
     gone = []
     for axis, letter in enumerate(term):

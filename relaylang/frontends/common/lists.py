@@ -269,6 +269,27 @@ def unzipped(b: Builder, pair: Expr, count: int) -> list[Expr]:
 
 
 __all__ = [
-    "NOTHING", "Nothing", "append", "as_list", "call", "cons", "element", "fit", "get", "has", "insert", "is_list", "is_option",
-    "kind", "length", "list_of", "nil", "option_of", "ranked", "unzipped", "whole", "wider", "zipped",
-]  # fmt: skip
+    "NOTHING",
+    "Nothing",
+    "append",
+    "as_list",
+    "call",
+    "cons",
+    "element",
+    "fit",
+    "get",
+    "has",
+    "insert",
+    "is_list",
+    "is_option",
+    "kind",
+    "length",
+    "list_of",
+    "nil",
+    "option_of",
+    "ranked",
+    "unzipped",
+    "whole",
+    "wider",
+    "zipped",
+]

@@ -43,9 +43,7 @@ def while_loop(
     raise Unsupported("the types of its loop variables do not settle")
 
 
-def _loop(
-    b: Builder, variables: list[Var], test: Expr, after: list[Expr], initial: Sequence[Expr], name: str
-) -> list[Expr]:
+def _loop(b: Builder, variables: list[Var], test: Expr, after: list[Expr], initial: Sequence[Expr], name: str) -> list[Expr]:
     types = [_type(v) for v in variables]
     result = TupleType(types)
     loop = b.variable(name, FuncType(types, result))

@@ -19,9 +19,20 @@ from relaylang.frontends.common.files import damaged, need_package
 
 #: The numbers of protobuf's types.
 _KINDS = {
-    "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "fixed32": 7, "bool": 8, "string": 9,
-    "bytes": 12, "uint32": 13, "sint32": 17, "sint64": 18,
-}  # fmt: skip
+    "double": 1,
+    "float": 2,
+    "int64": 3,
+    "uint64": 4,
+    "int32": 5,
+    "fixed64": 6,
+    "fixed32": 7,
+    "bool": 8,
+    "string": 9,
+    "bytes": 12,
+    "uint32": 13,
+    "sint32": 17,
+    "sint64": 18,
+}
 _MESSAGE, _ENUM = 11, 14
 _OPTIONAL, _REPEATED = 1, 3
 

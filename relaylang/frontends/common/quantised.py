@@ -120,5 +120,13 @@ def less_zero(b: Builder, x: Expr, zero: Expr | None, axis: int = 0) -> Expr:
 
 
 __all__ = [
-    "along", "dequantize", "held", "less_zero", "limits", "quantize", "requantize", "round_even", "zero_like",
-]  # fmt: skip
+    "along",
+    "dequantize",
+    "held",
+    "less_zero",
+    "limits",
+    "quantize",
+    "requantize",
+    "round_even",
+    "zero_like",
+]

@@ -56,9 +56,7 @@ def _within(b: Builder, at: Expr, lengths: Expr, new: list[Expr], old: list[Expr
     return b.op("where", first, new[0], b.const(0.0, b.dtype(new[0]))), kept
 
 
-def _unrolled(
-    b: Builder, x: Expr, states: list[Expr], step: Step, lengths: Expr | None, count: int
-) -> tuple[Expr, list[Expr]]:
+def _unrolled(b: Builder, x: Expr, states: list[Expr], step: Step, lengths: Expr | None, count: int) -> tuple[Expr, list[Expr]]:
     outputs = []
     parts = b.fields(b.op("split", x, indices_or_sections=count, axis=0)) if count > 1 else [x]
     for i in range(count):

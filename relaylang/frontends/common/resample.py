@@ -19,9 +19,13 @@ _LARGER = 1 + 1e-12
 
 
 def stretch(
-    b: Builder, x: Expr, axis: int, size: Expr | int | None = None, scale: Expr | float | None = None,
+    b: Builder,
+    x: Expr,
+    axis: int,
+    size: Expr | int | None = None,
+    scale: Expr | float | None = None,
     roi: tuple[float, float] = (0.0, 1.0),
-) -> Stretch:  # fmt: skip
+) -> Stretch:
     """An axis of a tensor with the extent of the result, or its scale, or both; each a number or computed."""
     shape = b.shape_of(x)
     have = b.scalar(b.slice(shape, [axis], [axis + 1], [0]))
@@ -127,19 +131,33 @@ def _native(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) ->
     if method.coordinates != "align_corners" and not all(np.isclose(scale * have, size, rtol=1e-6) for have, size, scale in known):
         return None
     made: Expr = b.op(
-        f"image.resize{rank - 2}d", x, size=[int(size) for _, size, _ in known], roi=[0.0] * (2 * (rank - 2)),
-        layout="NCDHW"[:2] + "DHW"[5 - rank :], method="linear", rounding_method="",
-        coordinate_transformation_mode=method.coordinates, cubic_alpha=method.a,
-    )  # fmt: skip
+        f"image.resize{rank - 2}d",
+        x,
+        size=[int(size) for _, size, _ in known],
+        roi=[0.0] * (2 * (rank - 2)),
+        layout="NCDHW"[:2] + "DHW"[5 - rank :],
+        method="linear",
+        rounding_method="",
+        coordinate_transformation_mode=method.coordinates,
+        cubic_alpha=method.a,
+    )
     return made
 
 
 def dynamic_scales(b: Builder, x: Expr, factors: Mapping[int, float], method: Method) -> Expr:
     """Axes of unknown extents times scales: repeated elements where these are the nearest, else resampled."""
     copies = all(s == int(s) for s in factors.values())
-    if method.kind == "nearest" and copies and (method.coordinates, method.rounding) in (
-        ("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"), ("half_pixel", "round_prefer_ceil"), ("half_pixel", "round"),
-    ):  # fmt: skip
+    if (
+        method.kind == "nearest"
+        and copies
+        and (method.coordinates, method.rounding)
+        in (
+            ("asymmetric", "floor"),
+            ("half_pixel", "round_prefer_floor"),
+            ("half_pixel", "round_prefer_ceil"),
+            ("half_pixel", "round"),
+        )
+    ):
         for axis, scale in factors.items():
             x = b.op("repeat", x, repeats=int(scale), axis=axis)
         return x

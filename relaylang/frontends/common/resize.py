@@ -18,9 +18,14 @@ from relaylang.ir import Expr
 
 _KINDS = ("nearest", "linear", "cubic")
 _COORDINATES = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn",
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
     "tf_crop_and_resize",
-)  # fmt: skip
+)
 _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "round", "simple")
 
 

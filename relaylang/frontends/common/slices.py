@@ -14,9 +14,7 @@ from relaylang.ir import ANY, Expr
 FAR = 2**31 - 1
 
 
-def slice_axes(
-    b: Builder, x: Expr, begin: Sequence[int], end: Sequence[int], axes: Sequence[int], strides: Sequence[int]
-) -> Expr:
+def slice_axes(b: Builder, x: Expr, begin: Sequence[int], end: Sequence[int], axes: Sequence[int], strides: Sequence[int]) -> Expr:
     """`x[begin:end:stride]` on some axes with Python's meaning, also where nothing is left."""
     shape, rank = b.shape(x), b.rank(x)
     found = []
@@ -53,10 +51,7 @@ def slice_computed(b: Builder, x: Expr, begin: Expr, end: Expr, axes: Sequence[i
     rank, count = b.rank(x), len(axes)
     axes = [a % rank for a in axes]
     strides = strides if strides is not None else b.const(b.arrays.ones(count, np.int64))
-    full = [
-        _spread(b, b.cast(v, "int64"), axes, rank, default)
-        for v, default in ((begin, 0), (end, FAR), (strides, 1))
-    ]
+    full = [_spread(b, b.cast(v, "int64"), axes, rank, default) for v, default in ((begin, 0), (end, FAR), (strides, 1))]
     made = b.op("dyn.strided_slice", x, *full, begin=None, end=None, strides=None, axes=None)
     known = [None if i in axes else d if isinstance(d, int) else None for i, d in enumerate(b.shape(x))]
     steps = b.known(strides) or [None] * count
@@ -74,8 +69,7 @@ def _spread(b: Builder, values: Expr, axes: Sequence[int], rank: int, default: i
         return values
     place = {axis: i for i, axis in enumerate(axes)}
     parts = [
-        b.slice(values, [place[i]], [place[i] + 1], [0]) if i in place else b.const(np.array([default], np.int64))
-        for i in range(rank)
+        b.slice(values, [place[i]], [place[i] + 1], [0]) if i in place else b.const(np.array([default], np.int64)) for i in range(rank)
     ]
     return b.concat(parts, 0)
 

@@ -108,10 +108,7 @@ def _cut(b: Builder, x: Expr, cuts: list[_Cut]) -> Expr:
     open_ = [c for c in cuts if not (isinstance(c.first, int) and isinstance(c.last, int))]
     if not open_:
         return x
-    bounds = [
-        b.concat([_vector(b, v) for v in column], 0)
-        for column in ([c.first for c in open_], [c.last for c in open_])
-    ]
+    bounds = [b.concat([_vector(b, v) for v in column], 0) for column in ([c.first for c in open_], [c.last for c in open_])]
     return slice_computed(b, x, bounds[0], bounds[1], [c.axis for c in open_], b.const(np.array([c.step for c in open_])))
 
 

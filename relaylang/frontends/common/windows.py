@@ -37,8 +37,9 @@ def conv(
     shape = b.shape(weight)
     if all(isinstance(d, int) for d in shape):
         attrs = {"channels": shape[0], "kernel_size": list(shape[2:]), **attrs}
-    return b.op(f"nn.conv{rank}d", x, weight, strides=list(strides), padding=padding_of(pads), dilation=list(dilations),
-                groups=groups, **attrs)  # fmt: skip
+    return b.op(
+        f"nn.conv{rank}d", x, weight, strides=list(strides), padding=padding_of(pads), dilation=list(dilations), groups=groups, **attrs
+    )
 
 
 def conv_transpose(
@@ -55,17 +56,34 @@ def conv_transpose(
     rank = spatial(b, x)
     shape = b.static_shape(weight, "the weight of a transposed convolution")
     layout = {1: "IOW", 2: "IOHW", 3: "IODHW"}[rank]
-    return b.op(f"nn.conv{rank}d_transpose", x, weight, channels=shape[1] * groups, kernel_size=list(shape[2:]),
-                strides=list(strides), padding=padding_of(pads), dilation=list(dilations), groups=groups,
-                output_padding=list(output_padding), kernel_layout=layout)  # fmt: skip
+    return b.op(
+        f"nn.conv{rank}d_transpose",
+        x,
+        weight,
+        channels=shape[1] * groups,
+        kernel_size=list(shape[2:]),
+        strides=list(strides),
+        padding=padding_of(pads),
+        dilation=list(dilations),
+        groups=groups,
+        output_padding=list(output_padding),
+        kernel_layout=layout,
+    )
 
 
 def pool(
     b: Builder, kind: str, x: Expr, kernel: Sequence[int], strides: Sequence[int], pads: Pairs, dilations: Sequence[int], **attrs: Any
 ) -> Expr:
     """A pool of (n, c, d...); `kind` is "max" or "avg"."""
-    return b.op(f"nn.{kind}_pool{spatial(b, x)}d", x, pool_size=list(kernel), strides=list(strides),
-                padding=padding_of(pads), dilation=list(dilations), **attrs)  # fmt: skip
+    return b.op(
+        f"nn.{kind}_pool{spatial(b, x)}d",
+        x,
+        pool_size=list(kernel),
+        strides=list(strides),
+        padding=padding_of(pads),
+        dilation=list(dilations),
+        **attrs,
+    )
 
 
 def global_pool(b: Builder, kind: str, x: Expr) -> Expr:

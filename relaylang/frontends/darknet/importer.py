@@ -170,9 +170,7 @@ class _Skipped(Exception):
     """The layer uses the result of one that was not converted."""
 
 
-def import_darknet(
-    model: Any, options: Options = DEFAULTS, file: str = "", weights: Any = None, described: bool = False
-) -> Imported:
+def import_darknet(model: Any, options: Options = DEFAULTS, file: str = "", weights: Any = None, described: bool = False) -> Imported:
     """A program from a `.cfg` file (its bytes or path) and its `.weights` (bytes or a path; by default the file beside it).
 
     With `described`, results are those of TVM: see `Importer.run`. Raises `RelayError`: a file is damaged or missing (R0802),

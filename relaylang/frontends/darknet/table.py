@@ -107,8 +107,20 @@ def _window(n: Node) -> tuple[int, list[int], int, int]:
 def convolutional(n: Node, x: Expr) -> Any:
     """The biases come first in the file, then the moments of the normalisation, then the kernels."""
     b = n.b
-    n.refuse("antialiasing", "assisted_excitation", "binary", "deform", "dontload", "dontloadscales", "flipped", "rotate",
-             "share_index", "stretch", "sway", "xnor")  # fmt: skip
+    n.refuse(
+        "antialiasing",
+        "assisted_excitation",
+        "binary",
+        "deform",
+        "dontload",
+        "dontloadscales",
+        "flipped",
+        "rotate",
+        "share_index",
+        "stretch",
+        "sway",
+        "xnor",
+    )
     filters, groups, channels = n.int("filters", 1, 1), n.int("groups", 1, 1), b.extent(b.of_rank(x, 4), 1)
     size, strides, padding, dilation = _window(n)
     if channels % groups or filters % groups:
@@ -121,8 +133,17 @@ def convolutional(n: Node, x: Expr) -> Any:
     biases = n.take((filters,), "bias")
     moments = [n.take((filters,), name) for name in ("scales", "mean", "variance")] if normalise else []
     kernel = n.weight(n.take(shape, "weight"), "weight")
-    made = b.op("nn.conv2d", x, kernel, strides=strides, padding=[padding] * 4, dilation=[dilation] * 2, groups=groups,
-                channels=filters, kernel_size=[size, size])  # fmt: skip
+    made = b.op(
+        "nn.conv2d",
+        x,
+        kernel,
+        strides=strides,
+        padding=[padding] * 4,
+        dilation=[dilation] * 2,
+        groups=groups,
+        channels=filters,
+        kernel_size=[size, size],
+    )
     made = _normalised(n, made, biases, *moments) if normalise else b.op("nn.bias_add", made, n.weight(biases, "bias"), axis=1)
     return activated(n, made, "logistic")
 
@@ -383,14 +404,38 @@ def same(n: Node, x: Expr) -> Any:
 
 
 _NAMES: dict[str, Callable[[Node, Expr], Any]] = {
-    "activation": activation, "active": activation, "avg": avgpool, "avgpool": avgpool, "conn": connected, "connected": connected,
-    "conv": convolutional, "convolutional": convolutional, "cost": same, "crop": crop, "deconv": deconvolutional,
+    "activation": activation,
+    "active": activation,
+    "avg": avgpool,
+    "avgpool": avgpool,
+    "conn": connected,
+    "connected": connected,
+    "conv": convolutional,
+    "convolutional": convolutional,
+    "cost": same,
+    "crop": crop,
+    "deconv": deconvolutional,
     "deconvolutional": deconvolutional,
-    "dropout": same, "empty": same, "silence": same, "l2norm": l2norm, "logistic": lambda n, x: _sigmoid(n.b, x),
-    "lrn": normalization, "max": maxpool, "maxpool": maxpool, "normalization": normalization, "region": region, "reorg": reorg,
-    "route": route, "scale_channels": _scaled(False), "sam": _scaled(True), "shortcut": shortcut, "soft": softmax, "softmax": softmax,
-    "upsample": upsample, "yolo": yolo,
-}  # fmt: skip
+    "dropout": same,
+    "empty": same,
+    "silence": same,
+    "l2norm": l2norm,
+    "logistic": lambda n, x: _sigmoid(n.b, x),
+    "lrn": normalization,
+    "max": maxpool,
+    "maxpool": maxpool,
+    "normalization": normalization,
+    "region": region,
+    "reorg": reorg,
+    "route": route,
+    "scale_channels": _scaled(False),
+    "sam": _scaled(True),
+    "shortcut": shortcut,
+    "soft": softmax,
+    "softmax": softmax,
+    "upsample": upsample,
+    "yolo": yolo,
+}
 
 
 @cache

@@ -56,9 +56,11 @@ def found(value: Any) -> Iterator[Ref]:
 def is_ref(value: Any) -> bool:
     """Whether a value of JSON names a result: `["dense", 0, 0]`, with more in Keras 2."""
     return (
-        isinstance(value, (list, tuple)) and len(value) >= 3 and isinstance(value[0], str)
+        isinstance(value, (list, tuple))
+        and len(value) >= 3
+        and isinstance(value[0], str)
         and all(isinstance(v, int) and not isinstance(v, bool) for v in value[1:3])
-    )  # fmt: skip
+    )
 
 
 def calls_of(spec: Spec) -> list[Call]:
@@ -151,6 +153,7 @@ def _decoded(value: Any, spec: Spec, depth: int) -> Any:
 
 def outputs_of(value: Any, file: str) -> Any:
     """The tensors that `input_layers` or `output_layers` names, in nested lists or dictionaries."""
+
     def read(part: Any, depth: int) -> Any:
         if depth > _DEEPEST:
             raise damaged(file, "its inputs or outputs are nested too deep")

@@ -35,12 +35,38 @@ from relaylang.typing.sound import unsound
 #: The value of a tensor whose layer was not converted.
 MISSING = object()
 #: Layers that hand the mask of their operand on.
-_PASSES = frozenset((
-    "Activation", "ActivityRegularization", "AlphaDropout", "BatchNormalization", "Dense", "Dropout", "ELU", "GaussianDropout",
-    "GaussianNoise", "GroupNormalization", "Identity", "LayerNormalization", "LeakyReLU", "Normalization", "PReLU", "ReLU",
-    "Rescaling", "Softmax", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "SpectralNormalization", "ThresholdedReLU",
-    "TimeDistributed", "UnitNormalization", "GroupedQueryAttention", "MultiHeadAttention", "RMSNormalization",
-))  # fmt: skip
+_PASSES = frozenset(
+    (
+        "Activation",
+        "ActivityRegularization",
+        "AlphaDropout",
+        "BatchNormalization",
+        "Dense",
+        "Dropout",
+        "ELU",
+        "GaussianDropout",
+        "GaussianNoise",
+        "GroupNormalization",
+        "Identity",
+        "LayerNormalization",
+        "LeakyReLU",
+        "Normalization",
+        "PReLU",
+        "ReLU",
+        "Rescaling",
+        "Softmax",
+        "SpatialDropout1D",
+        "SpatialDropout2D",
+        "SpatialDropout3D",
+        "SpectralNormalization",
+        "ThresholdedReLU",
+        "TimeDistributed",
+        "UnitNormalization",
+        "GroupedQueryAttention",
+        "MultiHeadAttention",
+        "RMSNormalization",
+    )
+)
 
 
 class Importer:
@@ -267,8 +293,12 @@ class Importer:
                 raise Unsupported("its mask is no tensor")
         node = Node(self, spec, path, masks, args, kwargs)
         if spec.operation:
-            made = _bound(rule.convert, node, [_without_masks(a, None, self) for a in args],
-                          {k: _without_masks(v, None, self) for k, v in kwargs.items()})  # fmt: skip
+            made = _bound(
+                rule.convert,
+                node,
+                [_without_masks(a, None, self) for a in args],
+                {k: _without_masks(v, None, self) for k, v in kwargs.items()},
+            )
         else:
             values = [_without_masks(a, node, self) for a in args]
             if not values:

@@ -36,8 +36,7 @@ class Node:
     """
 
     def __init__(
-        self, importer: Importer, spec: Spec, path: Path, masks: Sequence[Expr | None], args: Sequence[Any],
-            kwargs: Mapping[str, Any]
+        self, importer: Importer, spec: Spec, path: Path, masks: Sequence[Expr | None], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
         self.importer = importer
         self.spec = spec
@@ -78,9 +77,15 @@ class Node:
             raise Malformed(f"its weight {index} has the shape {made.shape}, and it must have {rank} axes")
         return made
 
-    def weight(self, index: builtins.int, name: str, change: Callable[[np.ndarray],
-            np.ndarray] | None = None, rank: builtins.int | None = None,
-               dtype: str = "", key: str = "") -> Expr:  # fmt: skip
+    def weight(
+        self,
+        index: builtins.int,
+        name: str,
+        change: Callable[[np.ndarray], np.ndarray] | None = None,
+        rank: builtins.int | None = None,
+        dtype: str = "",
+        key: str = "",
+    ) -> Expr:
         """A weight in the element type of the layer, after a change of its form. Calls of a shared layer share it.
 
         `key` tells changes of one weight apart.
@@ -144,8 +149,9 @@ class Node:
             raise self._wrong(key, made, f"one of {', '.join(choices)}")
         return made
 
-    def ints(self, key: str, count: builtins.int | None = None, default: Any = _ABSENT,
-            least: builtins.int | None = None) -> list[builtins.int]:
+    def ints(
+        self, key: str, count: builtins.int | None = None, default: Any = _ABSENT, least: builtins.int | None = None
+    ) -> list[builtins.int]:
         """A list of whole numbers; one number stands for `count` of them."""
         made = self.value(key, default)
         made = plain(made)
@@ -221,8 +227,21 @@ def axes_of(values: Sequence[int], rank: int, name: str) -> list[int]:
 
 #: The element types in which layers compute under policies of mixed precision.
 _MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
-_DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
-    "uint64", "bool")
+_DTYPES = (
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+)
 
 
 def policy(dtype: Any) -> str:

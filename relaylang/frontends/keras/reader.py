@@ -166,7 +166,7 @@ def _whole(data: bytes, file: str, budget: Budget) -> Model:
     if text is None:
         alone = group is None and not store.names(store.root, "layer_names")
         what = "it has no network of Keras" if alone else "it has weights alone, and no network"
-        raise damaged(file, what, "`model.save(\"net.keras\")` writes both")
+        raise damaged(file, what, '`model.save("net.keras")` writes both')
     version = store.text(store.root, "keras_version") or "1"
     spec = model_spec(parsed(text, file, "its model_config"), version, file)
     found: dict[Path, list[Array]] = {}

@@ -6,28 +6,63 @@ from typing import Any
 
 #: Class names of old versions.
 _CLASSES = {
-    "Convolution1D": "Conv1D", "Convolution2D": "Conv2D", "Convolution3D": "Conv3D", "Deconvolution2D": "Conv2DTranspose",
-    "SeparableConvolution2D": "SeparableConv2D", "Deconvolution3D": "Conv3DTranspose", "Convolution2DTranspose": "Conv2DTranspose",
-    "Convolution3DTranspose": "Conv3DTranspose", "CuDNNGRU": "GRU", "CuDNNLSTM": "LSTM", "BatchNormalizationV1": "BatchNormalization",
-    "BatchNormalizationV2": "BatchNormalization", "SyncBatchNormalization": "BatchNormalization", "GRUV2": "GRU",
-    "GroupQueryAttention": "GroupedQueryAttention", "LSTMV2": "LSTM", "MaxPool1D": "MaxPooling1D", "MaxPool2D": "MaxPooling2D",
-    "MaxPool3D": "MaxPooling3D", "AvgPool1D": "AveragePooling1D", "AvgPool2D": "AveragePooling2D", "AvgPool3D": "AveragePooling3D",
-    "GlobalAvgPool1D": "GlobalAveragePooling1D", "GlobalAvgPool2D": "GlobalAveragePooling2D",
-    "GlobalAvgPool3D": "GlobalAveragePooling3D", "GlobalMaxPool1D": "GlobalMaxPooling1D", "GlobalMaxPool2D": "GlobalMaxPooling2D",
+    "Convolution1D": "Conv1D",
+    "Convolution2D": "Conv2D",
+    "Convolution3D": "Conv3D",
+    "Deconvolution2D": "Conv2DTranspose",
+    "SeparableConvolution2D": "SeparableConv2D",
+    "Deconvolution3D": "Conv3DTranspose",
+    "Convolution2DTranspose": "Conv2DTranspose",
+    "Convolution3DTranspose": "Conv3DTranspose",
+    "CuDNNGRU": "GRU",
+    "CuDNNLSTM": "LSTM",
+    "BatchNormalizationV1": "BatchNormalization",
+    "BatchNormalizationV2": "BatchNormalization",
+    "SyncBatchNormalization": "BatchNormalization",
+    "GRUV2": "GRU",
+    "GroupQueryAttention": "GroupedQueryAttention",
+    "LSTMV2": "LSTM",
+    "MaxPool1D": "MaxPooling1D",
+    "MaxPool2D": "MaxPooling2D",
+    "MaxPool3D": "MaxPooling3D",
+    "AvgPool1D": "AveragePooling1D",
+    "AvgPool2D": "AveragePooling2D",
+    "AvgPool3D": "AveragePooling3D",
+    "GlobalAvgPool1D": "GlobalAveragePooling1D",
+    "GlobalAvgPool2D": "GlobalAveragePooling2D",
+    "GlobalAvgPool3D": "GlobalAveragePooling3D",
+    "GlobalMaxPool1D": "GlobalMaxPooling1D",
+    "GlobalMaxPool2D": "GlobalMaxPooling2D",
     "GlobalMaxPool3D": "GlobalMaxPooling3D",
-}  # fmt: skip
+}
 #: Keras 1's names of what Keras 2 names otherwise.
 _NAMES = {
-    "border_mode": "padding", "subsample": "strides", "nb_filter": "filters", "bias": "use_bias", "p": "rate", "inner_activation":
-    "recurrent_activation", "dim_ordering": "data_format", "pool_length": "pool_size", "stride": "strides", "subsample_length":
-    "strides", "filter_length": "kernel_size", "atrous_rate": "dilation_rate", "length": "size",
-}  # fmt: skip
+    "border_mode": "padding",
+    "subsample": "strides",
+    "nb_filter": "filters",
+    "bias": "use_bias",
+    "p": "rate",
+    "inner_activation": "recurrent_activation",
+    "dim_ordering": "data_format",
+    "pool_length": "pool_size",
+    "stride": "strides",
+    "subsample_length": "strides",
+    "filter_length": "kernel_size",
+    "atrous_rate": "dilation_rate",
+    "length": "size",
+}
 #: The extents of a kernel, one by one.
 _SIDES = ("nb_row", "nb_col", "kernel_dim1", "kernel_dim2", "kernel_dim3")
 _FORMATS = {"tf": "channels_last", "th": "channels_first"}
 _MERGES = {
-    "sum": "Add", "mul": "Multiply", "concat": "Concatenate", "ave": "Average", "max": "Maximum", "min": "Minimum", "dot": "Dot",
-}  # fmt: skip
+    "sum": "Add",
+    "mul": "Multiply",
+    "concat": "Concatenate",
+    "ave": "Average",
+    "max": "Maximum",
+    "min": "Minimum",
+    "dot": "Dot",
+}
 
 
 def upgraded(kind: str, config: dict[str, Any], major: int) -> tuple[str, dict[str, Any]]:

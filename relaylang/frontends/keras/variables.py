@@ -31,12 +31,34 @@ def _scaled(c: Mapping[str, Any]) -> int:
 #: The number of trainable weights of layers, by their configurations.
 _TRAINABLE: dict[str, Count] = {
     **dict.fromkeys(
-        ("Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dense", "DepthwiseConv1D",
-         "DepthwiseConv2D"), _biased(1),
+        (
+            "Conv1D",
+            "Conv1DTranspose",
+            "Conv2D",
+            "Conv2DTranspose",
+            "Conv3D",
+            "Conv3DTranspose",
+            "Dense",
+            "DepthwiseConv1D",
+            "DepthwiseConv2D",
+        ),
+        _biased(1),
     ),
     **dict.fromkeys(
-        ("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "GRU", "GRUCell", "LSTM", "LSTMCell", "SeparableConv1D", "SeparableConv2D",
-         "SimpleRNN", "SimpleRNNCell"), _biased(2),
+        (
+            "ConvLSTM1D",
+            "ConvLSTM2D",
+            "ConvLSTM3D",
+            "GRU",
+            "GRUCell",
+            "LSTM",
+            "LSTMCell",
+            "SeparableConv1D",
+            "SeparableConv2D",
+            "SimpleRNN",
+            "SimpleRNNCell",
+        ),
+        _biased(2),
     ),
     **dict.fromkeys(("BatchNormalization", "GroupNormalization", "LayerNormalization"), _scaled),
     **dict.fromkeys(
@@ -53,7 +75,7 @@ _TRAINABLE: dict[str, Count] = {
     "PReLU": lambda c: 1,
     "RMSNormalization": lambda c: 1,
     "ReversibleEmbedding": lambda c: 1 if c.get("tie_weights", True) else 2,
-}  # fmt: skip
+}
 #: The number of other weights.
 _OTHER: dict[str, Count] = {
     "SpectralNormalization": lambda c: 1,

@@ -65,9 +65,15 @@ class Importer:
     """
 
     def __init__(
-        self, symbol: Symbol, file: str, params: Mapping[str, np.ndarray], options: Options, budget: Budget,
-        dtype: str = "float32", weighted: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        symbol: Symbol,
+        file: str,
+        params: Mapping[str, np.ndarray],
+        options: Options,
+        budget: Budget,
+        dtype: str = "float32",
+        weighted: bool = False,
+    ) -> None:
         self.budget = budget
         self.budget.grant(layers=symbol.size())
         self.symbol = symbol
@@ -272,18 +278,22 @@ class Importer:
 
 
 #: Losses, whose further operands are labels. They need no value in a network that is run.
-_LOSSES = frozenset((
-    "SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "SVMOutput",
-))  # fmt: skip
+_LOSSES = frozenset(
+    (
+        "SoftmaxOutput",
+        "LinearRegressionOutput",
+        "LogisticRegressionOutput",
+        "MAERegressionOutput",
+        "SVMOutput",
+    )
+)
 
 
 class _Skipped(Exception):
     """The layer uses a result whose own layer was not converted."""
 
 
-def import_mxnet(
-    model: Any, options: Options = DEFAULTS, file: str = "", params: Any = None, dtype: str = "float32"
-) -> Imported:
+def import_mxnet(model: Any, options: Options = DEFAULTS, file: str = "", params: Any = None, dtype: str = "float32") -> Imported:
     """A program from a symbol: its JSON as bytes or text, its path, or a `Symbol` or `HybridBlock` of MXNet.
 
     `params` are its weights by name, or the path of their file. Where it is None, the weights of a path are in the file

@@ -23,9 +23,20 @@ _INDICES = {_DENSE: 0, _ROWS: 1, _CSR: 2}
 _MOST_AXES = 32
 #: Element types by MXNet's numbers.
 DTYPES: dict[int, Any] = {
-    0: np.float32, 1: np.float64, 2: np.float16, 3: np.uint8, 4: np.int32, 5: np.int8, 6: np.int64, 7: np.bool_, 8: np.int16,
-    9: np.uint16, 10: np.uint32, 11: np.uint64, 12: ml_dtypes.bfloat16,
-}  # fmt: skip
+    0: np.float32,
+    1: np.float64,
+    2: np.float16,
+    3: np.uint8,
+    4: np.int32,
+    5: np.int8,
+    6: np.int64,
+    7: np.bool_,
+    8: np.int16,
+    9: np.uint16,
+    10: np.uint32,
+    11: np.uint64,
+    12: ml_dtypes.bfloat16,
+}
 
 
 def is_params(data: bytes) -> bool:

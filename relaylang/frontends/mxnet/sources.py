@@ -75,9 +75,7 @@ def array_of(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def companion(
-    source: Source, params: Any, options: Options, symbol: Symbol, budget: Budget
-) -> tuple[Mapping[str, np.ndarray], bool]:
+def companion(source: Source, params: Any, options: Options, symbol: Symbol, budget: Budget) -> tuple[Mapping[str, np.ndarray], bool]:
     """The weights of a symbol by name, and whether all must be among them. Raises `RelayError`."""
     if isinstance(params, Mapping):
         return {plain_name(name): array_of(name, value) for name, value in params.items()}, False

@@ -60,10 +60,17 @@ def _same(n: Node, shape: Any) -> Sequence[Shape]:
 
 
 _RULES: dict[str, _Rule] = {
-    "Convolution": _convolution, "Deconvolution": _deconvolution, "FullyConnected": _dense, "BatchNorm": _vectors(1, 4),
-    "LayerNorm": _vectors(-1, 2), "InstanceNorm": _vectors(1, 2), "GroupNorm": _vectors(1, 2), "LeakyReLU": _prelu,
-    "Embedding": _embedding, "_contrib_BatchNormWithReLU": _vectors(1, 4),
-}  # fmt: skip
+    "Convolution": _convolution,
+    "Deconvolution": _deconvolution,
+    "FullyConnected": _dense,
+    "BatchNorm": _vectors(1, 4),
+    "LayerNorm": _vectors(-1, 2),
+    "InstanceNorm": _vectors(1, 2),
+    "GroupNorm": _vectors(1, 2),
+    "LeakyReLU": _prelu,
+    "Embedding": _embedding,
+    "_contrib_BatchNormWithReLU": _vectors(1, 4),
+}
 _ALIKE = frozenset(("elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "_maximum", "_minimum", "_power"))
 
 

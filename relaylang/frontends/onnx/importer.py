@@ -163,8 +163,14 @@ class Importer:
                 value = level.values[name] = self._weight(name, level.weights[name])
                 return value
             level = level.outer
-        raise RelayError(error("R0802", f"no layer before this one makes the tensor {name}", self.builder.span,
-                               notes=["an ONNX graph lists its layers in the order of their computation, without cycles"]))
+        raise RelayError(
+            error(
+                "R0802",
+                f"no layer before this one makes the tensor {name}",
+                self.builder.span,
+                notes=["an ONNX graph lists its layers in the order of their computation, without cycles"],
+            )
+        )
 
     def _weight(self, name: str, proto: Any) -> Expr:
         if hasattr(proto, "values"):

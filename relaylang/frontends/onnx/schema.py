@@ -17,10 +17,21 @@ from relaylang.ir import Expr, TensorType
 
 #: AttributeProto.AttributeType as the messages call its values.
 _KINDS = {
-    1: "a number with a point", 2: "a whole number", 3: "a text", 4: "a tensor", 5: "a graph", 6: "a list of numbers with points",
-    7: "a list of whole numbers", 8: "a list of texts", 9: "a list of tensors", 10: "a list of graphs", 11: "a sparse tensor",
-    12: "a list of sparse tensors", 13: "a type", 14: "a list of types",
-}  # fmt: skip
+    1: "a number with a point",
+    2: "a whole number",
+    3: "a text",
+    4: "a tensor",
+    5: "a graph",
+    6: "a list of numbers with points",
+    7: "a list of whole numbers",
+    8: "a list of texts",
+    9: "a list of tensors",
+    10: "a list of graphs",
+    11: "a sparse tensor",
+    12: "a list of sparse tensors",
+    13: "a type",
+    14: "a list of types",
+}
 #: Element types by number, and as schemas write them: `tensor(float)`.
 _NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 _TEXTS = {"float": "float32", "double": "float64", "float4e2m1": "float4_e2m1fn"}

@@ -17,11 +17,30 @@ from relaylang.runtime.budget import Budget
 
 #: ONNX's TensorProto.DataType to element types. Strings (8) and complex numbers (14, 15) have none.
 DTYPES: dict[int, str] = {
-    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
-    11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16", 17: "float8_e4m3fn", 18: "float8_e4m3fnuz",
-    19: "float8_e5m2", 20: "float8_e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4_e2m1fn", 24: "float8_e8m0fnu",
-    25: "uint2", 26: "int2",
-}  # fmt: skip
+    1: "float32",
+    2: "uint8",
+    3: "int8",
+    4: "uint16",
+    5: "int16",
+    6: "int32",
+    7: "int64",
+    9: "bool",
+    10: "float16",
+    11: "float64",
+    12: "uint32",
+    13: "uint64",
+    16: "bfloat16",
+    17: "float8_e4m3fn",
+    18: "float8_e4m3fnuz",
+    19: "float8_e5m2",
+    20: "float8_e5m2fnuz",
+    21: "uint4",
+    22: "int4",
+    23: "float4_e2m1fn",
+    24: "float8_e8m0fnu",
+    25: "uint2",
+    26: "int2",
+}
 
 #: numpy's arrays have at most so many axes.
 MAX_RANK = 32
@@ -29,8 +48,11 @@ MAX_RANK = 32
 _PACKED = {"int4": 4, "uint4": 4, "float4_e2m1fn": 4, "int2": 2, "uint2": 2}
 #: The fields of a TensorProto that hold its elements where `raw_data` is empty.
 _FIELDS = {
-    "float_data": ("float32",), "double_data": ("float64",), "int64_data": ("int64",), "uint64_data": ("uint32", "uint64"),
-}  # fmt: skip
+    "float_data": ("float32",),
+    "double_data": ("float64",),
+    "int64_data": ("int64",),
+    "uint64_data": ("uint32", "uint64"),
+}
 
 
 def dtype_of(number: int, file: str, what: str) -> str:

@@ -39,10 +39,25 @@ _DEEPEST = 64
 MISSING = object()
 _INPUTS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
 #: Nodes that nothing takes, and that are no outputs either.
-_NO_OUTPUTS = frozenset((
-    "Assert", "Assign", "AssignVariableOp", "Const", "MergeV2Checkpoints", "NoOp", "Placeholder", "PlaceholderWithDefault", "Print",
-    "RestoreV2", "SaveV2", "VarHandleOp", "VarIsInitializedOp", "Variable", "VariableV2",
-))  # fmt: skip
+_NO_OUTPUTS = frozenset(
+    (
+        "Assert",
+        "Assign",
+        "AssignVariableOp",
+        "Const",
+        "MergeV2Checkpoints",
+        "NoOp",
+        "Placeholder",
+        "PlaceholderWithDefault",
+        "Print",
+        "RestoreV2",
+        "SaveV2",
+        "VarHandleOp",
+        "VarIsInitializedOp",
+        "Variable",
+        "VariableV2",
+    )
+)
 #: What TensorFlow 2 calls the results of a function that it freezes; other nodes that nothing takes are left over then.
 _RESULT = re.compile(r"Identity(_\d+)?")
 _ASSIGNING = ("Assign", "Scatter", "ResourceScatter", "ResourceApply")

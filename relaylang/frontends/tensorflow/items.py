@@ -225,6 +225,19 @@ def split(b: Builder, xs: Items, values: Expr, lengths: Expr) -> Items:
 
 
 __all__ = [
-    "Handle", "Items", "gathered", "get", "in_one", "joined", "length", "of_tensor", "popped", "pushed", "put", "reserved",
-    "scattered", "split", "stacked",
-]  # fmt: skip
+    "Handle",
+    "Items",
+    "gathered",
+    "get",
+    "in_one",
+    "joined",
+    "length",
+    "of_tensor",
+    "popped",
+    "pushed",
+    "put",
+    "reserved",
+    "scattered",
+    "split",
+    "stacked",
+]

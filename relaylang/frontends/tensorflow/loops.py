@@ -78,8 +78,12 @@ def _written_out(b: Builder, test: Callable[[list[Any]], Any], turn: Turn, value
 
 def _is_open(x: Any) -> bool:
     """Whether a list needs values before its elements have a known shape."""
-    return isinstance(x, Items) and x.whole is None and (x.shape is None or not all(isinstance(d, int) for d in x.shape)) \
-        and not (x.rows and all(r is not None for r in x.rows))  # fmt: skip
+    return (
+        isinstance(x, Items)
+        and x.whole is None
+        and (x.shape is None or not all(isinstance(d, int) for d in x.shape))
+        and not (x.rows and all(r is not None for r in x.rows))
+    )
 
 
 def _with_shapes(b: Builder, turn: Turn, values: list[Any]) -> list[Any]:

@@ -25,6 +25,7 @@ _INIT = "__saved_model_init_op"
 #: The key of a bundle that has the graph of objects.
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
+
 @dataclass(frozen=True)
 class Place:
     """An input or an output of a signature: its name, and the tensor. `info` has the element type and the shape."""

@@ -57,14 +57,35 @@ BundleEntryProto: dtype 1 DataType; shape 2 TensorShapeProto; shard_id 3 int32; 
 
 #: Element types by their numbers. Quantised ones are stored as whole numbers.
 _DTYPES = {
-    "FLOAT": 1, "DOUBLE": 2, "INT32": 3, "UINT8": 4, "INT16": 5, "INT8": 6, "STRING": 7, "COMPLEX64": 8, "INT64": 9, "BOOL": 10,
-    "QINT8": 11, "QUINT8": 12, "QINT32": 13, "BFLOAT16": 14, "QINT16": 15, "QUINT16": 16, "UINT16": 17, "COMPLEX128": 18,
-    "HALF": 19, "RESOURCE": 20, "VARIANT": 21, "UINT32": 22, "UINT64": 23, "FLOAT8_E5M2": 24, "FLOAT8_E4M3FN": 25, "INT4": 29,
+    "FLOAT": 1,
+    "DOUBLE": 2,
+    "INT32": 3,
+    "UINT8": 4,
+    "INT16": 5,
+    "INT8": 6,
+    "STRING": 7,
+    "COMPLEX64": 8,
+    "INT64": 9,
+    "BOOL": 10,
+    "QINT8": 11,
+    "QUINT8": 12,
+    "QINT32": 13,
+    "BFLOAT16": 14,
+    "QINT16": 15,
+    "QUINT16": 16,
+    "UINT16": 17,
+    "COMPLEX128": 18,
+    "HALF": 19,
+    "RESOURCE": 20,
+    "VARIANT": 21,
+    "UINT32": 22,
+    "UINT64": 23,
+    "FLOAT8_E5M2": 24,
+    "FLOAT8_E4M3FN": 25,
+    "INT4": 29,
     "UINT4": 30,
-}  # fmt: skip
-_NUMBERS = "; ".join(
-    f"DT_{name}{end} {number + more}" for more, end in ((0, ""), (100, "_REF")) for name, number in _DTYPES.items()
-)
+}
+_NUMBERS = "; ".join(f"DT_{name}{end} {number + more}" for more, end in ((0, ""), (100, "_REF")) for name, number in _DTYPES.items())
 
 
 @cache

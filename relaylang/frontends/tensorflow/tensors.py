@@ -16,19 +16,49 @@ from relaylang.runtime.budget import Budget
 
 #: Element types by number. Quantised types are the whole numbers that they are stored as.
 DTYPES = {
-    1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 9: "int64", 10: "bool", 11: "int8", 12: "uint8",
-    13: "int32", 14: "bfloat16", 15: "int16", 16: "uint16", 17: "uint16", 19: "float16", 22: "uint32", 23: "uint64",
-    24: "float8_e5m2", 25: "float8_e4m3fn",
-}  # fmt: skip
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
+    9: "int64",
+    10: "bool",
+    11: "int8",
+    12: "uint8",
+    13: "int32",
+    14: "bfloat16",
+    15: "int16",
+    16: "uint16",
+    17: "uint16",
+    19: "float16",
+    22: "uint32",
+    23: "uint64",
+    24: "float8_e5m2",
+    25: "float8_e4m3fn",
+}
 #: Others, with their names.
 OTHER = {
-    0: "no type", 7: "strings", 8: "complex numbers", 18: "complex numbers", 20: "resources", 21: "variants", 29: "int4", 30: "uint4",
-}  # fmt: skip
+    0: "no type",
+    7: "strings",
+    8: "complex numbers",
+    18: "complex numbers",
+    20: "resources",
+    21: "variants",
+    29: "int4",
+    30: "uint4",
+}
 #: The field that has an element type's values, unless they are bytes.
 _FIELDS = {
-    1: "float_val", 2: "double_val", 9: "int64_val", 10: "bool_val", 14: "half_val", 19: "half_val", 22: "uint32_val",
+    1: "float_val",
+    2: "double_val",
+    9: "int64_val",
+    10: "bool_val",
+    14: "half_val",
+    19: "half_val",
+    22: "uint32_val",
     23: "uint64_val",
-}  # fmt: skip
+}
 _MAX_RANK = 64
 _WHAT = "laying its constants out"
 

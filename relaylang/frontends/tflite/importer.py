@@ -30,16 +30,47 @@ from relaylang.runtime.text import read_bytes
 #: Graphs call graphs this deep.
 _DEEPEST = 64
 #: Operators that move the elements of complex tensors, too.
-_MOVING = frozenset((
-    "BROADCAST_TO", "CONCATENATION", "DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS", "FILL", "GATHER", "GATHER_ND", "MIRROR_PAD", "PACK",
-    "RESHAPE", "REVERSE_V2", "SELECT", "SELECT_V2", "SLICE", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE",
-    "UNPACK",
-))  # fmt: skip
+_MOVING = frozenset(
+    (
+        "BROADCAST_TO",
+        "CONCATENATION",
+        "DYNAMIC_UPDATE_SLICE",
+        "EXPAND_DIMS",
+        "FILL",
+        "GATHER",
+        "GATHER_ND",
+        "MIRROR_PAD",
+        "PACK",
+        "RESHAPE",
+        "REVERSE_V2",
+        "SELECT",
+        "SELECT_V2",
+        "SLICE",
+        "SPLIT",
+        "SPLIT_V",
+        "SQUEEZE",
+        "STRIDED_SLICE",
+        "TILE",
+        "TRANSPOSE",
+        "UNPACK",
+    )
+)
 #: Operators that take complex tensors whole.
-_COMPLEX = frozenset((
-    "ASSIGN_VARIABLE", "CALL", "CAST", "COMPLEX_ABS", "IF", "IMAG", "MUL", "REAL", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE",
-    "WHILE",
-))  # fmt: skip
+_COMPLEX = frozenset(
+    (
+        "ASSIGN_VARIABLE",
+        "CALL",
+        "CAST",
+        "COMPLEX_ABS",
+        "IF",
+        "IMAG",
+        "MUL",
+        "REAL",
+        "STABLEHLO_COMPOSITE",
+        "STABLEHLO_WHILE",
+        "WHILE",
+    )
+)
 #: Operators that use the extents of a tensor alone.
 _EXTENTS = frozenset(("RANK", "SHAPE"))
 #: The function beside `@main` that gives the first values of variables.
@@ -162,9 +193,7 @@ class Importer:
     def undefined(self, tensor: Tensor) -> RelayError:
         """The error for a tensor that no layer before made."""
         notes = ["a file lists its layers in the order of their computation, without cycles"]
-        return RelayError(
-            error("R0802", f"no layer before this one makes the tensor {tensor.name}", self.builder.span, notes=notes)
-        )
+        return RelayError(error("R0802", f"no layer before this one makes the tensor {tensor.name}", self.builder.span, notes=notes))
 
     def convert_subgraph(self, node: Node, index: int, inputs: Sequence[Any]) -> list[Any]:
         """The results of another subgraph for these inputs, converted in place."""

@@ -19,13 +19,27 @@ if TYPE_CHECKING:
 
 #: The axes that operands have, by operator and place. Others take any number, or their conversions ask.
 RANKS: dict[str, dict[int, int]] = {
-    "AVERAGE_POOL_2D": {0: 4}, "CONV_2D": {0: 4, 1: 4}, "CONV_3D": {0: 5, 1: 5},
-    "CONV_3D_TRANSPOSE": {1: 5, 2: 5}, "DEPTHWISE_CONV_2D": {0: 4, 1: 4}, "DEPTH_TO_SPACE": {0: 4}, "FULLY_CONNECTED": {1: 2},
-    "L2_POOL_2D": {0: 4}, "LOCAL_RESPONSE_NORMALIZATION": {0: 4}, "MAX_POOL_2D": {0: 4}, "RESIZE_BILINEAR": {0: 4},
-    "RESIZE_NEAREST_NEIGHBOR": {0: 4}, "RNN": {0: 2, 1: 2, 2: 2}, "SPACE_TO_DEPTH": {0: 4}, "SVDF": {0: 2, 1: 2, 2: 2},
-    "TRANSPOSE_CONV": {1: 4, 2: 4}, "UNIDIRECTIONAL_SEQUENCE_LSTM": {0: 3}, "UNIDIRECTIONAL_SEQUENCE_RNN": {0: 3, 1: 2, 2: 2},
-    "BIDIRECTIONAL_SEQUENCE_LSTM": {0: 3}, "BIDIRECTIONAL_SEQUENCE_RNN": {0: 3, 1: 2, 2: 2},
-}  # fmt: skip
+    "AVERAGE_POOL_2D": {0: 4},
+    "CONV_2D": {0: 4, 1: 4},
+    "CONV_3D": {0: 5, 1: 5},
+    "CONV_3D_TRANSPOSE": {1: 5, 2: 5},
+    "DEPTHWISE_CONV_2D": {0: 4, 1: 4},
+    "DEPTH_TO_SPACE": {0: 4},
+    "FULLY_CONNECTED": {1: 2},
+    "L2_POOL_2D": {0: 4},
+    "LOCAL_RESPONSE_NORMALIZATION": {0: 4},
+    "MAX_POOL_2D": {0: 4},
+    "RESIZE_BILINEAR": {0: 4},
+    "RESIZE_NEAREST_NEIGHBOR": {0: 4},
+    "RNN": {0: 2, 1: 2, 2: 2},
+    "SPACE_TO_DEPTH": {0: 4},
+    "SVDF": {0: 2, 1: 2, 2: 2},
+    "TRANSPOSE_CONV": {1: 4, 2: 4},
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": {0: 3},
+    "UNIDIRECTIONAL_SEQUENCE_RNN": {0: 3, 1: 2, 2: 2},
+    "BIDIRECTIONAL_SEQUENCE_LSTM": {0: 3},
+    "BIDIRECTIONAL_SEQUENCE_RNN": {0: 3, 1: 2, 2: 2},
+}
 #: The schema's ActivationFunctionType: bounds that the result is held to.
 _BOUNDS = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 

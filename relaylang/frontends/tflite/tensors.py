@@ -14,9 +14,21 @@ from relaylang.runtime.budget import Budget
 
 #: TensorType of the schema to element types that Relay has.
 DTYPES = {
-    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
-    12: "uint64", 15: "uint32", 16: "uint16", 17: "int4", 18: "bfloat16",
-}  # fmt: skip
+    0: "float32",
+    1: "float16",
+    2: "int32",
+    3: "uint8",
+    4: "int64",
+    6: "bool",
+    7: "int16",
+    9: "int8",
+    10: "float64",
+    12: "uint64",
+    15: "uint32",
+    16: "uint16",
+    17: "int4",
+    18: "bfloat16",
+}
 #: Element types that only stand for handles or texts; a layer that uses one may still be converted.
 OTHER = {5: "string", 8: "complex64", 11: "complex128", 13: "resource", 14: "variant"}
 

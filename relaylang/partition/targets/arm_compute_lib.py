@@ -117,9 +117,7 @@ def qnn_dense(call: Call) -> Verdict:
 
 def _pool(call: Call, types: tuple[str, ...]) -> Verdict:
     dilation = wants_attr(call, "dilation", [(1, 1)]) if hasattr(call.attrs, "dilation") else True
-    return every(
-        wants_attr(call, "layout", ["NHWC"]), wants_dtype(call.args[0], types, "the input"), dilation
-    )
+    return every(wants_attr(call, "layout", ["NHWC"]), wants_dtype(call.args[0], types, "the input"), dilation)
 
 
 @supports(OPERATORS, "nn.max_pool2d", "nn.global_max_pool2d")
@@ -212,15 +210,17 @@ def pattern_table(disabled_ops: Sequence[str] = ("concatenate",)) -> list[Entry]
     average = is_op("cast")(is_op("nn.avg_pool2d")(wide) | is_op("nn.global_avg_pool2d")(wide))
     squares = is_op("power")(wildcard(), is_expr(const(2.0)))
     joined = is_op("concatenate")(is_tuple(None))
-    return as_entries([
-        ("arm_compute_lib.conv2d", conv, _check(conv2d, "nn.conv2d", False)),
-        ("arm_compute_lib.qnn_conv2d", _requantized(qnn), _check(qnn_conv2d, "qnn.conv2d", True)),
-        ("arm_compute_lib.dense", product, _check(dense, "nn.dense", False)),
-        ("arm_compute_lib.qnn_dense", _requantized(qnn_product), _check(qnn_dense, "qnn.dense", True)),
-        ("arm_compute_lib.avg_pool2d", average, check_avg_pool2d),
-        ("arm_compute_lib.l2_pool2d", is_op("sqrt")(is_op("nn.avg_pool2d")(squares)), check_l2_pool2d),
-        ("arm_compute_lib.concatenate", joined, _disabled if "concatenate" in disabled_ops else check_concatenate),
-    ])  # fmt: skip
+    return as_entries(
+        [
+            ("arm_compute_lib.conv2d", conv, _check(conv2d, "nn.conv2d", False)),
+            ("arm_compute_lib.qnn_conv2d", _requantized(qnn), _check(qnn_conv2d, "qnn.conv2d", True)),
+            ("arm_compute_lib.dense", product, _check(dense, "nn.dense", False)),
+            ("arm_compute_lib.qnn_dense", _requantized(qnn_product), _check(qnn_dense, "qnn.dense", True)),
+            ("arm_compute_lib.avg_pool2d", average, check_avg_pool2d),
+            ("arm_compute_lib.l2_pool2d", is_op("sqrt")(is_op("nn.avg_pool2d")(squares)), check_l2_pool2d),
+            ("arm_compute_lib.concatenate", joined, _disabled if "concatenate" in disabled_ops else check_concatenate),
+        ]
+    )
 
 
 RECIPE = Recipe("arm_compute_lib", operators=OPERATORS, tuples="never", merge="none")

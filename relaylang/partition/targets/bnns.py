@@ -110,15 +110,17 @@ def check_dense(root: Expr) -> Verdict:
 
 def pattern_table() -> list[Entry]:
     """The rows for BNNS, those that take most first."""
-    return as_entries([
-        ("bnns.conv2d_bias_relu", _conv(True, "nn.relu"), check_conv),
-        ("bnns.conv2d_relu", _conv(False, "nn.relu"), check_conv),
-        ("bnns.conv2d_bias_sigmoid", _conv(True, "sigmoid"), check_conv),
-        ("bnns.conv2d_sigmoid", _conv(False, "sigmoid"), check_conv),
-        ("bnns.conv2d_bias", _conv(True, None), check_conv),
-        ("bnns.dense_bias_gelu", _dense_bias_gelu(), check_dense),
-        ("bnns.dense_bias", _dense_bias(), check_dense),
-    ])  # fmt: skip
+    return as_entries(
+        [
+            ("bnns.conv2d_bias_relu", _conv(True, "nn.relu"), check_conv),
+            ("bnns.conv2d_relu", _conv(False, "nn.relu"), check_conv),
+            ("bnns.conv2d_bias_sigmoid", _conv(True, "sigmoid"), check_conv),
+            ("bnns.conv2d_sigmoid", _conv(False, "sigmoid"), check_conv),
+            ("bnns.conv2d_bias", _conv(True, None), check_conv),
+            ("bnns.dense_bias_gelu", _dense_bias_gelu(), check_dense),
+            ("bnns.dense_bias", _dense_bias(), check_dense),
+        ]
+    )
 
 
 @supports(OPERATORS, "nn.batch_matmul")
@@ -129,9 +131,7 @@ def _anything(call: Call) -> Verdict:
 @supports(OPERATORS, "nn.max_pool2d", "nn.avg_pool2d", "nn.global_max_pool2d", "nn.global_avg_pool2d")
 def _pool(call: Call) -> Verdict:
     data = call.args[0]
-    return every(
-        wants_rank(data, [3, 4], "the input"), wants_dtype(data, _FLOAT, "the input"), wants_attr(call, "layout", ["NCHW"])
-    )
+    return every(wants_rank(data, [3, 4], "the input"), wants_dtype(data, _FLOAT, "the input"), wants_attr(call, "layout", ["NCHW"]))
 
 
 @supports(OPERATORS, "nn.instance_norm")

@@ -133,7 +133,8 @@ def check_rounded_avg_pool2d(root: Expr) -> Verdict:
     return every(
         check_avg_pool2d(root),
         plain or "a scale is not 1, or a zero point is not 0",
-        not call_of(root, "nn.avg_pool2d").attrs.count_include_pad or not any(call_of(root, "nn.avg_pool2d").attrs.padding)
+        not call_of(root, "nn.avg_pool2d").attrs.count_include_pad
+        or not any(call_of(root, "nn.avg_pool2d").attrs.padding)
         or "count_include_pad is True; it takes False",
     )
 
@@ -174,17 +175,19 @@ def pattern_table() -> list[Entry]:
     def binary(name: str) -> DFPattern:
         return _clipped(is_op(name)(wildcard(), wildcard(), *_constants(6)))
 
-    return as_entries([
-        ("cmsis-nn.qnn_conv2d", _conv(True), check_qnn_conv2d_pad),
-        ("cmsis-nn.qnn_conv2d", _conv(False), check_qnn_conv2d),
-        ("cmsis-nn.qnn_fully_connected", _requantized(dense), check_qnn_fully_connected),
-        ("cmsis-nn.qnn_avg_pool2d", _clipped(average), check_avg_pool2d),
-        ("cmsis-nn.qnn_max_pool2d", _clipped(is_op("nn.max_pool2d")(wildcard())), check_max_pool2d),
-        ("cmsis-nn.qnn_mul", binary("qnn.mul"), check_qnn_binary_op),
-        ("cmsis-nn.qnn_add", binary("qnn.add"), check_qnn_binary_op),
-        ("cmsis-nn.qnn_softmax", is_op("qnn.quantize")(softmax, *_constants(2)), check_qnn_softmax),
-        ("cmsis-nn.qnn_avg_pool2d", _clipped(rounded), check_rounded_avg_pool2d),
-    ])  # fmt: skip
+    return as_entries(
+        [
+            ("cmsis-nn.qnn_conv2d", _conv(True), check_qnn_conv2d_pad),
+            ("cmsis-nn.qnn_conv2d", _conv(False), check_qnn_conv2d),
+            ("cmsis-nn.qnn_fully_connected", _requantized(dense), check_qnn_fully_connected),
+            ("cmsis-nn.qnn_avg_pool2d", _clipped(average), check_avg_pool2d),
+            ("cmsis-nn.qnn_max_pool2d", _clipped(is_op("nn.max_pool2d")(wildcard())), check_max_pool2d),
+            ("cmsis-nn.qnn_mul", binary("qnn.mul"), check_qnn_binary_op),
+            ("cmsis-nn.qnn_add", binary("qnn.add"), check_qnn_binary_op),
+            ("cmsis-nn.qnn_softmax", is_op("qnn.quantize")(softmax, *_constants(2)), check_qnn_softmax),
+            ("cmsis-nn.qnn_avg_pool2d", _clipped(rounded), check_rounded_avg_pool2d),
+        ]
+    )
 
 
 RECIPE = Recipe("cmsis-nn", prepare="FoldConstant", merge="none", integers=True)

@@ -104,8 +104,10 @@ def pattern_table() -> list[Entry]:
                 residual = _residual(pattern, op)
                 residual = is_op("nn.relu")(residual) if suffix else residual
                 rows.append((f"{name}_residual_{op}{suffix}", residual, partial(check_residual, op=op)))
-    plain = {op: is_op(op)(wildcard(), wildcard()) for op in
-             ("nn.dense", "nn.batch_matmul", "nn.conv2d", "nn.conv2d_transpose", "nn.conv2d_backward_weight")}  # fmt: skip
+    plain = {
+        op: is_op(op)(wildcard(), wildcard())
+        for op in ("nn.dense", "nn.batch_matmul", "nn.conv2d", "nn.conv2d_transpose", "nn.conv2d_backward_weight")
+    }
     transposed = partial(check_conv2d, name="nn.conv2d_transpose", kernel_layout="IHWO")
     backward = partial(check_conv2d, name="nn.conv2d_backward_weight", kernel_layout="NHWC")
     rows += [

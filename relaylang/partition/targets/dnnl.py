@@ -127,6 +127,7 @@ def _quantized(op: str) -> DFPattern:
 
 def pattern_table() -> list[Entry]:
     """The rows for oneDNN, in TVM's order."""
+
     def summed(op: str) -> DFPattern:
         return is_op("add")(is_op("add")(is_op(op)(wildcard(), wildcard()), wildcard()), wildcard())
 
@@ -145,10 +146,31 @@ def pattern_table() -> list[Entry]:
 
 
 @supports(
-    OPERATORS, "nn.batch_norm", *CONVS, "nn.dense", "nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d",
-    "nn.max_pool3d", "nn.avg_pool3d", "abs", "clip", "exp", "log", "sqrt", "round", "nn.relu", "nn.leaky_relu", "tanh",
-    "sigmoid", "nn.softmax", "add", "multiply", "nn.layer_norm", "nn.batch_matmul",
-)  # fmt: skip
+    OPERATORS,
+    "nn.batch_norm",
+    *CONVS,
+    "nn.dense",
+    "nn.max_pool2d",
+    "nn.avg_pool2d",
+    "nn.global_avg_pool2d",
+    "nn.max_pool3d",
+    "nn.avg_pool3d",
+    "abs",
+    "clip",
+    "exp",
+    "log",
+    "sqrt",
+    "round",
+    "nn.relu",
+    "nn.leaky_relu",
+    "tanh",
+    "sigmoid",
+    "nn.softmax",
+    "add",
+    "multiply",
+    "nn.layer_norm",
+    "nn.batch_matmul",
+)
 def _supported(call: Call) -> Verdict:
     ceil = getattr(call.attrs, "ceil_mode", False)
     return every(_no_int64(call), not ceil or "ceil_mode is True; it takes False")

@@ -80,9 +80,7 @@ def _conv2d(root: Expr) -> Verdict:
         own = not any(conv.attrs.padding) or "both the convolution and a pad in front of it widen the input"
         pad = every(spatial_pad(data), own)
         data = data.args[0]
-    return every(
-        _tensors(data, root), wants_attr(conv, "data_layout", ["NHWC"]), wants_attr(conv, "dilation", [(1, 1)]), pad
-    )
+    return every(_tensors(data, root), wants_attr(conv, "data_layout", ["NHWC"]), wants_attr(conv, "dilation", [(1, 1)]), pad)
 
 
 def _conv2d_transpose(root: Expr) -> Verdict:
@@ -181,9 +179,7 @@ def _add_scalar(root: Expr) -> Verdict:
         return "the constant is no scalar"
     summand = _number(call.args[at]) * (_number(fixed) - _number(call.args[at + 1]))
     point = _number(call.args[7 - at]) - summand / _number(call.args[6 - at])
-    return every(
-        point - _number(call.args[7]) <= 1 or "the result's zero point does not take up the summand", _tensors(data, root)
-    )
+    return every(point - _number(call.args[7]) <= 1 or "the result's zero point does not take up the summand", _tensors(data, root))
 
 
 def _add(root: Expr) -> Verdict:
@@ -198,23 +194,25 @@ def pattern_table() -> list[Entry]:
     """The rows for the Ethos-N, in TVM's order."""
     mean = _requantized(is_op("mean")(is_op("cast")(wildcard())))
     average = is_op("cast")(is_op("nn.avg_pool2d")(is_op("cast")(wildcard())))
-    return as_entries([
-        ("ethos-n.qnn_mul_to_reinterpret_quantize", _either_constant("qnn.mul"), _mul_scalar),
-        ("ethos-n.qnn_mul_to_depthwise", _either_constant("qnn.mul"), _by_channel),
-        ("ethos-n.qnn_add_to_reinterpret_quantize", _either_constant("qnn.add"), _add_scalar),
-        ("ethos-n.qnn_add_to_depthwise", _either_constant("qnn.add"), _by_channel),
-        ("ethos-n.qnn_add", is_op("qnn.add")(wildcard(), wildcard(), *_constants(6)), _add),
-        ("ethos-n.qnn_conv2d", qnn_conv_pattern(), _conv2d),
-        ("ethos-n.qnn_conv2d_transpose", _transposed(), _conv2d_transpose),
-        ("ethos-n.qnn_avg_pool2d", average, _avg_pool2d),
-        ("ethos-n.qnn_sigmoid", _between_quantizations("sigmoid"), _sigmoid),
-        ("ethos-n.qnn_fc", _fc(), _fc_check),
-        ("ethos-n.qnn_mean", mean, _of(3)),
-        ("ethos-n.qnn_tanh", _between_quantizations("tanh"), _tanh),
-        ("ethos-n.qnn_leaky_relu", _between_quantizations("nn.leaky_relu"), _leaky_relu),
-        ("ethos-n.qnn_resize", is_op("image.resize2d")(wildcard()).has_attr({"method": "nearest_neighbor"}), _of(1)),
-        ("ethos-n.qnn_requantize", is_op("qnn.requantize")(wildcard(), *_constants(4)), _of(1)),
-    ])  # fmt: skip
+    return as_entries(
+        [
+            ("ethos-n.qnn_mul_to_reinterpret_quantize", _either_constant("qnn.mul"), _mul_scalar),
+            ("ethos-n.qnn_mul_to_depthwise", _either_constant("qnn.mul"), _by_channel),
+            ("ethos-n.qnn_add_to_reinterpret_quantize", _either_constant("qnn.add"), _add_scalar),
+            ("ethos-n.qnn_add_to_depthwise", _either_constant("qnn.add"), _by_channel),
+            ("ethos-n.qnn_add", is_op("qnn.add")(wildcard(), wildcard(), *_constants(6)), _add),
+            ("ethos-n.qnn_conv2d", qnn_conv_pattern(), _conv2d),
+            ("ethos-n.qnn_conv2d_transpose", _transposed(), _conv2d_transpose),
+            ("ethos-n.qnn_avg_pool2d", average, _avg_pool2d),
+            ("ethos-n.qnn_sigmoid", _between_quantizations("sigmoid"), _sigmoid),
+            ("ethos-n.qnn_fc", _fc(), _fc_check),
+            ("ethos-n.qnn_mean", mean, _of(3)),
+            ("ethos-n.qnn_tanh", _between_quantizations("tanh"), _tanh),
+            ("ethos-n.qnn_leaky_relu", _between_quantizations("nn.leaky_relu"), _leaky_relu),
+            ("ethos-n.qnn_resize", is_op("image.resize2d")(wildcard()).has_attr({"method": "nearest_neighbor"}), _of(1)),
+            ("ethos-n.qnn_requantize", is_op("qnn.requantize")(wildcard(), *_constants(4)), _of(1)),
+        ]
+    )
 
 
 @supports(OPERATORS, "nn.max_pool2d")
@@ -229,9 +227,7 @@ def _bytewise(call: Call) -> Verdict:
 
 @supports(OPERATORS, "nn.depth_to_space")
 def _depth_to_space(call: Call) -> Verdict:
-    return every(
-        _tensors(call.args[0], call), wants_attr(call, "mode", ["DCR"]), wants_attr(call, "layout", ["NHWC"])
-    )
+    return every(_tensors(call.args[0], call), wants_attr(call, "mode", ["DCR"]), wants_attr(call, "layout", ["NHWC"]))
 
 
 @supports(OPERATORS, "split")

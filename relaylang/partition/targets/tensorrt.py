@@ -257,7 +257,9 @@ _ROWS: list[tuple[str, str, tuple[int, ...], Test | None]] = [
     ("nn.max_pool3d", "x", (6, 0, 1), _layouts(layout="NCDHW")),
     ("nn.avg_pool3d", "x", (6, 0, 1), _layouts(layout="NCDHW")),
     (
-        "nn.conv3d_transpose", "xx", (6, 0, 1),
+        "nn.conv3d_transpose",
+        "xx",
+        (6, 0, 1),
         _transposed(_layouts(data_layout="NCDHW", kernel_layout="OIDHW", out_layout="NCDHW")),
     ),
     ("nn.softmax", "x", (), _axis),
@@ -267,7 +269,7 @@ _ROWS: list[tuple[str, str, tuple[int, ...], Test | None]] = [
     ("nn.global_max_pool2d", "x", (), _layouts(layout="NCHW")),
     ("nn.global_avg_pool2d", "x", (), _layouts(layout="NCHW")),
     ("nn.batch_norm", "xcccc", (), _batch_norm),
-]  # fmt: skip
+]
 _OPERANDS: dict[str, Callable[[], DFPattern]] = {"x": wildcard, "c": is_constant, "t": lambda: is_tuple(None)}
 
 

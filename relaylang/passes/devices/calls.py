@@ -49,8 +49,13 @@ def copy_of(node: Expr) -> tuple[Expr, VirtualDevice, VirtualDevice] | None:
 def placed(body: Expr, device: VirtualDevice, fixed: bool = True) -> Expr:
     """The value, said to lie on a device; with `fixed` whoever uses it finds it there."""
     inner = on_device_of(body)
-    made = _call(ON_DEVICE, inner.body if inner is not None and fixed else body,
-                 virtual_device=device, constrain_result=fixed, constrain_body=True)  # fmt: skip
+    made = _call(
+        ON_DEVICE,
+        inner.body if inner is not None and fixed else body,
+        virtual_device=device,
+        constrain_result=fixed,
+        constrain_body=True,
+    )
     return retype(made, body)
 
 
@@ -120,6 +125,15 @@ def upwards(root: Expr, from_right: bool = False) -> Iterator[Expr]:
 
 
 __all__ = [
-    "OnDevice", "callee_and_operands", "copied", "copy_of", "downwards", "fixed", "inside",
-    "on_device_of", "placed", "stripped", "upwards",
-]  # fmt: skip
+    "OnDevice",
+    "callee_and_operands",
+    "copied",
+    "copy_of",
+    "downwards",
+    "fixed",
+    "inside",
+    "on_device_of",
+    "placed",
+    "stripped",
+    "upwards",
+]

@@ -89,8 +89,10 @@ class Constraints:
         if on_device is not None:
             device = canonical(on_device.device)
             ty = on_device.body.checked_type
-            return (domains.of_type(ty, device if on_device.constrains_body else UNKNOWN),
-                    domains.of_type(ty, device if on_device.constrains_result else UNKNOWN))  # fmt: skip
+            return (
+                domains.of_type(ty, device if on_device.constrains_body else UNKNOWN),
+                domains.of_type(ty, device if on_device.constrains_result else UNKNOWN),
+            )
         if copy is not None:
             body, source, target = copy
             return domains.of_type(body.checked_type, canonical(source)), domains.of_type(body.checked_type, canonical(target))
@@ -114,8 +116,10 @@ class Constraints:
         elif rule.result is Place.ATTRIBUTE:
             device = VirtualDevice.of(getattr(call.attrs, "virtual_device", None))
             result = self.domains.new(self.config.canonical(device))
-        made = [self._host if p is Place.HOST else result if p is Place.RESULT else self.domains.of_type(a.checked_type)
-                for p, a in zip(rule.operands, call.args, strict=False)]  # fmt: skip
+        made = [
+            self._host if p is Place.HOST else result if p is Place.RESULT else self.domains.of_type(a.checked_type)
+            for p, a in zip(rule.operands, call.args, strict=False)
+        ]
         return (*made, result)
 
     # -- constraints

@@ -134,8 +134,7 @@ class Domains:
         return not failed
 
     def result(self, cell: int) -> int:
-        """The domain of a value, or of a function's final result. A function that is not split into parts is uniform.
-        """
+        """The domain of a value, or of a function's final result. A function that is not split into parts is uniform."""
         cell = self.find(cell)
         while self._is_function(cell):
             parts, one = self._parts[cell], self._uniform[cell]

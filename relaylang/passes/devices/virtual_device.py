@@ -18,17 +18,45 @@ from relaylang.syntax.metadata_nodes import MetaNode
 
 #: Kinds of devices by name, with their numbers.
 DEVICE_TYPES: dict[str, int] = {
-    "cpu": 1, "cuda": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "rocm_host": 11,
-    "ext_dev": 12, "cuda_managed": 13, "oneapi": 14, "webgpu": 15, "hexagon": 16,
-}  # fmt: skip
+    "cpu": 1,
+    "cuda": 2,
+    "cuda_host": 3,
+    "opencl": 4,
+    "vulkan": 7,
+    "metal": 8,
+    "vpi": 9,
+    "rocm": 10,
+    "rocm_host": 11,
+    "ext_dev": 12,
+    "cuda_managed": 13,
+    "oneapi": 14,
+    "webgpu": 15,
+    "hexagon": 16,
+}
 _NAMES = {number: name for name, number in DEVICE_TYPES.items()}
 #: Targets that have another name than the device for which they compile.
 _DEVICE_OF = {
-    **dict.fromkeys(("llvm", "c", "ccompiler", "stackvm", "test", "hybrid", "composite", "ethos-n", "ethos-u", "cmsis-nn", "bnns",
-                     "dnnl", "arm_compute_lib"), "cpu"),
+    **dict.fromkeys(
+        (
+            "llvm",
+            "c",
+            "ccompiler",
+            "stackvm",
+            "test",
+            "hybrid",
+            "composite",
+            "ethos-n",
+            "ethos-u",
+            "cmsis-nn",
+            "bnns",
+            "dnnl",
+            "arm_compute_lib",
+        ),
+        "cpu",
+    ),
     **dict.fromkeys(("nvptx", "gpu", "tensorrt", "cutlass"), "cuda"),
     "cl": "opencl",
-}  # fmt: skip
+}
 _WRITTEN = re.compile(r"([\w-]+)(?:[:(](\d+)\)?)?")
 
 
@@ -167,8 +195,7 @@ class VirtualDevice(MetaNode):
         return None if apart else self.filled(other)
 
     def filled(self, other: VirtualDevice) -> VirtualDevice:
-        """This device, with its unknown parts taken from `other`. Its target is taken where it compiles for the device.
-        """
+        """This device, with its unknown parts taken from `other`. Its target is taken where it compiles for the device."""
         whole = self.device_type >= 0 and self.virtual_device_id >= 0 and self.target is not None
         if whole and (self.memory_scope or not other.memory_scope):
             return self

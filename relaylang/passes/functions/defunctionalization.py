@@ -270,8 +270,9 @@ class _FirstOrder:
                 made = Function(params, self.value(node.body, done), written(self.encoded(ty.ret_type)), (), node.attrs, node.span)
                 done[id(node)] = made if node is normal else self.lift(made, ty, fresh.get(own[id(node)]))
             elif isinstance(node, Let):
-                done[id(node)] = Let(fresh.get(node.variable, node.variable), self.value(node.value, done),
-                                     self.value(node.body, done), node.span)  # fmt: skip
+                done[id(node)] = Let(
+                    fresh.get(node.variable, node.variable), self.value(node.value, done), self.value(node.body, done), node.span
+                )
             elif isinstance(node, Match):
                 all_fresh = {v: fresh.get(v, v) for v in bound_vars(node)}
                 clauses = [Clause(map_pattern(c.lhs, all_fresh), self.value(c.rhs, done), c.span) for c in node.clauses]

@@ -25,9 +25,7 @@ from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_opaque
 
 
-def eta_expand(
-    mod: IRModule, expand_constructor: bool = True, expand_global_var: bool = False, polymorphic: bool = True
-) -> IRModule:
+def eta_expand(mod: IRModule, expand_constructor: bool = True, expand_global_var: bool = False, polymorphic: bool = True) -> IRModule:
     """A typed module in which constructors that are used as values are functions that call them. If asked for, this
     holds for global functions, too. Without `polymorphic` these have the types of the place where they stand.
     """

@@ -77,8 +77,10 @@ class _Dispatch:
 
     def run(self) -> IRModule:
         options, axis = self.options, self.options.axis
-        params = [Var(p.name_hint, self.type_of(p, ANY) if i in self.flexible else p.checked_type, p.span)
-                  for i, p in enumerate(self.main.params)]  # fmt: skip
+        params = [
+            Var(p.name_hint, self.type_of(p, ANY) if i in self.flexible else p.checked_type, p.span)
+            for i, p in enumerate(self.main.params)
+        ]
         given: dict[int, Expr] = {i: params[i] for i in self.flexible}
         extent = _extent(given[self.flexible[0]], axis)
         cases: list[tuple[Expr, Expr]] = []

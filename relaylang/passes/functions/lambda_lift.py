@@ -38,8 +38,7 @@ def lambda_lift(mod: IRModule) -> IRModule:
     lifted: dict[GlobalVar, Function] = {}
     taken = {gv.name_hint for gv in mod.functions}
     with gc_paused():
-        new = {gv: f if is_kernel(f) else _lift(f, lifted, taken)
-               for gv, f in mod.functions.items()}  # fmt: skip
+        new = {gv: f if is_kernel(f) else _lift(f, lifted, taken) for gv, f in mod.functions.items()}
     if not lifted:
         return mod
     return mod.with_functions({**new, **lifted})
@@ -109,19 +108,17 @@ def _lift_one(func: Function, own: Var | None, lifted: dict[GlobalVar, Function]
             typed(gv, func.checked_type)
         whole = copy_with(func, {own: gv} if own is not None else {})
         assert isinstance(whole, Function)
-        lifted[gv] = Function(whole.params, whole.body, whole.ret_type or _result(func),
-                              [*whole.type_params, *types], whole.attrs, whole.span)  # fmt: skip
+        lifted[gv] = Function(
+            whole.params, whole.body, whole.ret_type or _result(func), [*whole.type_params, *types], whole.attrs, whole.span
+        )
         return gv
-    names = {
-        v: typed(Var(v.name_hint, written(v.checked_type or v.type_annotation), v.span), v.checked_type) for v in captured
-    }
+    names = {v: typed(Var(v.name_hint, written(v.checked_type or v.type_annotation), v.span), v.checked_type) for v in captured}
     inside: dict[Var, Expr] = dict(names)
     if own is not None:
         inside[own] = typed(Call(gv, [names[v] for v in captured]), func.checked_type)
     inner = copy_with(func, inside)
     assert isinstance(inner, Function)
-    closure = Function(inner.params, inner.body, inner.ret_type or _result(func), inner.type_params,
-                       inner.attrs, inner.span)  # fmt: skip
+    closure = Function(inner.params, inner.body, inner.ret_type or _result(func), inner.type_params, inner.attrs, inner.span)
     typed(closure, func.checked_type)
     ret = written(func.checked_type)
     lifted[gv] = Function(list(names.values()), closure, ret, types, {"Closure": 1}, func.span)

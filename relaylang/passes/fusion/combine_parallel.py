@@ -59,9 +59,7 @@ class _Group:
             whole = family.product(first, done[id(first.calls[0].args[0])], [done[id(c.args[1])] for c in first.calls])
             for step in rest:
                 number = len(step.calls[0].args)
-                others = [
-                    [done[id(c.args[i])] for c in step.calls] if i != step.position else [] for i in range(number)
-                ]
+                others = [[done[id(c.args[i])] for c in step.calls] if i != step.position else [] for i in range(number)]
                 whole = family.follow(step, whole, others)
             self.parts = family.parts(self.steps[-1], whole)
         return self.parts

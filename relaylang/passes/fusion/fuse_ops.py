@@ -5,6 +5,7 @@ patterns of all nodes between them must allow it (`OpPattern`). Examples are ele
 a convolution, chains of injective operators, and element-wise operators before a reduction. TVM's rules, so that its
 groups come out.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -64,8 +65,21 @@ def is_closed(expr: Expr) -> bool:
 class _Node(Scope):
     """An expression in the data-flow graph: its users, its group, and its place in the tree of post-dominators."""
 
-    __slots__ = ("expr", "index", "pattern", "outputs", "extern", "merged", "kind", "size", "anchor", "root",
-                 "dom", "dom_pattern", "jump_pattern")  # fmt: skip
+    __slots__ = (
+        "expr",
+        "index",
+        "pattern",
+        "outputs",
+        "extern",
+        "merged",
+        "kind",
+        "size",
+        "anchor",
+        "root",
+        "dom",
+        "dom_pattern",
+        "jump_pattern",
+    )
 
     def __init__(self) -> None:
         super().__init__()

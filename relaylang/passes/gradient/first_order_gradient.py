@@ -64,8 +64,14 @@ def gradient(func: Function, mod: IRModule | None = None) -> Function:
             _through(node, grad, grads, active)
         elif not isinstance(node, (Constant, Op)):
             what = type(node).__name__
-            raise RelayError(error("R0511", f"there is no first-order gradient through {what}", node.span,
-                                   notes=["the program must be data flow: calls of operators and tuples"]))  # fmt: skip
+            raise RelayError(
+                error(
+                    "R0511",
+                    f"there is no first-order gradient through {what}",
+                    node.span,
+                    notes=["the program must be data flow: calls of operators and tuples"],
+                )
+            )
     found = [_whole(grads.get(id(p)), p) for p in flat.params]
     body = Tuple([flat.body, Tuple(found)])
     return Function(flat.params, body, None, flat.type_params, flat.attrs, flat.span)

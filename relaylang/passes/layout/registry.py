@@ -1,11 +1,11 @@
 """The functions that users register for layouts: the wanted layout of a call, and the layouts of its results.
 
-    @register_alter_op_layout("nn.conv2d")
-    def blocks_of_8(attrs, inputs, tinfos, out_type):
-        return relaylang.nn.contrib_conv2d_nchwc(*inputs, **{**attrs, "data_layout": "NCHW8c", "kernel_layout": "OIHW8i8o"})
+@register_alter_op_layout("nn.conv2d")
+def blocks_of_8(attrs, inputs, tinfos, out_type):
+    return relaylang.nn.contrib_conv2d_nchwc(*inputs, **{**attrs, "data_layout": "NCHW8c", "kernel_layout": "OIHW8i8o"})
 
-    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", blocks_of_8):
-        mod = AlterOpLayout()(mod)
+with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", blocks_of_8):
+    mod = AlterOpLayout()(mod)
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ def registrations() -> dict[tuple[str, str], int]:
 def _known(op_name: str) -> None:
     if find(op_name) is None:
         near = did_you_mean(op_name, operator_names())
-        raise RelayError(
-            error("R0501", f"there is no operator {op_name}", notes=[f"did you mean {near}?"] if near else [])
-        )
+        raise RelayError(error("R0501", f"there is no operator {op_name}", notes=[f"did you mean {near}?"] if near else []))
 
 
 def _register(table: MutableMapping[str, Any], op_name: str, function: Any) -> Any:

@@ -165,8 +165,7 @@ class Rewriter:
         order = list(post_order(func))
         closed: set[int] = set()
         self.pure = not any(
-            isinstance(n, (RefCreate, RefRead, RefWrite, Match)) or (type(n) is Call and not isinstance(n.op, Op))
-            for n in order
+            isinstance(n, (RefCreate, RefRead, RefWrite, Match)) or (type(n) is Call and not isinstance(n.op, Op)) for n in order
         )
         for node in order:
             if isinstance(node, Let):

@@ -214,9 +214,15 @@ def repeated_calls(view: View) -> Iterator[Diagnostic]:
             if all(isinstance(arg, Constant) for arg in node.args):
                 continue
             if uses[id(node)] != inside[id(node)]:
-                yield finding("R1009", f"{name_of(node)} is computed twice", node.span, "the same operands and attributes",
-                              at=known.span, also="first computed here",
-                              note="bind the first result to a name, or let EliminateCommonSubexpr share it")  # fmt: skip
+                yield finding(
+                    "R1009",
+                    f"{name_of(node)} is computed twice",
+                    node.span,
+                    "the same operands and attributes",
+                    at=known.span,
+                    also="first computed here",
+                    note="bind the first result to a name, or let EliminateCommonSubexpr share it",
+                )
 
 
 def _region(root: Expr, roots: list[Expr], seen: set[int]) -> list[Expr]:

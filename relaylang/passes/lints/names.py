@@ -20,9 +20,21 @@ _OUTSIDE = ("global_symbol", "Compiler", "Primitive")
 
 #: The attributes of functions that have a meaning here.
 _MEANT = (
-    "Primitive", "Compiler", "Composite", "PartitionedFromPattern", "Inline", "SkipOptimization", "global_symbol", "target",
-    "kernel_layout", "data_layout", "relay.reshape_only", "virtual_device", "param_virtual_devices", "workspace_bytes",
-)  # fmt: skip
+    "Primitive",
+    "Compiler",
+    "Composite",
+    "PartitionedFromPattern",
+    "Inline",
+    "SkipOptimization",
+    "global_symbol",
+    "target",
+    "kernel_layout",
+    "data_layout",
+    "relay.reshape_only",
+    "virtual_device",
+    "param_virtual_devices",
+    "workspace_bytes",
+)
 
 #: Functions that a program's user calls. An import of a network with variables makes the second one.
 _ENTRIES = ("main", "initial_state")
@@ -213,8 +225,14 @@ def shadowing(view: View) -> Iterator[Diagnostic]:
                 open_ones.pop()
             hidden = open_ones[-1].definition if open_ones and not name[1:].startswith("_") else None
             if hidden is not None:
-                yield finding("R1004", f"{name} hides another variable of this name", view.span(token.start, token.end),
-                              "this one", at=view.span(hidden.start, hidden.end), also="hidden from there on")  # fmt: skip
+                yield finding(
+                    "R1004",
+                    f"{name} hides another variable of this name",
+                    view.span(token.start, token.end),
+                    "this one",
+                    at=view.span(hidden.start, hidden.end),
+                    also="hidden from there on",
+                )
             open_ones.append(symbol)
 
 

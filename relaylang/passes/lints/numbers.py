@@ -158,5 +158,12 @@ def mixed_elements(view: View) -> Iterator[Diagnostic]:
         if "f" in (kind_of(dtypes[0]), kind_of(dtypes[1])):
             title = f"{op.name} mixes the element types {dtypes[0]} and {dtypes[1]}"
             note = f'cast one of them, such as cast({op.args[1]}, dtype="{dtypes[0]}")'
-            yield finding("R1014", title, argument_span(node, 1), f"this is {dtypes[1]}", note=note,
-                          at=argument_span(node, 0), also=f"and this {dtypes[0]}")  # fmt: skip
+            yield finding(
+                "R1014",
+                title,
+                argument_span(node, 1),
+                f"this is {dtypes[1]}",
+                note=note,
+                at=argument_span(node, 0),
+                also=f"and this {dtypes[0]}",
+            )

@@ -159,8 +159,17 @@ class View:
         return [token.start for token in self.symbols.code]
 
 
-def finding(code: str, title: str, span: Span | None, label: str = "", *, also: str = "", at: Span | None = None,
-            note: str = "", fix: Fix | None = None) -> Diagnostic:  # fmt: skip
+def finding(
+    code: str,
+    title: str,
+    span: Span | None,
+    label: str = "",
+    *,
+    also: str = "",
+    at: Span | None = None,
+    note: str = "",
+    fix: Fix | None = None,
+) -> Diagnostic:
     """A lint's warning at a place, with a second place where `also` says something of it."""
     notes = [note] if note else []
     return error(code, title, span, label, also=[(at, also)] if also else [], notes=notes, fix=fix, severity="warning")

@@ -52,10 +52,7 @@ def to_bbnf(program: _P) -> _P:
     if not isinstance(program, IRModule):
         return convert(program)
     references = any(has_references(f) for f in program.functions.values())
-    functions = {
-        name: f if "Compiler" in f.attrs else convert(f, references=references)
-        for name, f in program.functions.items()
-    }
+    functions = {name: f if "Compiler" in f.attrs else convert(f, references=references) for name, f in program.functions.items()}
     if all(functions[name] is f for name, f in program.functions.items()):
         return program
     return program.with_functions(functions)  # type: ignore[arg-type, return-value]

@@ -107,8 +107,7 @@ def to_gnf(program: _P) -> _P:
     references = any(has_references(f) for f in program.functions.values())
     pure = pure_functions(program) if references else frozenset()
     functions = {
-        name: f if "Compiler" in f.attrs else convert(f, references=references, pure=pure)
-        for name, f in program.functions.items()
+        name: f if "Compiler" in f.attrs else convert(f, references=references, pure=pure) for name, f in program.functions.items()
     }
     if all(functions[name] is f for name, f in program.functions.items()):
         return program

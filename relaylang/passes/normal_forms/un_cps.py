@@ -32,8 +32,14 @@ def un_cps(func: Function) -> Function:
     last = func.params[-1] if func.params else None
     k = (last.checked_type or last.type_annotation) if last is not None else None
     if not isinstance(k, FuncType) or len(k.arg_types) != 1 or not func.type_params or k.ret_type is not func.type_params[-1]:
-        raise RelayError(error("R0515", "the function is not in continuation passing style", func.span,
-                               notes=["its last parameter would be a function to its last type parameter"]))  # fmt: skip
+        raise RelayError(
+            error(
+                "R0515",
+                "the function is not in continuation passing style",
+                func.span,
+                notes=["its last parameter would be a function to its last type parameter"],
+            )
+        )
     answer, result = func.type_params[-1], k.arg_types[0]
     if _names(result, answer):
         raise _beyond("returns", func)

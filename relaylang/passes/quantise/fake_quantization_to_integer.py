@@ -74,9 +74,7 @@ def _wanted(order: list[Expr]) -> dict[int, Wanted | None]:
 
 
 def _alike(a: Wanted | None, b: Wanted | None) -> bool:
-    return a is b or (
-        a is not None and b is not None and a.dtype == b.dtype and a.scale == b.scale and bool(a.zero == b.zero)
-    )
+    return a is b or (a is not None and b is not None and a.dtype == b.dtype and a.scale == b.scale and bool(a.zero == b.zero))
 
 
 def _quantized(call: Call, x: Affine) -> Expr | None:

@@ -1,8 +1,8 @@
 """Legalize: replace operators that a target lacks by registered rules.
 
-    @register_legalize("nn.dense")
-    def widen(attrs, inputs, types):
-        ...                     # an expression, or None to leave the call as it is
+@register_legalize("nn.dense")
+def widen(attrs, inputs, types):
+    ...                     # an expression, or None to leave the call as it is
 """
 
 from __future__ import annotations

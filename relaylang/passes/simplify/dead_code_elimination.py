@@ -69,9 +69,7 @@ def _eliminate(expr: Expr, inline_once: bool, ignore_impurity: bool, pure: froze
     return done[id(expr)]
 
 
-def _inlined(
-    expr: Expr, live: set[int], value_of: dict[Var, Expr], uses: dict[Var, int], impure: set[int]
-) -> set[Var]:
+def _inlined(expr: Expr, live: set[int], value_of: dict[Var, Expr], uses: dict[Var, int], impure: set[int]) -> set[Var]:
     """The variables that stand in one place, in the same function as their let, with values free of effects. A value
     that reads no reference may be computed later, or not at all.
     """

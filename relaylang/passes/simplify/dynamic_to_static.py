@@ -74,8 +74,11 @@ def _convert(func: Function, compute: Compute, mod: IRModule, untyped: bool) -> 
         if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name in RULES:
             new = static_call(new) or new
         touched = new is not node or (untyped and isinstance(node, (Call, Tuple)))
-        if touched and isinstance(new, (Call, Tuple)) and all(done[id(c)].checked_type is not None or isinstance(c, Op)
-                                                             for c in inner):  # fmt: skip
+        if (
+            touched
+            and isinstance(new, (Call, Tuple))
+            and all(done[id(c)].checked_type is not None or isinstance(c, Op) for c in inner)
+        ):
             infer(new, fragment=True, module=mod)
             new = fold_node(node, new, compute, False)
         elif not touched and isinstance(new, Call):

@@ -19,6 +19,7 @@ from relaylang.rules.simplify import RULES
 #: So often one node is looked at again; each rule makes the expression smaller or moves it towards constants.
 _ROUNDS = 16
 
+
 def simplify_expr(mod: IRModule) -> IRModule:
     """A typed module with its functions simplified."""
     return per_function(mod, lambda f: rewrite_typed(f, _simplify))

@@ -32,9 +32,22 @@ from relaylang.rules.fake_quantization.operators import (
 )
 
 _MOVES = (
-    "reshape", "squeeze", "strided_slice", "expand_dims", "nn.batch_flatten", "nn.depth_to_space", "nn.space_to_depth",
-    "max", "min", "broadcast_to", "split", "take", "repeat", "tile", "reverse",
-)  # fmt: skip
+    "reshape",
+    "squeeze",
+    "strided_slice",
+    "expand_dims",
+    "nn.batch_flatten",
+    "nn.depth_to_space",
+    "nn.space_to_depth",
+    "max",
+    "min",
+    "broadcast_to",
+    "split",
+    "take",
+    "repeat",
+    "tile",
+    "reverse",
+)
 _MAX_POOLS = having(Trait.LARGEST)
 #: `nn.avg_pool2d` has a quantized form, and a rule of its own.
 _AVERAGES = tuple([name for name in having(Trait.AVERAGE, without=[Trait.QUANTISED]) if name != "nn.avg_pool2d"])
@@ -67,13 +80,39 @@ RULES: Mapping[str, Rule] = {
 #: Rules that apply only where a caller asks for them by name.
 OPTIONAL: Mapping[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
 #: Operators whose operands are wanted at the scale of their result. A range may hold numbers before them or behind.
-FLOWS = frozenset({
-    *_MOVES, *_MAX_POOLS, "transpose", "nn.relu", "clip", "nn.pad", "topk", "concatenate", "maximum", "minimum",
-})  # fmt: skip
+FLOWS = frozenset(
+    {
+        *_MOVES,
+        *_MAX_POOLS,
+        "transpose",
+        "nn.relu",
+        "clip",
+        "nn.pad",
+        "topk",
+        "concatenate",
+        "maximum",
+        "minimum",
+    }
+)
 #: Operators whose result's scale follows from the operands', so that they need no quantize behind them.
-FOLLOWS = frozenset({
-    *_MOVES, *_MAX_POOLS, *_AVERAGES, "transpose", "nn.avg_pool2d", "nn.relu", "clip", "nn.pad", "nn.bias_add", "nn.conv2d",
-    "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul", "maximum", "minimum",
-}) - {"take"}  # fmt: skip
+FOLLOWS = frozenset(
+    {
+        *_MOVES,
+        *_MAX_POOLS,
+        *_AVERAGES,
+        "transpose",
+        "nn.avg_pool2d",
+        "nn.relu",
+        "clip",
+        "nn.pad",
+        "nn.bias_add",
+        "nn.conv2d",
+        "nn.conv2d_transpose",
+        "nn.dense",
+        "nn.batch_matmul",
+        "maximum",
+        "minimum",
+    }
+) - {"take"}
 
 __all__ = ["FLOWS", "FOLLOWS", "OPTIONAL", "RULES", "Affine", "Rule", "Wanted"]

@@ -109,9 +109,16 @@ def _conv2d(call: Call, grad: Expr) -> Grads:
         w - ((ow - 1) * sw - left - right + (kw - 1) * dw + 1),
     )
     d_data = op_call(
-        "nn.conv2d_transpose", [grad, weight], strides=[sh, sw], padding=[top, left, bottom, right], dilation=[dh, dw],
-        groups=attrs.groups, output_padding=list(out_pad), channels=channels, kernel_size=[kh, kw],
-    )  # fmt: skip
+        "nn.conv2d_transpose",
+        [grad, weight],
+        strides=[sh, sw],
+        padding=[top, left, bottom, right],
+        dilation=[dh, dw],
+        groups=attrs.groups,
+        output_padding=list(out_pad),
+        channels=channels,
+        kernel_size=[kh, kw],
+    )
     kept = {n: getattr(attrs, n) for n in get("nn.conv2d_backward_weight").schema}
     kept.update(padding=[top, left, bottom, right], kernel_size=[kh, kw], channels=made, out_dtype=None)
     kept.update(data_layout="NCHW", kernel_layout="NCHW", out_layout="OIHW")

@@ -176,8 +176,9 @@ def _arange(call: Call, grad: Expr) -> Grads:
 
 
 RULES: dict[str, Gradient] = {
-    **dict.fromkeys(("reshape", "nn.batch_flatten", "squeeze", "expand_dims", "contrib_reverse_reshape", "reshape_like",
-                     "dyn.reshape"), _reshaped),
+    **dict.fromkeys(
+        ("reshape", "nn.batch_flatten", "squeeze", "expand_dims", "contrib_reverse_reshape", "reshape_like", "dyn.reshape"), _reshaped
+    ),
     "transpose": _transpose,
     "layout_transform": _layout_transform,
     "concatenate": _concatenate,
@@ -194,4 +195,4 @@ RULES: dict[str, Gradient] = {
     "collapse_sum_to": lambda c, g: [of("broadcast_to_like", g, c.args[0]), *[None] * (len(c.args) - 1)],
     "broadcast_to_like": lambda c, g: [of("collapse_sum_like", g, c.args[0]), None],
     "broadcast_to": lambda c, g: [of("collapse_sum_like", g, c.args[0]), *[None] * (len(c.args) - 1)],
-}  # fmt: skip
+}

@@ -114,15 +114,19 @@ RULES: dict[str, Gradient] = {
     "erf": _unary(lambda x, y: mul(number(_PI, y), of("exp", of("negative", square(x))))),
     # At their corners, the gradients of these two use the slope of the right side, as in TVM.
     "nn.relu": lambda c, g: [mask(g, of("greater_equal", c.args[0], number(0, c)))],
-    "nn.leaky_relu": lambda c, g: [
-        of("where", of("greater", c.args[0], number(0, c)), g, mul(g, number(c.attrs.alpha, c)))
-    ],
+    "nn.leaky_relu": lambda c, g: [of("where", of("greater", c.args[0], number(0, c)), g, mul(g, number(c.attrs.alpha, c)))],
     "abs": lambda c, g: [of("where", of("greater_equal", c.args[0], number(0, c)), g, of("negative", g))],
     "negative": lambda c, g: [of("negative", g)],
     **dict.fromkeys(("copy", "annotation.checkpoint"), lambda c, g: [g]),
     "clip": lambda c, g: [
-        mask(g, of("logical_and", of("greater_equal", c.args[0], number(c.attrs.a_min, c)),
-                     of("less_equal", c.args[0], number(c.attrs.a_max, c))))
+        mask(
+            g,
+            of(
+                "logical_and",
+                of("greater_equal", c.args[0], number(c.attrs.a_min, c)),
+                of("less_equal", c.args[0], number(c.attrs.a_max, c)),
+            ),
+        )
     ],
     "cast": _cast,
     "cast_like": _cast,
@@ -134,12 +138,8 @@ RULES: dict[str, Gradient] = {
         lambda g, x, y, c: mul(g, mul(y, of("power", x, sub(y, number(1, y))))),
         lambda g, x, y, c: mul(g, mul(c, of("log", _nonzero(x)))),
     ),
-    "maximum": _binary(
-        lambda g, x, y, c: mask(g, of("greater_equal", x, y)), lambda g, x, y, c: mask(g, of("less", x, y))
-    ),
-    "minimum": _binary(
-        lambda g, x, y, c: mask(g, of("less_equal", x, y)), lambda g, x, y, c: mask(g, of("greater", x, y))
-    ),
+    "maximum": _binary(lambda g, x, y, c: mask(g, of("greater_equal", x, y)), lambda g, x, y, c: mask(g, of("less", x, y))),
+    "minimum": _binary(lambda g, x, y, c: mask(g, of("less_equal", x, y)), lambda g, x, y, c: mask(g, of("greater", x, y))),
     "sum": lambda c, g: [unreduced(c, g)],
     "mean": _mean,
     "variance": _variance,
@@ -151,4 +151,4 @@ RULES: dict[str, Gradient] = {
     **dict.fromkeys(("zeros", "ones", "zeros_like", "ones_like", "dyn.zeros", "dyn.ones"), no_gradient),
     **dict.fromkeys(("shape_of", "ndarray_size"), no_gradient),
     **dict.fromkeys(("floor", "ceil", "round", "sign", "logical_and", "logical_or"), no_gradient),
-}  # fmt: skip
+}

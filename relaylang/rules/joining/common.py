@@ -116,5 +116,3 @@ def new_axes(call: Call, rank: int) -> tuple[int, int]:
     """The position at which an expand_dims of a tensor of this rank inserts axes, and their number."""
     axis = call.attrs.axis
     return (axis if axis >= 0 else rank + 1 + axis), call.attrs.num_newaxis
-
-

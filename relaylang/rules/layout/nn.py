@@ -185,9 +185,13 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(having(Trait.CONV, without=_OTHER_FORMS), _CONV),
     **dict.fromkeys(having(Trait.CONV_TRANSPOSE, without=_OTHER_FORMS), _CONV),
     **dict.fromkeys(
-        ["nn.bitserial_conv2d", "image.dilation2d",
-         "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_without_weight_transform",
-         "nn.contrib_conv3d_winograd_without_weight_transform"],
+        [
+            "nn.bitserial_conv2d",
+            "image.dilation2d",
+            "nn.contrib_conv2d_gemm_without_weight_transform",
+            "nn.contrib_conv2d_winograd_without_weight_transform",
+            "nn.contrib_conv3d_winograd_without_weight_transform",
+        ],
         _CONV,
     ),
     **dict.fromkeys(having(Trait.CONV, Trait.BLOCKED), blocks_stated),
@@ -225,4 +229,4 @@ RULES: dict[str, Rule] = {
     "qnn.concatenate": qnn_concatenate,
     **dict.fromkeys(forms(Trait.QUANTISED, Trait.UNARY), qnn_unary),
     "qnn.hardswish": qnn_unary,
-}  # fmt: skip
+}

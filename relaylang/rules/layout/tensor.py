@@ -369,9 +369,16 @@ def per_axis_multiply(attrs: Any, new: Layouts | None, old: Layouts, types: Type
 
 #: Marks and copies, which leave their operand as it is.
 _MARKS = (
-    "on_device", "device_copy", "annotation.stop_fusion", "annotation.cast_hint", "annotation.bitpack_start",
-    "annotation.bitpack_end", "annotation.checkpoint", "annotation.compiler_begin", "annotation.compiler_end",
-)  # fmt: skip
+    "on_device",
+    "device_copy",
+    "annotation.stop_fusion",
+    "annotation.cast_hint",
+    "annotation.bitpack_start",
+    "annotation.bitpack_end",
+    "annotation.checkpoint",
+    "annotation.compiler_begin",
+    "annotation.compiler_end",
+)
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys([*having(Trait.UNARY), *_MARKS], elementwise()),

@@ -35,9 +35,7 @@ def _less_zero(n: Numbers, x: Expr, zero: Expr, ty: Type | None, axis: int, rank
 # ---- requantize, quantize, dequantize
 
 
-def _rescaled(
-    n: Numbers, call: Call, shifted: Expr, multiplier: Expr, out_zero: Expr, dtype: str, rank: int
-) -> Expr:
+def _rescaled(n: Numbers, call: Call, shifted: Expr, multiplier: Expr, out_zero: Expr, dtype: str, rank: int) -> Expr:
     """An int32 tensor times real numbers, at another zero point and in another element type."""
     rounding, compute = (getattr(call.attrs, name, "None") for name in ("rounding", "compute_dtype"))
     rounding = n.rounding if rounding == "None" else rounding
@@ -60,9 +58,7 @@ def _rescaled(
     return saturated(made if is_zero(out_zero) else op_call("add", [made, out_zero]), dtype)
 
 
-def _at(
-    n: Numbers, call: Call, x: Expr, args: Sequence[Expr], types: Sequence[Type | None], dtype: str, axis: int, rank: int
-) -> Expr:
+def _at(n: Numbers, call: Call, x: Expr, args: Sequence[Expr], types: Sequence[Type | None], dtype: str, axis: int, rank: int) -> Expr:
     """A tensor from the scale and zero point `args[:2]` (of `types`) to those of `args[2:]`.
 
     Where both are known to be equal, the tensor stays, as int32 where `dtype` is int32.

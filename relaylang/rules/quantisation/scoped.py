@@ -21,9 +21,7 @@ class Scoped:
         self._in_force.set((*self._in_force.get(), self))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
         self._in_force.set(self._in_force.get()[:-1])
 
     @classmethod

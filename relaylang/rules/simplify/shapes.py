@@ -84,8 +84,7 @@ def _divides(parts: list[str], shape: tuple[int, ...], wanted: list[str]) -> boo
     for part, extent in zip(parts, shape):
         whole[part[-1].upper()] = whole.get(part[-1].upper(), 1) * extent
     return all(
-        whole.get(letter, 1) % prod([int(p[:-1]) for p in wanted if p[-1] == letter.lower() and p[:-1]]) == 0
-        for letter in whole
+        whole.get(letter, 1) % prod([int(p[:-1]) for p in wanted if p[-1] == letter.lower() and p[:-1]]) == 0 for letter in whole
     )
 
 

@@ -30,9 +30,17 @@ class VMExecutable:
     library needs. `externals` are the files of external code, and `calls` its Python functions where they are known.
     """
 
-    def __init__(self, program: VMProgram, library: bytes, source: str = "", machine: str = "",
-                 features: Sequence[str] = (), threads: int | None = None, externals: Parts | None = None,
-                 calls: Functions = ()) -> None:  # fmt: skip
+    def __init__(
+        self,
+        program: VMProgram,
+        library: bytes,
+        source: str = "",
+        machine: str = "",
+        features: Sequence[str] = (),
+        threads: int | None = None,
+        externals: Parts | None = None,
+        calls: Functions = (),
+    ) -> None:
         self.program = program
         self.source = source
         self.threads = threads
@@ -66,8 +74,9 @@ class VMExecutable:
 
     __call__ = run
 
-    def benchmark(self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0,
-                  inputs: Mapping[str, Any] | None = None) -> BenchmarkResult:  # fmt: skip
+    def benchmark(
+        self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0, inputs: Mapping[str, Any] | None = None
+    ) -> BenchmarkResult:
         """The time of a run of `@main`: `repeat` measurements of `number` runs each, each of `min_repeat_ms` at least."""
         return timed(lambda: self.call("main", args, inputs), repeat, number, min_repeat_ms)
 
@@ -103,16 +112,25 @@ class VMExecutable:
             raise RelayError(error("R0403", f"there is no function @{name}", notes=notes))
         return found
 
-    def call(self, name: str, args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, threads: int | None = None,
-             memory_limit: float | None = None, time_limit: float | None = None) -> Value:  # fmt: skip
+    def call(
+        self,
+        name: str,
+        args: tuple[Any, ...] = (),
+        named: Mapping[str, Any] | None = None,
+        *,
+        threads: int | None = None,
+        memory_limit: float | None = None,
+        time_limit: float | None = None,
+    ) -> Value:
         """Run a function with arguments by position and by name; see `relaylang.interpreter.evaluate`.
 
         `memory_limit` is in bytes, `time_limit` in seconds. Raises `RelayError` as the interpreter does.
         """
         return self._call(name, args, named, threads, memory_limit, None, time_limit)
 
-    def profile(self, name: str = "main", args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *,
-                threads: int | None = None) -> VMProfile:  # fmt: skip
+    def profile(
+        self, name: str = "main", args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, threads: int | None = None
+    ) -> VMProfile:
         """Call a function once, and say which kernels its time went to. The first call of a program takes longer than others."""
         spent = np.zeros((max(1, len(self.program.packed)), 3), np.int64)
         cpus = self.loaded.cpus
@@ -120,15 +138,24 @@ class VMExecutable:
         self._call(name, args, named, threads, None, spent)
         return VMProfile(self.program, spent, perf_counter() - begin, threads or self.threads or cpus)
 
-    def _call(self, name: str, args: tuple[Any, ...], named: Mapping[str, Any] | None, threads: int | None,
-              memory_limit: float | None, spent: np.ndarray | None, time_limit: float | None = None) -> Value:  # fmt: skip
+    def _call(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        named: Mapping[str, Any] | None,
+        threads: int | None,
+        memory_limit: float | None,
+        spent: np.ndarray | None,
+        time_limit: float | None = None,
+    ) -> Value:
         function = self.signature(name)
         values = bind_arguments(function, args, named or {}, f"@{name}")
         machine = self.loaded.machine()
         machine.measure(spent)
         try:
-            return machine.call(self.program.entries[name], values, threads=threads or self.threads, limit=memory_limit,
-                                seconds=time_limit)  # fmt: skip
+            return machine.call(
+                self.program.entries[name], values, threads=threads or self.threads, limit=memory_limit, seconds=time_limit
+            )
         finally:
             machine.measure(None)
             if not machine.state()["handles"]:
@@ -145,6 +172,11 @@ def loads(content: bytes, threads: int | None = None, name: str = "what was give
     program, parts, manifest = file.unpacked(content, name)
     externals = {file: parts[file] for file in (part_name(n, e.kind) for n, e in enumerate(program.externals))}
     return VMExecutable(
-        program, parts["library"], parts["kernels.c"].decode(), manifest.get("machine", ""), manifest.get("features", ()), threads,
+        program,
+        parts["library"],
+        parts["kernels.c"].decode(),
+        manifest.get("machine", ""),
+        manifest.get("features", ()),
+        threads,
         externals,
     )

@@ -41,18 +41,40 @@ _NUMBER = whole(-(1 << 48), 1 << 48)  # `verify` knows the ranges
 _PLACE = whole(-1, 1 << 48)
 _TYPE = row(text, several(_PLACE))
 #: What a manifest must be.
-_MANIFEST = record({
-    "format": one_of(FORMAT), "version": whole(VERSION, VERSION), "target": text, "machine": text, "features": features,
-    "scalars": several(row(text, count)),
-    "functions": several(record({"name": text, "span": _PLACE, "types": several(maybe(_TYPE)), **dict.fromkeys(_FUNCTION, _NUMBER)})),
-    "packed": several(record({
-        **dict.fromkeys(_PACKED, _NUMBER), "outputs": several(_TYPE), "takes": several(_TYPE), "weights": several(count),
-        "constants": several(count), "relay": flag, "calls": several(_PLACE),
-    })),
-    "entries": table(count), "constructors": several(row(text, text)), "specs": several(_TYPE), "sources": several(text),
-    "places": several(row(count, count, count)), "parameters": table(several(text)), "externals": read_externals,
-    "late": several(row(text, count, several(count))),
-})  # fmt: skip
+_MANIFEST = record(
+    {
+        "format": one_of(FORMAT),
+        "version": whole(VERSION, VERSION),
+        "target": text,
+        "machine": text,
+        "features": features,
+        "scalars": several(row(text, count)),
+        "functions": several(
+            record({"name": text, "span": _PLACE, "types": several(maybe(_TYPE)), **dict.fromkeys(_FUNCTION, _NUMBER)})
+        ),
+        "packed": several(
+            record(
+                {
+                    **dict.fromkeys(_PACKED, _NUMBER),
+                    "outputs": several(_TYPE),
+                    "takes": several(_TYPE),
+                    "weights": several(count),
+                    "constants": several(count),
+                    "relay": flag,
+                    "calls": several(_PLACE),
+                }
+            )
+        ),
+        "entries": table(count),
+        "constructors": several(row(text, text)),
+        "specs": several(_TYPE),
+        "sources": several(text),
+        "places": several(row(count, count, count)),
+        "parameters": table(several(text)),
+        "externals": read_externals,
+        "late": several(row(text, count, several(count))),
+    }
+)
 
 
 def _records(specs: Sequence[Spec]) -> list[list[Any]]:
@@ -84,24 +106,45 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
 
     spans = [place(span) for span in program.spans]
     functions = [
-        {"name": f.name, "span": place(f.span), "types": [_simple(ty) for ty in f.types],
-         **{name: getattr(f, name) for name in _FUNCTION}} for f in program.functions
-    ]  # fmt: skip
+        {
+            "name": f.name,
+            "span": place(f.span),
+            "types": [_simple(ty) for ty in f.types],
+            **{name: getattr(f, name) for name in _FUNCTION},
+        }
+        for f in program.functions
+    ]
     kernels = [
-        {**{name: getattr(p, name) for name in _PACKED}, "outputs": _records(p.outputs), "takes": _records(p.takes),
-         "weights": list(p.weights), "constants": list(p.constants), "relay": p.module is not None,
-         "calls": [place(call.span) for call in _calls(p.module)]}
+        {
+            **{name: getattr(p, name) for name in _PACKED},
+            "outputs": _records(p.outputs),
+            "takes": _records(p.takes),
+            "weights": list(p.weights),
+            "constants": list(p.constants),
+            "relay": p.module is not None,
+            "calls": [place(call.span) for call in _calls(p.module)],
+        }
         for p in program.packed
     ]
     constants, weights = late.stored(program)
     manifest = {
-        "format": FORMAT, "version": VERSION, "target": program.target, "machine": machine, "features": sorted(features),
-        "scalars": program.scalars, "functions": functions, "packed": kernels, "entries": program.entries,
+        "format": FORMAT,
+        "version": VERSION,
+        "target": program.target,
+        "machine": machine,
+        "features": sorted(features),
+        "scalars": program.scalars,
+        "functions": functions,
+        "packed": kernels,
+        "entries": program.entries,
         "constructors": [[c.belong_to.name_hint, c.name_hint] for c in program.constructors],
-        "specs": _records(program.specs), "sources": [text.name for text in texts], "places": places,
+        "specs": _records(program.specs),
+        "sources": [text.name for text in texts],
+        "places": places,
         "parameters": {name: [p.name_hint for p in f.params] for name, f in program.signatures.items()},
-        "externals": external_records(program.externals), "late": late.records(program),
-    }  # fmt: skip
+        "externals": external_records(program.externals),
+        "late": late.records(program),
+    }
     files = {
         "manifest.json": json.dumps(manifest).encode(),
         "library": library,
@@ -213,11 +256,13 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Bu
         raise ValueError("its code is no list of words")
     functions = [
         VMFunction(
-            f["name"], **{name: f[name] for name in _FUNCTION}, span=span(f["span"]),
+            f["name"],
+            **{name: f[name] for name in _FUNCTION},
+            span=span(f["span"]),
             types=tuple(None if ty is None else TensorType(ty[1], ty[0]) for ty in f["types"]),
         )
         for f in manifest["functions"]
-    ]  # fmt: skip
+    ]
     kernels = []
     for n, item in enumerate(manifest["packed"]):
         made = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
@@ -239,13 +284,22 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Bu
     for n, external in enumerate(externals):
         files[part_name(n, external.kind)]
     program = VMProgram(
-        code, functions, _loaded(files["constants.npz"], budget),
+        code,
+        functions,
+        _loaded(files["constants.npz"], budget),
         [declared.get_constructor(ty, name) for ty, name in manifest["constructors"]],
-        list(_specs(manifest["specs"])), kernels, _loaded(files["weights.npz"], budget),
-        manifest["scalars"], entries,
-        {name: declared[name] for name in entries}, declared, offsets, [span(int(n)) for n in spans], manifest["target"],
+        list(_specs(manifest["specs"])),
+        kernels,
+        _loaded(files["weights.npz"], budget),
+        manifest["scalars"],
+        entries,
+        {name: declared[name] for name in entries},
+        declared,
+        offsets,
+        [span(int(n)) for n in spans],
+        manifest["target"],
         externals,
-    )  # fmt: skip
+    )
     late.mark(program, manifest["late"])
     return program
 

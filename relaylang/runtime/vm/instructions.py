@@ -70,14 +70,45 @@ NUMBERS: dict[str, int] = {instruction.name: number for number, instruction in e
 
 #: Element types by the number that a value has for its own. Scalars of these lie in registers.
 DTYPES: tuple[str, ...] = (
-    "", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "float16",
-    "bfloat16", "int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz",
-)  # fmt: skip
+    "",
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int4",
+    "uint4",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+)
 DTYPE_NUMBERS: dict[str, int] = {name: number for number, name in enumerate(DTYPES) if name}
 
 #: The reasons for which a program stops, by the number that the machine gives.
-FAULTS: tuple[str, ...] = ("none", "match", "division", "shift", "power", "memory", "empty", "callee", "arity", "value", "external",
-                          "extents")
+FAULTS: tuple[str, ...] = (
+    "none",
+    "match",
+    "division",
+    "shift",
+    "power",
+    "memory",
+    "empty",
+    "callee",
+    "arity",
+    "value",
+    "external",
+    "extents",
+)
 
 
 def table(scalars: Sequence[tuple[str, int]]) -> list[Instruction]:

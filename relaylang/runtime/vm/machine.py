@@ -39,19 +39,45 @@ _P = ctypes.c_void_p
 _I, _L = ctypes.c_int, ctypes.c_int64
 #: What the library shows, with the types of results and arguments.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "new": (_P, _P, _L), "free": (None, _P), "forget": (None, _P), "state": (None, _P, _P), "limit": (None, _P, _L),
-    "frame": (None, _P, _L, _P), "build": (_I, _P, _P, _L, _P, _P, _L), "constants": (_I, _P), "stop": (None, _P),
-    "begin": (_I, _P, _I, _L), "register": (None, _P, _I, _P), "resume": (None, _P, _P, _L, _I), "describe": (_I, _P, _P),
-    "let_go": (None, _P, _L), "measure": (None, _P, _P), "run": (_I, _P, _L, _I),
-}  # fmt: skip
+    "new": (_P, _P, _L),
+    "free": (None, _P),
+    "forget": (None, _P),
+    "state": (None, _P, _P),
+    "limit": (None, _P, _L),
+    "frame": (None, _P, _L, _P),
+    "build": (_I, _P, _P, _L, _P, _P, _L),
+    "constants": (_I, _P),
+    "stop": (None, _P),
+    "begin": (_I, _P, _I, _L),
+    "register": (None, _P, _I, _P),
+    "resume": (None, _P, _P, _L, _I),
+    "describe": (_I, _P, _P),
+    "let_go": (None, _P, _L),
+    "measure": (None, _P, _P),
+    "run": (_I, _P, _L, _I),
+}
 _RUN = ctypes.CFUNCTYPE(None, _P, _P, _P, _P, _P, _I)
 _DONE, _PAUSE, _HOST = range(3)
 #: Calls, and stretches of kernels' work, between two looks at signals.
 _FUEL = 1 << 20
 #: Without a caller's limit, a program may take this much, or half of the memory left.
 _DEFAULT = 4 << 30
-_FIELDS = ("fault", "function", "pc", "depth", "used", "peak", "asked", "externals", "calls", "kernels", "made", "handles",
-           "live", "base")  # fmt: skip
+_FIELDS = (
+    "fault",
+    "function",
+    "pc",
+    "depth",
+    "used",
+    "peak",
+    "asked",
+    "externals",
+    "calls",
+    "kernels",
+    "made",
+    "handles",
+    "live",
+    "base",
+)
 
 
 @cache
@@ -69,8 +95,18 @@ class _Spec(ctypes.Structure):
 
 
 class _Packed(ctypes.Structure):
-    _fields_ = [("region", ctypes.c_int32), ("inputs", ctypes.c_int32), ("outputs", ctypes.c_int32), ("spec", ctypes.c_int32),
-                ("takes", ctypes.c_int32), ("fixed", _P), ("params", _P), ("arena", _L), ("sizes", _L), ("status", _L)]  # fmt: skip
+    _fields_ = [
+        ("region", ctypes.c_int32),
+        ("inputs", ctypes.c_int32),
+        ("outputs", ctypes.c_int32),
+        ("spec", ctypes.c_int32),
+        ("takes", ctypes.c_int32),
+        ("fixed", _P),
+        ("params", _P),
+        ("arena", _L),
+        ("sizes", _L),
+        ("status", _L),
+    ]
 
 
 class _Region(ctypes.Structure):
@@ -78,8 +114,15 @@ class _Region(ctypes.Structure):
 
 
 class _Program(ctypes.Structure):
-    _fields_ = [("code", _P), ("functions", _P), ("packed", _P), ("specs", _P), ("dims", _P), ("arity", _P),
-                *[(name, ctypes.c_int32) for name in ("count", "most", "operands", "words")]]  # fmt: skip
+    _fields_ = [
+        ("code", _P),
+        ("functions", _P),
+        ("packed", _P),
+        ("specs", _P),
+        ("dims", _P),
+        ("arity", _P),
+        *[(name, ctypes.c_int32) for name in ("count", "most", "operands", "words")],
+    ]
 
 
 class VMLibrary:
@@ -144,8 +187,12 @@ class Loaded:
             packed.append(_Packed(item.region, item.inputs, item.count, len(specs), takes, fixed, params, *numbers))
             for dtype, shape in (*item.outputs, *item.takes):
                 spec(dtype, shape)
-        tables: list[Any] = [functions, (_Packed * max(1, len(packed)))(*packed), (_Spec * max(1, len(specs)))(*specs),
-                  (_L * max(1, len(dims)))(*dims)]  # fmt: skip
+        tables: list[Any] = [
+            functions,
+            (_Packed * max(1, len(packed)))(*packed),
+            (_Spec * max(1, len(specs)))(*specs),
+            (_L * max(1, len(dims)))(*dims),
+        ]
         most = max([f.registers for f in program.functions] + [p.count for p in program.packed], default=0)
         most = max([most, *[f.params for f in program.functions]])
         operands = max([max(p.inputs + 1, p.count) for p in program.packed], default=0)
@@ -257,8 +304,16 @@ class Machine:
             return value.handle
         raise Unknown(f"{type(value).__name__}")
 
-    def call(self, number: int, args: list[Value], *, handle: int = -1, threads: int | None = None,
-             limit: float | None = None, seconds: float | None = None) -> Value:  # fmt: skip
+    def call(
+        self,
+        number: int,
+        args: list[Value],
+        *,
+        handle: int = -1,
+        threads: int | None = None,
+        limit: float | None = None,
+        seconds: float | None = None,
+    ) -> Value:
         """Run a function with its arguments. Raises `RelayError` where the program fails."""
         try:
             with time_limit(seconds):

@@ -136,5 +136,3 @@ class VMProgram:
             else:
                 out.append((kind, word))
         return out
-
-

@@ -54,8 +54,13 @@ class _Scalars:
         pairs[places, 1] = bits
 
 
-def encode(values: Sequence[Value], constructors: Mapping[tuple[str, str], int], handle: Callable[[Any], int], keep: list[Any],
-           copied: bool = False) -> Words:  # fmt: skip
+def encode(
+    values: Sequence[Value],
+    constructors: Mapping[tuple[str, str], int],
+    handle: Callable[[Any], int],
+    keep: list[Any],
+    copied: bool = False,
+) -> Words:
     """The words that build values in order. `keep` gets the arrays that the machine reads in place."""
     heads: list[int] = []
     #: a field's object, -1 for scalars
@@ -127,8 +132,9 @@ def _kind(dtype: np.dtype[Any]) -> int:
     return kind
 
 
-def decode(heads: np.ndarray, fields: np.ndarray, sizes: np.ndarray, constructors: Sequence[Constructor],
-           closure: Callable[[int, int], Value]) -> Value:  # fmt: skip
+def decode(
+    heads: np.ndarray, fields: np.ndarray, sizes: np.ndarray, constructors: Sequence[Constructor], closure: Callable[[int, int], Value]
+) -> Value:
     """The value that a machine describes in words."""
     pairs = fields.reshape(-1, 2)
     with gc_paused():

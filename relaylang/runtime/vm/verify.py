@@ -159,8 +159,10 @@ class _Check:
                 wanted = len(program.constructors[word].inputs)
             elif kind in "cye":
                 tables: dict[str, tuple[str, Sequence[object]]] = {
-                    "c": ("constant", program.constants), "y": ("type", program.specs), "e": ("element type", _DTYPES),
-                }  # fmt: skip
+                    "c": ("constant", program.constants),
+                    "y": ("type", program.specs),
+                    "e": ("element type", _DTYPES),
+                }
                 _within(tables[kind][0], word, tables[kind][1])
             elif kind == "m":
                 if not 0 <= word < (self.function.captured if name == "LoadFree" else _MOST):

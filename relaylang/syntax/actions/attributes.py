@@ -29,16 +29,24 @@ _PIECE = re.compile(r'([A-Za-z_][\w.]*)=|("[^"\\]*")|([\[\],])|((?:- *)?\w[\w.]*
 _ADDRESS = re.compile(r"\bid=\w+(?:,\s*|$)")
 _TEXT, _NUMBER, _WORDS_LIST, _MAP = (str, "a string"), (int, "a whole number"), (tuple, "a list of strings"), (dict, "a map")
 _DEVICE_FIELDS: dict[str, tuple[AnyValue, str]] = {
-    "device_type": _NUMBER, "virtual_device_id": _NUMBER, "target": ("Target", "a Target"), "memory_scope": _TEXT,
-}  # fmt: skip
+    "device_type": _NUMBER,
+    "virtual_device_id": _NUMBER,
+    "target": ("Target", "a Target"),
+    "memory_scope": _TEXT,
+}
 #: The values that TVM prints for people, with their fields. TVM 0.8 called a virtual device SEScope.
 _FIELDS = {
     "VirtualDevice": _DEVICE_FIELDS,
     "SEScope": _DEVICE_FIELDS,
     "Target": {
-        "kind": _TEXT, "tag": _TEXT, "keys": _WORDS_LIST, "attrs": _MAP, "features": _MAP, "host": ("Target", "a Target"),
+        "kind": _TEXT,
+        "tag": _TEXT,
+        "keys": _WORDS_LIST,
+        "attrs": _MAP,
+        "features": _MAP,
+        "host": ("Target", "a Target"),
     },
-}  # fmt: skip
+}
 _DEVICES = ("VirtualDevice", "SEScope")
 
 
@@ -80,9 +88,7 @@ class Pair:
 
     __slots__ = ("end", "first", "last", "name", "start", "value", "value_start")
 
-    def __init__(
-        self, name: str, value: AnyValue, first: int, last: int, start: int = 0, value_start: int = 0, end: int = 0
-    ) -> None:
+    def __init__(self, name: str, value: AnyValue, first: int, last: int, start: int = 0, value_start: int = 0, end: int = 0) -> None:
         self.name = name
         self.value = value
         self.first = first

@@ -26,9 +26,7 @@ class FunctionNames:
 
     __slots__ = ("defined", "elsewhere", "known", "made", "module", "open", "reports", "used")
 
-    def __init__(
-        self, reports: Reports, module: IRModule | None = None, elsewhere: Mapping[str, GlobalVar] | None = None
-    ) -> None:
+    def __init__(self, reports: Reports, module: IRModule | None = None, elsewhere: Mapping[str, GlobalVar] | None = None) -> None:
         self.reports = reports
         self.module = module
         self.elsewhere = elsewhere if elsewhere is not None else {}
@@ -91,9 +89,7 @@ class TypeNames:
         "variables",
     )
 
-    def __init__(
-        self, reports: Reports, module: IRModule | None = None, elsewhere: Mapping[str, GlobalTypeVar] | None = None
-    ) -> None:
+    def __init__(self, reports: Reports, module: IRModule | None = None, elsewhere: Mapping[str, GlobalTypeVar] | None = None) -> None:
         self.reports = reports
         self.module = module
         self.elsewhere = elsewhere if elsewhere is not None else {}

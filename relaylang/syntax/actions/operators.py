@@ -88,9 +88,7 @@ class OperatorCalls:
                 attrs = RawAttrs(str(type_key), values)
         return Call(callee, args, attrs, types, Span(self.reports.source, at, last))
 
-    def _respell(
-        self, callee: Op | OldOp, args: list[Expr], pairs: list[Pair], types: list[Type], at: int, last: int
-    ) -> Call | None:
+    def _respell(self, callee: Op | OldOp, args: list[Expr], pairs: list[Pair], types: list[Type], at: int, last: int) -> Call | None:
         """Today's call for an earlier spelling; None where the call is in today's."""
         values = {p.name: p.value for p in pairs}
         row = spelling_of(callee.name, len(args), values, self.version)

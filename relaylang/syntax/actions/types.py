@@ -35,8 +35,20 @@ _TYPES: dict[str, Type] = {}
 _KEPT = 50_000
 
 _COMMON_DTYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bfloat16",
-)  # fmt: skip
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "bfloat16",
+)
 
 
 def _dims(text: str) -> tuple[AnyValue, ...]:

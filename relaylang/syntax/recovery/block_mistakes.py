@@ -46,8 +46,12 @@ def definition(h: Here) -> Answer:
     if h.pk == "DEF" and h.k in ("NAME", "NAMEP", "LOCAL"):
         name = h.t.rstrip("(").lstrip("%")
         spot = h.part(h.i, 0, int(h.k == "LOCAL"))
-        said = error("R0114", "a function's name begins with `@`", h.part(h.i, 0, len(h.t.rstrip("("))),
-                     fix=Fix(spot, "@", f"write `@{name[:40]}`"))  # fmt: skip
+        said = error(
+            "R0114",
+            "a function's name begins with `@`",
+            h.part(h.i, 0, len(h.t.rstrip("("))),
+            fix=Fix(spot, "@", f"write `@{name[:40]}`"),
+        )
         return said, Repair(h.after, ("GLOBAL", "LPAR") if h.k == "NAMEP" else ("GLOBAL",))
     if h.pk == "DEF" and h.t in ("(", "["):
         said = error("R0112", "a function's name is missing behind `def`", h.r.behind(h.at), "such as `@main`")
@@ -71,8 +75,12 @@ def definition(h: Here) -> Answer:
     if h.t in ("=", "=>") and h.can("LBRACE", "LET") and h.nk in _NO_TYPE:
         return _body(h, "a function's body stands in `{ }`", h.after)
     if h.t == "=" and h.can("LBRACE") and (h.pk == "NAME" or h.p in ("]", ">")) and not h.can("LBRACE", "LET"):
-        said = error("R0101", "a type's constructors stand in `{ }`, with commas between them", h.place(),
-                     notes=["for example `type List[A] { Cons(A, List[A]), Nil, }`"])  # fmt: skip
+        said = error(
+            "R0101",
+            "a type's constructors stand in `{ }`, with commas between them",
+            h.place(),
+            notes=["for example `type List[A] { Cons(A, List[A]), Nil, }`"],
+        )
         return said, None
     if h.k == "TENSOR" and h.n[:1] == "%" and h.p in ("(", ",") and h.can("PARAM"):
         whole = h.r.place(h.i, h.after)
@@ -103,8 +111,13 @@ def _body(h: Here, title: str, at: int, dropped: int = 0) -> Answer:
 def branches(h: Here) -> Answer:
     """If without parentheses, without braces, without an else."""
     if h.pk == "ELSE" and h.t == "if":
-        said = error("R0112", "the branch behind `else` stands in `{ }`, also where it is an `if`", h.place(),
-                     "`{` is missing in front of this", notes=["write `else { if (c) { a } else { b } }`"])  # fmt: skip
+        said = error(
+            "R0112",
+            "the branch behind `else` stands in `{ }`, also where it is an `if`",
+            h.place(),
+            "`{` is missing in front of this",
+            notes=["write `else { if (c) { a } else { b } }`"],
+        )
         return said, Repair(h.i, ("LBRACE",), owed=("RBRACE",))
     if h.p in ("if", "match", "match?") and h.can("LPAR") and h.k in EXPRESSION:
         what = "condition" if h.p == "if" else "value that is matched"
@@ -211,23 +224,34 @@ def blocks(h: Here) -> Answer:
             opened = r.bracket(r.open[-2][1])
             spot = r.place(h.at)
             fix = Fix(Span(r.source.plain, spot.start, spot.start), ") ", "put `)` here")
-            said = error("R0102", "this `(` is never closed", opened, "opened here",
-                         also=[(spot, "`)` is missing in front of this")], fix=fix)  # fmt: skip
+            said = error(
+                "R0102", "this `(` is never closed", opened, "opened here", also=[(spot, "`)` is missing in front of this")], fix=fix
+            )
             r.open.pop()
             return said, Repair(h.i, ("RPAR", "LBRACE"), dropped=1)
     if h.k == "NAMEP" and h.p == "<" and h.can("NAME", "GT", "LPAR"):
         end = h.part(h.i, len(h.t) - 1, len(h.t) - 1)
-        said = error("R0102", "this `<` is never closed", r.place(h.at or 0), "opened here",
-                     also=[(h.part(h.i, len(h.t) - 1, len(h.t)), "`>` is missing in front of this")],
-                     fix=Fix(end, ">", "put `>` here"))  # fmt: skip
+        said = error(
+            "R0102",
+            "this `<` is never closed",
+            r.place(h.at or 0),
+            "opened here",
+            also=[(h.part(h.i, len(h.t) - 1, len(h.t)), "`>` is missing in front of this")],
+            fix=Fix(end, ">", "put `>` here"),
+        )
         return said, Repair(h.after, ("NAME", "GT", "LPAR"))
     if h.k == "NAMEP" and h.p in ("[", ",") and h.at is not None and h.can("NAME", "RSQ", "LPAR") and r.open:
         end = h.part(h.i, len(h.t) - 1, len(h.t) - 1)
         if r.open[-1][0] != "[" or r.tokens[r.open[-1][1] - 1][:1] not in ("@", "f"):
             return None
-        said = error("R0102", "this `[` is never closed", r.bracket(r.open[-1][1]), "opened here",
-                     also=[(h.part(h.i, len(h.t) - 1, len(h.t)), "`]` is missing in front of this")],
-                     fix=Fix(end, "]", "put `]` here"))  # fmt: skip
+        said = error(
+            "R0102",
+            "this `[` is never closed",
+            r.bracket(r.open[-1][1]),
+            "opened here",
+            also=[(h.part(h.i, len(h.t) - 1, len(h.t)), "`]` is missing in front of this")],
+            fix=Fix(end, "]", "put `]` here"),
+        )
         r.open.pop()
         return said, Repair(h.after, ("NAME", "RSQ", "LPAR"))
     return None
@@ -247,8 +271,20 @@ def misspelt_head(h: Here) -> Answer:
         at -= 1
     word = h.r.tokens[at].rstrip("(") if at >= 0 else ""
     span = h.part(max(at, 0), 0, len(word))
-    near = {"fi": "if", "iff": "if", "If": "if", "IF": "if", "unless": "if", "switch": "match", "nf": "fn", "fun": "fn",
-            "func": "fn", "function": "fn", "Fn": "fn", "lambda": "fn"}.get(word) or did_you_mean(word, ("match",))  # fmt: skip
+    near = {
+        "fi": "if",
+        "iff": "if",
+        "If": "if",
+        "IF": "if",
+        "unless": "if",
+        "switch": "match",
+        "nf": "fn",
+        "fun": "fn",
+        "func": "fn",
+        "function": "fn",
+        "Fn": "fn",
+        "lambda": "fn",
+    }.get(word) or did_you_mean(word, ("match",))
     h.r.first = min(h.r.first or at, max(0, at) + 1)
     if word in LOOPS:
         return no_loop(word, span), None

@@ -9,12 +9,45 @@ CLOSERS = {")": "RPAR", "]": "RSQ", "}": "RBRACE"}
 
 #: Signs and words by the names of their terminals, in the order of messages.
 SIGNS = {
-    "SEMI": ";", "COMMA": ",", "RPAR": ")", "RSQ": "]", "RBRACE": "}", "LBRACE": "{", "ARROW": "->", "FAT": "=>",
-    "EQ": "=", "COLON": ":", "LPAR": "(", "LSQ": "[", "GT": ">", "ELSE": "else", "TYPE": "type",
-}  # fmt: skip
+    "SEMI": ";",
+    "COMMA": ",",
+    "RPAR": ")",
+    "RSQ": "]",
+    "RBRACE": "}",
+    "LBRACE": "{",
+    "ARROW": "->",
+    "FAT": "=>",
+    "EQ": "=",
+    "COLON": ":",
+    "LPAR": "(",
+    "LSQ": "[",
+    "GT": ">",
+    "ELSE": "else",
+    "TYPE": "type",
+}
 _OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "LT", "GT", "LE", "GE", "EQEQ", "NE"}
-EXPRESSION = {"LET", "GRAPHBIND", "FREE_VAR", "STRING", "MATCH", "MATCHQ", "IF", "FN", "LBRACE", "LPAR", "REF", "REF_READ",
-              "REF_WRITE", "LOCAL", "NUMBER", "NAME", "NAMEP", "GLOBAL", "META", "MINUS"}  # fmt: skip
+EXPRESSION = {
+    "LET",
+    "GRAPHBIND",
+    "FREE_VAR",
+    "STRING",
+    "MATCH",
+    "MATCHQ",
+    "IF",
+    "FN",
+    "LBRACE",
+    "LPAR",
+    "REF",
+    "REF_READ",
+    "REF_WRITE",
+    "LOCAL",
+    "NUMBER",
+    "NAME",
+    "NAMEP",
+    "GLOBAL",
+    "META",
+    "MINUS",
+}
 #: Groups of terminals under one word. Where all of the first set are possible, the word replaces those of the second.
 _WORDS: list[tuple[set[str], set[str], str]] = [
     ({"LOCAL", "NUMBER", "NAMEP", "IF"}, EXPRESSION, "an expression"),
@@ -22,8 +55,11 @@ _WORDS: list[tuple[set[str], set[str], str]] = [
     ({"TENSOR", "NAME", "FN"}, {"TENSOR", "CUSTOM", "TENSOR_WORD", "NAME", "LPAR", "FN", "REF", "META"}, "a type"),
     ({"LOCAL", "NAME", "NAMEP", "LPAR"}, {"LOCAL", "PARAM", "NAME", "NAMEP", "LPAR", "CASE"}, "a pattern"),
     ({"LOCAL", "PARAM", "ATTRS"}, {"LOCAL", "PARAM", "ATTRS", "NAMEEQ", "NAME", "STRING"}, "a parameter"),
-    ({"NUMBER", "STRING", "QUESTION"}, {"NUMBER", "STRING", "QUESTION", "NAME", "META", "GLOBAL", "LSQ", "LBRACE", "MINUS",
-                                        "NAMEP", "QUOTED"}, "an attribute's value"),
+    (
+        {"NUMBER", "STRING", "QUESTION"},
+        {"NUMBER", "STRING", "QUESTION", "NAME", "META", "GLOBAL", "LSQ", "LBRACE", "MINUS", "NAMEP", "QUOTED"},
+        "an attribute's value",
+    ),
     ({"NUMBER", "QUESTION"}, {"NUMBER", "QUESTION", "NAME", "META"}, "an extent"),
     ({"NAMEEQ"}, {"NAMEEQ", "ATTRS", "STRING", "NAME", "TENSOR", "TENSOR_WORD"}, "an attribute"),
     ({"DEF"}, {"DEF", "TYPE", "EXTERN", "DATA"}, "a definition"),
@@ -36,12 +72,22 @@ _WORDS: list[tuple[set[str], set[str], str]] = [
     ({"META"}, {"META"}, "`meta[...]`"),
     ({"STRING"}, {"STRING"}, "a string"),
     ({"$END"}, {"$END"}, "the end of the text"),
-]  # fmt: skip
+]
 _KINDS = {
-    "NUMBER": "the number", "LOCAL": "the variable", "GLOBAL": "the function", "STRING": "the string", "QUOTED": "the string",
-    "ATTRS": "the attribute", "NAMEEQ": "the attribute", "TENSOR": "the type", "GRAPHBIND": "the binding",
-    "PARAM": "the variable", "META": "the metadata", "DEF": "the definition", "HEADER": "the header",
-}  # fmt: skip
+    "NUMBER": "the number",
+    "LOCAL": "the variable",
+    "GLOBAL": "the function",
+    "STRING": "the string",
+    "QUOTED": "the string",
+    "ATTRS": "the attribute",
+    "NAMEEQ": "the attribute",
+    "TENSOR": "the type",
+    "GRAPHBIND": "the binding",
+    "PARAM": "the variable",
+    "META": "the metadata",
+    "DEF": "the definition",
+    "HEADER": "the header",
+}
 _LONGEST = 40
 
 

@@ -42,11 +42,32 @@ if TYPE_CHECKING:
 #: The rules, in the order in which they are asked.
 _RULES = (
     matmul,
-    other_language, string_over_lines, tensor, definition_inside, loop, no_token, header, operator, arrow_function, colon_block,
-    definition, arrows, no_percent, blocks,
-    choice_of_python, call_without_parentheses, misspelt_head, branches, words_of_others, index, brackets_of_lists,
-    argument_behind_attributes, list_as_value, value_of_attribute, literal_as_pattern,
-)  # fmt: skip
+    other_language,
+    string_over_lines,
+    tensor,
+    definition_inside,
+    loop,
+    no_token,
+    header,
+    operator,
+    arrow_function,
+    colon_block,
+    definition,
+    arrows,
+    no_percent,
+    blocks,
+    choice_of_python,
+    call_without_parentheses,
+    misspelt_head,
+    branches,
+    words_of_others,
+    index,
+    brackets_of_lists,
+    argument_behind_attributes,
+    list_as_value,
+    value_of_attribute,
+    literal_as_pattern,
+)
 
 
 def recognise(r: Recovery, i: int, kind: str) -> Answer:

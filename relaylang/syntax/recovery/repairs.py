@@ -29,15 +29,36 @@ if TYPE_CHECKING:
 Candidate = tuple[Diagnostic, Repair, int]
 
 _STATEMENTS = {"LET", "GRAPHBIND", "FREE_VAR", "DEF", "TYPE", "EXTERN", "DATA"}
-_WORDS = {"def": "DEF", "let": "LET", "fn": "FN", "if": "IF", "else": "ELSE", "match": "MATCH", "type": "TYPE", "case": "CASE",
-          "extern": "EXTERN", "ref_read": "REF_READ", "ref_write": "REF_WRITE", "free_var": "FREE_VAR"}  # fmt: skip
+_WORDS = {
+    "def": "DEF",
+    "let": "LET",
+    "fn": "FN",
+    "if": "IF",
+    "else": "ELSE",
+    "match": "MATCH",
+    "type": "TYPE",
+    "case": "CASE",
+    "extern": "EXTERN",
+    "ref_read": "REF_READ",
+    "ref_write": "REF_WRITE",
+    "free_var": "FREE_VAR",
+}
 #: Signs that are written for one another.
 _CONFUSED = {
-    "ARROW": ("FAT", "COLON", "EQ"), "FAT": ("ARROW", "EQ"), "EQ": ("FAT", "COLON", "ARROW", "EQEQ"), "EQEQ": ("EQ",),
-    "COLON": ("EQ", "ARROW", "SEMI"), "SEMI": ("COMMA", "COLON"), "COMMA": ("SEMI",), "LPAR": ("LBRACE",),
-    "LBRACE": ("LPAR",), "LT": ("LSQ",), "RBRACE": ("RPAR", "RSQ"), "RPAR": ("RBRACE", "RSQ"),
+    "ARROW": ("FAT", "COLON", "EQ"),
+    "FAT": ("ARROW", "EQ"),
+    "EQ": ("FAT", "COLON", "ARROW", "EQEQ"),
+    "EQEQ": ("EQ",),
+    "COLON": ("EQ", "ARROW", "SEMI"),
+    "SEMI": ("COMMA", "COLON"),
+    "COMMA": ("SEMI",),
+    "LPAR": ("LBRACE",),
+    "LBRACE": ("LPAR",),
+    "LT": ("LSQ",),
+    "RBRACE": ("RPAR", "RSQ"),
+    "RPAR": ("RBRACE", "RSQ"),
     "RSQ": ("RPAR", "RBRACE"),
-}  # fmt: skip
+}
 
 
 def candidates(r: Recovery, i: int, kind: str) -> Iterator[Candidate]:
@@ -105,9 +126,7 @@ def misspelt(r: Recovery, i: int, kind: str, possible: set[str]) -> Iterator[Can
         feed = (_WORDS[near], *(("LPAR",) if its == "NAMEP" else ()))
         start = r.source.start_of(at)
         span = Span(r.source.plain, start, start + len(word))
-        said = error(
-            "R0101", f"`{word}` is not a keyword here", span, fix=Fix(span, near, f"did you mean `{near}`?")
-        )
+        said = error("R0101", f"`{word}` is not a keyword here", span, fix=Fix(span, near, f"did you mean `{near}`?"))
         yield said, Repair(r.next(i) if not dropped else i, feed, dropped), 3
 
 
@@ -132,9 +151,14 @@ def unclosed(r: Recovery, i: int, kind: str, at: int, sign: str, depth: int) -> 
     inner = [CLOSES[s] for s, _, _ in reversed(r.open[len(r.open) - 1 - depth :])]
     notes = [f"{depth} more bracket{'s' * (depth > 1)} inside it {'are' if depth > 1 else 'is'} open, too"] if depth else []
     return error(
-        "R0102", f"this `{sign}` is never closed", r.bracket(at), "opened here",
-        also=[(r.place(i), seen)], notes=notes, fix=Fix(place, "".join(inner), f"put `{''.join(inner)}` here"),
-    )  # fmt: skip
+        "R0102",
+        f"this `{sign}` is never closed",
+        r.bracket(at),
+        "opened here",
+        also=[(r.place(i), seen)],
+        notes=notes,
+        fix=Fix(place, "".join(inner), f"put `{''.join(inner)}` here"),
+    )
 
 
 def closes_nothing(r: Recovery, i: int) -> Diagnostic:
@@ -148,9 +172,13 @@ def closes_wrong(r: Recovery, i: int, top: tuple[str, int, int], wanted: str) ->
     token, (sign, at, _) = r.tokens[i], top
     place = r.place(i)
     return error(
-        "R0101", f"`{token}` does not close `{sign}`", place, f"`{wanted}` is wanted here",
-        also=[(r.bracket(at), "opened here")], fix=Fix(place, wanted, f"write `{wanted}`"),
-    )  # fmt: skip
+        "R0101",
+        f"`{token}` does not close `{sign}`",
+        place,
+        f"`{wanted}` is wanted here",
+        also=[(r.bracket(at), "opened here")],
+        fix=Fix(place, wanted, f"write `{wanted}`"),
+    )
 
 
 def confused(r: Recovery, i: int, kind: str, other: str) -> Diagnostic:
@@ -162,9 +190,7 @@ def confused(r: Recovery, i: int, kind: str, other: str) -> Diagnostic:
         number = both.text.replace(",", ".")
         fix = Fix(both, number, f"write `{number}`")
         return error("R0105", "a number has a point, not a comma", place, fix=fix)
-    return error(
-        "R0101", f"`{sign}` is wanted here, not {quoted(r.tokens[i])}", place, fix=Fix(place, sign, f"write `{sign}`")
-    )
+    return error("R0101", f"`{sign}` is wanted here, not {quoted(r.tokens[i])}", place, fix=Fix(place, sign, f"write `{sign}`"))
 
 
 def surplus(r: Recovery, i: int, title: str, label: str = "") -> Diagnostic:
@@ -187,9 +213,7 @@ def complaint(r: Recovery, i: int, kind: str, possible: set[str] | None = None) 
         if not r.count:
             r.first = at + 1
         ends = f"the text ends here; expected {listed(words)}" if words else "the text ends here"
-        return error(
-            "R0102", f"this `{sign}` is never closed", r.bracket(at), f"`{CLOSES[sign]}` is missing", also=[(place, ends)]
-        )
+        return error("R0102", f"this `{sign}` is never closed", r.bracket(at), f"`{CLOSES[sign]}` is missing", also=[(place, ends)])
     found = found_in_words(kind, token)
     title = f"expected {listed(words)}, found {found}" if words else f"nothing can follow here, but there is {found}"
     label = "not possible here"

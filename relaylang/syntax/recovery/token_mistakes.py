@@ -11,35 +11,74 @@ from relaylang.syntax.recovery.rule import OPERAND_ENDS, Answer, Here, Repair
 
 #: Operators of other languages, by their first character or two, and Relay's.
 _OPERATORS = {
-    "&&": "logical_and(a, b)", "||": "logical_or(a, b)", "!": "logical_not(a)", "&": "bitwise_and(a, b)",
-    "|": "bitwise_or(a, b)", "^": "bitwise_xor(a, b)", "~": "bitwise_not(a)", "**": "power(a, b)", "<<": "left_shift(a, b)",
-    ">>": "right_shift(a, b)", "%": "floor_mod(a, b)", "?": "if (c) { a } else { b }",
-}  # fmt: skip
+    "&&": "logical_and(a, b)",
+    "||": "logical_or(a, b)",
+    "!": "logical_not(a)",
+    "&": "bitwise_and(a, b)",
+    "|": "bitwise_or(a, b)",
+    "^": "bitwise_xor(a, b)",
+    "~": "bitwise_not(a)",
+    "**": "power(a, b)",
+    "<<": "left_shift(a, b)",
+    ">>": "right_shift(a, b)",
+    "%": "floor_mod(a, b)",
+    "?": "if (c) { a } else { b }",
+}
 #: Words of other languages for them.
 _WORDS = {"and": "&&", "or": "||", "not": "!"}
 #: Quotation marks that are not those of strings, and what ends a string that begins with one.
-_QUOTES = {"'": "'", "`": "`", "“": "”“\"", "”": "”“\"", "„": "”“\"", "‘": "’‘'", "’": "’‘'", "«": "»", "»": "«"}
+_QUOTES = {"'": "'", "`": "`", "“": '”“"', "”": '”“"', "„": '”“"', "‘": "’‘'", "’": "’‘'", "«": "»", "»": "«"}
 #: Signs of word processors and formulas for those of Relay text.
 _LOOKALIKES = {
-    "−": "-", "–": "-", "—": "-", "→": "->", "⇒": "=>", "×": "*", "·": "*", "÷": "/", "≤": "<=", "≥": ">=", "≠": "!=", "λ": "fn",
-}  # fmt: skip
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "→": "->",
+    "⇒": "=>",
+    "×": "*",
+    "·": "*",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "λ": "fn",
+}
 _OTHERS = (
-    (re.compile(r"^\s*(?:from|import)\s+tvm\.script|@I\.ir_module|@T\.prim_func|@R\.function|^@tvm\.script", re.M),
-     "this is TVMScript (Python), not Relay text",
-     "Relax and TensorIR have no Relay text; `mod.astext()` of TVM up to 0.19 prints a Relay module"),
-    (re.compile(r"^\s*(?:from|import)\s+(?:tvm|relaylang)\b.*$", re.M),
-     "this is a Python script, not Relay text",
-     "`relay tvm FILE` runs it; `print(mod.astext())` in it prints the Relay text of a module"),
-    (re.compile(r"^\s*(?:module\s*(?:attributes\b|\{|@)|func\.func\b)|\btensor<[0-9?x]*x?[a-z]+[0-9]+>", re.M),
-     "this is MLIR, not Relay text", "relaylang reads what `mod.astext()` of TVM prints"),
-    (re.compile(r"^\s*(?:def (?:\w+\([^%\n]*\)|@\w+\([^%\n)]+\))[^(){]*:\s*$"
-                r"|import [\w.]+(?: as \w+)?\s*$|class \w+[:(]|from [\w.]+ import\b)", re.M),
-     "this is Python, not Relay text", "a Relay function is `def @main(%x: Tensor[(1, 3), float32]) { ... }`"),
-    (re.compile(r'\A\s*\{\s*"'),
-     "this is JSON, not Relay text", "TVM's `save_json` writes such files; `mod.astext()` prints the text"),
-    (re.compile(r"^\s*(?:graph|HloModule|ir_version:|node \{)", re.M),
-     "this is another framework's text, not Relay text", "relaylang reads what `mod.astext()` of TVM prints"),
-)  # fmt: skip
+    (
+        re.compile(r"^\s*(?:from|import)\s+tvm\.script|@I\.ir_module|@T\.prim_func|@R\.function|^@tvm\.script", re.M),
+        "this is TVMScript (Python), not Relay text",
+        "Relax and TensorIR have no Relay text; `mod.astext()` of TVM up to 0.19 prints a Relay module",
+    ),
+    (
+        re.compile(r"^\s*(?:from|import)\s+(?:tvm|relaylang)\b.*$", re.M),
+        "this is a Python script, not Relay text",
+        "`relay tvm FILE` runs it; `print(mod.astext())` in it prints the Relay text of a module",
+    ),
+    (
+        re.compile(r"^\s*(?:module\s*(?:attributes\b|\{|@)|func\.func\b)|\btensor<[0-9?x]*x?[a-z]+[0-9]+>", re.M),
+        "this is MLIR, not Relay text",
+        "relaylang reads what `mod.astext()` of TVM prints",
+    ),
+    (
+        re.compile(
+            r"^\s*(?:def (?:\w+\([^%\n]*\)|@\w+\([^%\n)]+\))[^(){]*:\s*$"
+            r"|import [\w.]+(?: as \w+)?\s*$|class \w+[:(]|from [\w.]+ import\b)",
+            re.M,
+        ),
+        "this is Python, not Relay text",
+        "a Relay function is `def @main(%x: Tensor[(1, 3), float32]) { ... }`",
+    ),
+    (
+        re.compile(r'\A\s*\{\s*"'),
+        "this is JSON, not Relay text",
+        "TVM's `save_json` writes such files; `mod.astext()` prints the text",
+    ),
+    (
+        re.compile(r"^\s*(?:graph|HloModule|ir_version:|node \{)", re.M),
+        "this is another framework's text, not Relay text",
+        "relaylang reads what `mod.astext()` of TVM prints",
+    ),
+)
 
 
 def other_language(h: Here) -> Answer:
@@ -74,9 +113,13 @@ def string_over_lines(h: Here) -> Answer:
             stop = _string_end(first_line)
             place = h.part(at, stop, stop)
             said = error(
-                "R0102", "this string is never closed on its line", h.part(at, 0, 1), "opened here",
-                notes=["a line end in a string is written `\\n`"], fix=Fix(place, '"', 'put `"` here'),
-            )  # fmt: skip
+                "R0102",
+                "this string is never closed on its line",
+                h.part(at, 0, 1),
+                "opened here",
+                notes=["a line end in a string is written `\\n`"],
+                fix=Fix(place, '"', 'put `"` here'),
+            )
             h.r.stopped = True
             return said, None
     return None

@@ -79,9 +79,7 @@ def tensor(h: Here) -> Answer:
     return None
 
 
-_TENSOR = re.compile(
-    r"[Tt]ensor(?:Type)?\s*[\[(<]\s*[\[(]?([0-9?,\s]*?)[\])]?\s*[,;]?\s*\"?([a-z]+[0-9]+|bool)\"?\s*[\])>]{0,2}"
-)
+_TENSOR = re.compile(r"[Tt]ensor(?:Type)?\s*[\[(<]\s*[\[(]?([0-9?,\s]*?)[\])]?\s*[,;]?\s*\"?([a-z]+[0-9]+|bool)\"?\s*[\])>]{0,2}")
 
 
 def _tensor_answer(h: Here, word: int, dropped: int = 0, brackets: int = 0) -> Answer:
@@ -139,8 +137,13 @@ _NEGATIVE = r"([(\[,]\s*)-[0-9]+"
 def argument_behind_attributes(h: Here) -> Answer:
     """`conv2d(padding=[1, 1], %x)`."""
     if h.p == "," and h.can("ATTRS") and not h.can("LOCAL") and h.k in EXPRESSION and h.r.open and h.r.open[-1][0] == "(":
-        said = error("R0101", "an argument stands behind the attributes", h.place(), "not possible here",
-                     notes=["attributes stand behind all arguments"])  # fmt: skip
+        said = error(
+            "R0101",
+            "an argument stands behind the attributes",
+            h.place(),
+            "not possible here",
+            notes=["attributes stand behind all arguments"],
+        )
         return said, None
     return None
 

@@ -49,15 +49,52 @@ from relaylang.ops import OPS, make_attrs
 
 PLAIN = ("x", "x", "y", "x1", "data", "weight_0")
 ODD = (
-    "_", "_x", "a b", "é", "let", "a", "a.15", "a.1", "a.0", "features.0.0_weight", "0", "1", "1.0", "input:0",
-    "layer-1", "a[0]",
-    "inff", "", "/x", "x/y", "%", 'q"uote', "new\nline", "back\\slash", "tab\t", "\x85", "名前", "Tensor", "ref",
-)  # fmt: skip
+    "_",
+    "_x",
+    "a b",
+    "é",
+    "let",
+    "a",
+    "a.15",
+    "a.1",
+    "a.0",
+    "features.0.0_weight",
+    "0",
+    "1",
+    "1.0",
+    "input:0",
+    "layer-1",
+    "a[0]",
+    "inff",
+    "",
+    "/x",
+    "x/y",
+    "%",
+    'q"uote',
+    "new\nline",
+    "back\\slash",
+    "tab\t",
+    "\x85",
+    "名前",
+    "Tensor",
+    "ref",
+)
 GLOBALS = ("main", "f-g", "a.b", "é", "let", "f g", "x")
 DTYPES = (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64", "bool", "bfloat16",
-)  # fmt: skip
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "bool",
+    "bfloat16",
+)
 INF = float("inf")
 FLOATS = (0.0, -0.0, 1.0, 0.1, 1 / 3, 1e-7, 1e10, 123456789.0, 5.39136e-05, INF, -INF, float("nan"), 2.5)
 UNARY = ("log", "nn.relu", "tanh", "nn.softmax", "nn.batch_flatten")

@@ -106,5 +106,3 @@ class Branches:
             else:
                 found.append(op_call("add", [branch, branch]))
         return found
-
-

@@ -8,7 +8,6 @@ INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
 FLOATS = ("float32", "float64")
 
 
-
 @dataclass(frozen=True)
 class Ty:
     """A type. `parts` are a tensor's extents, fields, a function's result and parameters, or arguments.
@@ -73,12 +72,14 @@ DATA: dict[str, tuple[tuple[str, ...], dict[str, tuple[Ty, ...]]]] = {
     "Cell": (("A",), {"Shared": (Ty("ref", "", (A,)),)}),
     "Colour": ((), {"Red": (), "Green": (), "Blue": ()}),
 }
-PRELUDE = "".join(
-    f"type {name}{f'[{chr(44).join(params)}]' if params else ''} {{ "
-    + ", ".join(made + (f"({', '.join(map(str, fields))})" if fields else "") for made, fields in made.items())
-    + " }\n"
-    for name, (params, made) in DATA.items()
-) + """
+PRELUDE = (
+    "".join(
+        f"type {name}{f'[{chr(44).join(params)}]' if params else ''} {{ "
+        + ", ".join(made + (f"({', '.join(map(str, fields))})" if fields else "") for made, fields in made.items())
+        + " }\n"
+        for name, (params, made) in DATA.items()
+    )
+    + """
 def @same[A](%x: A) -> A { %x }
 def @first[A, B](%x: A, %y: B) -> A { %x }
 def @swap[A, B](%p: (A, B)) -> (B, A) { (%p.1, %p.0) }
@@ -100,15 +101,23 @@ def @some(%n: int32) -> Tensor[(?), float32] {
   let %ones = dyn.full(1f, reshape(bitwise_and(%n, 3), newshape=[1]), shape=None, dtype="float32");
   cast(squeeze(argwhere(%ones), axis=[1]), dtype="float32") }
 def @rows(%n: int32) -> Tensor[(?, 3), float32] { multiply(expand_dims(@some(%n), axis=1), full(1.5f, shape=[1, 3], dtype="float32")) }
-"""  # fmt: skip
+"""
+)
 #: Polymorphic functions: their result and their parameters.
 GENERIC: dict[str, tuple[Ty, ...]] = {
-    "@same": (A, A), "@first": (A, A, B), "@twice": (A, fn(A, A), A), "@exchange": (A, Ty("ref", "", (A,)), A),
+    "@same": (A, A),
+    "@first": (A, A, B),
+    "@twice": (A, fn(A, A), A),
+    "@exchange": (A, Ty("ref", "", (A,)), A),
     "@swap": (Ty("tuple", "", (B, A)), Ty("tuple", "", (A, B))),
-    "@each": (data("Seq", B), fn(B, A), data("Seq", A)), "@fold": (A, fn(A, A, B), A, data("Seq", B)),
-    "@odds": (data("Seq", A), data("Seq", A)), "@depth": (INT, data("Tree", A)), "@leftmost": (A, data("Tree", A), A),
-    "@value": (A, data("Maybe", A)), "@act": (A, data("Action", A), A),
-}  # fmt: skip
+    "@each": (data("Seq", B), fn(B, A), data("Seq", A)),
+    "@fold": (A, fn(A, A, B), A, data("Seq", B)),
+    "@odds": (data("Seq", A), data("Seq", A)),
+    "@depth": (INT, data("Tree", A)),
+    "@leftmost": (A, data("Tree", A), A),
+    "@value": (A, data("Maybe", A)),
+    "@act": (A, data("Action", A), A),
+}
 
 
 def bound(template: Ty, wanted: Ty, values: dict[str, Ty]) -> bool:

@@ -36,7 +36,13 @@ class Functional:
     """`@main` of two tensors; flags select its constructs."""
 
     def __init__(
-        self, seed: int, *, references: bool = False, data: bool = False, smooth: bool = False, given: bool = False,
+        self,
+        seed: int,
+        *,
+        references: bool = False,
+        data: bool = False,
+        smooth: bool = False,
+        given: bool = False,
         loops: bool = False,
     ) -> None:
         self.rng = random.Random(seed)
@@ -50,7 +56,7 @@ class Functional:
     def text(self, size: int = 8) -> str:
         body = self.block({"t": ["%x", "%y"]}, size, 0)
         used = (DATA + WALKS if self.data else "") + ("" if self.smooth else TWICE) + self.general
-        return f'{used}def @main(%x: {T}, %y: {T}) -> {T} {{\n{body}}}\n'
+        return f"{used}def @main(%x: {T}, %y: {T}) -> {T} {{\n{body}}}\n"
 
     def name(self) -> str:
         self.made += 1
@@ -126,8 +132,10 @@ class Functional:
                 body = f"if ({self.less}({index}, 0)) {{ {acc} }} else {{ {loop} }}"
                 start = self.pick(env)
                 env["t"].append(result)
-                return (f"let {name} = fn ({index}: int32, {acc}: {T}) -> {T} {{ {body} }};\n"
-                        f"  let {result} = {name}({rng.randint(0, 2)}, {start});")  # fmt: skip
+                return (
+                    f"let {name} = fn ({index}: int32, {acc}: {T}) -> {T} {{ {body} }};\n"
+                    f"  let {result} = {name}({rng.randint(0, 2)}, {start});"
+                )
             case "new":
                 value, new = f"ref({self.pick(env)})", "r"
             case "read":

@@ -124,8 +124,13 @@ def effectful(seed: int, size: int = 14) -> str:
         a, b = rng.choice(known[-6:]), rng.choice(known[-6:])
         value = rng.choice(
             [
-                f"negative({a})", f"multiply({a}, {b})", f"abs({a})", f"nn.relu(add({a}, {b}))", "ref_read(%r)",
-                f"multiply({a}, ref_read(%r))", f"({a}, {b}).{rng.randrange(2)}",
+                f"negative({a})",
+                f"multiply({a}, {b})",
+                f"abs({a})",
+                f"nn.relu(add({a}, {b}))",
+                "ref_read(%r)",
+                f"multiply({a}, ref_read(%r))",
+                f"({a}, {b}).{rng.randrange(2)}",
                 f"if (less(sum({a}), 0f)) {{ negative({b}) }} else {{ multiply({a}, {b}) }}",
                 f"@twice({a})",
             ]

@@ -97,8 +97,9 @@ class Networks:
         if min(shape_of(x)[2:]) < 3:
             size = 1
         weight = self.const(out, inputs // groups, size, size)
-        return op_call("nn.conv2d", [x, weight], kernel_size=[size, size], channels=out, padding=[size // 2] * 4,
-                       strides=[1, 1], groups=groups)  # fmt: skip
+        return op_call(
+            "nn.conv2d", [x, weight], kernel_size=[size, size], channels=out, padding=[size // 2] * 4, strides=[1, 1], groups=groups
+        )
 
     def step(self, x: Expr, known: list[Expr]) -> Expr:
         for _ in range(20):
@@ -139,8 +140,7 @@ class Networks:
             halves = op_call("split", [x], indices_or_sections=how, axis=1)
             return TupleGetItem(halves, rng.randrange(2))
         if kind == 16:
-            norm = op_call("nn.batch_norm", [x, *[self.const(c) for _ in range(3)], op_call("abs", [self.const(c)])],
-                           epsilon=0.5)  # fmt: skip
+            norm = op_call("nn.batch_norm", [x, *[self.const(c) for _ in range(3)], op_call("abs", [self.const(c)])], epsilon=0.5)
             return TupleGetItem(norm, 0)
         if kind == 17:
             how = rng.choice(["sum", "mean", "max", "min"])
@@ -154,14 +154,21 @@ class Networks:
             turned = op_call("transpose", [op_call("nn.relu", [op_call("transpose", [x], axes=order)])], axes=None)
             return op_call("transpose", [turned], axes=list(np.argsort([order[3 - i] % 4 for i in range(4)])))
         if kind == 20:
-            begin, end = rng.choice([([0, 0, 0, 0], [n, c, h, w]), ([0, c // 2, 0, 0], [n, c, h, w]), ([0, 1], [n, c]),
-                                     ([0, -c, 0], [n, c, max(h - 1, 1)])])  # fmt: skip
+            begin, end = rng.choice(
+                [
+                    ([0, 0, 0, 0], [n, c, h, w]),
+                    ([0, c // 2, 0, 0], [n, c, h, w]),
+                    ([0, 1], [n, c]),
+                    ([0, -c, 0], [n, c, max(h - 1, 1)]),
+                ]
+            )
             if begin[1] >= c:
                 return None
             return op_call("strided_slice", [x], begin=begin, end=end, strides=[1])
         if kind == 21:
-            return op_call("strided_slice", [x], begin=[0], end=[max(c // 2, 1)], strides=[1], axes=[1],
-                           slice_mode=rng.choice(["end", "size"]))  # fmt: skip
+            return op_call(
+                "strided_slice", [x], begin=[0], end=[max(c // 2, 1)], strides=[1], axes=[1], slice_mode=rng.choice(["end", "size"])
+            )
         if kind == 22:
             return op_call("nn.prelu", [x, self.const(c)], axis=1)
         if kind == 23:

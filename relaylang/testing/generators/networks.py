@@ -49,8 +49,23 @@ class Image(Maker):
     A value is kept with its shape.
     """
 
-    LAYERS = ("conv", "conv", "conv", "depthwise", "bias", "relu", "norm", "dropout", "scale", "residual", "pool", "pad",
-              "activation", "concat", "atrous")  # fmt: skip
+    LAYERS = (
+        "conv",
+        "conv",
+        "conv",
+        "depthwise",
+        "bias",
+        "relu",
+        "norm",
+        "dropout",
+        "scale",
+        "residual",
+        "pool",
+        "pad",
+        "activation",
+        "concat",
+        "atrous",
+    )
 
     def __init__(self, seed: int, layers: Sequence[str] | None = None) -> None:
         super().__init__(seed)
@@ -74,14 +89,16 @@ class Image(Maker):
         out, k = self.one(4, 8), self.one(1, 3)
         k = k if min(s[2:]) >= k else 1
         p, step = self.one(0, k // 2), self.one(1, 1, 2)
-        made = op_call("nn.conv2d", [x, self.floats(out, s[1], k, k)], kernel_size=[k, k], channels=out,
-                       padding=[p] * 4, strides=[step] * 2)  # fmt: skip
+        made = op_call(
+            "nn.conv2d", [x, self.floats(out, s[1], k, k)], kernel_size=[k, k], channels=out, padding=[p] * 4, strides=[step] * 2
+        )
         return made, (s[0], out, *[(d + 2 * p - k) // step + 1 for d in s[2:]])
 
     def depthwise(self, x: Expr, s: Any, pool: Any) -> Any:
         k = 3 if min(s[2:]) >= 3 else 1
-        made = op_call("nn.conv2d", [x, self.floats(s[1], 1, k, k)], kernel_size=[k, k], channels=s[1], groups=s[1],
-                       padding=[k // 2] * 4)  # fmt: skip
+        made = op_call(
+            "nn.conv2d", [x, self.floats(s[1], 1, k, k)], kernel_size=[k, k], channels=s[1], groups=s[1], padding=[k // 2] * 4
+        )
         return made, s
 
     def bias(self, x: Expr, s: Any, pool: Any) -> Any:
@@ -149,8 +166,14 @@ class Image(Maker):
             return x, s
         turned = op_call("transpose", [x], axes=[0, 2, 3, 1])
         spread = op_call("nn.space_to_batch_nd", [turned], block_shape=[2, 2], paddings=[[2, 2], [2, 2]], pad_value=0.0)
-        conv = op_call("nn.conv2d", [spread, self.floats(3, 3, s[1], s[1])], kernel_size=[3, 3], channels=s[1],
-                       data_layout="NHWC", kernel_layout="HWIO")  # fmt: skip
+        conv = op_call(
+            "nn.conv2d",
+            [spread, self.floats(3, 3, s[1], s[1])],
+            kernel_size=[3, 3],
+            channels=s[1],
+            data_layout="NHWC",
+            kernel_layout="HWIO",
+        )
         joined = op_call("nn.batch_to_space_nd", [conv], block_shape=[2, 2], crops=[[0, 0], [0, 0]])
         return op_call("transpose", [joined], axes=[0, 3, 1, 2]), s
 
@@ -175,8 +198,14 @@ class Parallel(Image):
         values: list[Expr] = []
         for _ in range(count):
             out = self.one(2, 4, 8)
-            conv = op_call("nn.conv2d", [x, self.floats(out, 4, k, k)], kernel_size=[k, k], channels=out,
-                           padding=[k // 2] * 4, strides=[1, 1] if self.rng.random() < 0.8 else [2, 2])  # fmt: skip
+            conv = op_call(
+                "nn.conv2d",
+                [x, self.floats(out, 4, k, k)],
+                kernel_size=[k, k],
+                channels=out,
+                padding=[k // 2] * 4,
+                strides=[1, 1] if self.rng.random() < 0.8 else [2, 2],
+            )
             values.append(self.tail(conv, lambda out=out: self.floats(out, 1, 1), steps if same else self.one(0, 1, 2)))  # type: ignore
         if self.rng.random() < 0.4:
             values.append(op_call("nn.max_pool2d", [x], pool_size=[2, 2], padding=[0, 0, 0, 0]))
@@ -279,9 +308,11 @@ class Zeros(Smooth):
         if self.rng.random() < 0.4:
             return super().step(x, y)
         made = self.one(
-            lambda: op_call("zeros_like", [x]), lambda: op_call("ones_like", [x]),
-            lambda: op_call("zeros", [], shape=[2, 3], dtype="float32"), lambda: op_call("ones", [], shape=[2, 3], dtype="float32"),
-        )()  # fmt: skip
+            lambda: op_call("zeros_like", [x]),
+            lambda: op_call("ones_like", [x]),
+            lambda: op_call("zeros", [], shape=[2, 3], dtype="float32"),
+            lambda: op_call("ones", [], shape=[2, 3], dtype="float32"),
+        )()
         return op_call(self.one("add", "multiply"), [made, y] if self.rng.random() < 0.5 else [y, made])
 
 
@@ -298,8 +329,23 @@ class Rewrites(Maker):
 
     def step(self, x: Expr, pool: list[Expr]) -> Expr:
         one = self.one
-        match one("reshape", "transpose", "cast", "neutral", "constants", "full", "sum", "same", "layout", "math", "clip",
-                  "slice", "where", "div", "concat"):  # fmt: skip
+        match one(
+            "reshape",
+            "transpose",
+            "cast",
+            "neutral",
+            "constants",
+            "full",
+            "sum",
+            "same",
+            "layout",
+            "math",
+            "clip",
+            "slice",
+            "where",
+            "div",
+            "concat",
+        ):
             case "reshape":
                 shapes = [[12, 4], [2, 24], [-1], [4, 3, 4], [0, -1]]
                 return op_call("reshape", [op_call("reshape", [x], newshape=one(*shapes))], newshape=[2, 6, 4])
@@ -314,9 +360,12 @@ class Rewrites(Maker):
             case "neutral":
                 zero, unit = const(np.zeros(one((), (4,), (2, 6, 4)), "float32")), const(np.ones(one((), (4,)), "float32"))
                 return one(
-                    lambda: op_call("add", [x, zero]), lambda: op_call("multiply", [x, unit]), lambda: op_call("add", [zero, x]),
-                    lambda: op_call("subtract", [x, zero]), lambda: op_call("divide", [x, unit]),
-                )()  # fmt: skip
+                    lambda: op_call("add", [x, zero]),
+                    lambda: op_call("multiply", [x, unit]),
+                    lambda: op_call("add", [zero, x]),
+                    lambda: op_call("subtract", [x, zero]),
+                    lambda: op_call("divide", [x, unit]),
+                )()
             case "constants":
                 name = one("add", "multiply")
                 return op_call(name, [op_call(name, [x, self.floats(4)]), self.floats(one(4, 1))])
@@ -358,9 +407,11 @@ class Casts(Maker):
             value: Expr = wide
             for _ in range(self.one(1, 2)):
                 value = self.one(
-                    lambda v: op_call("add", [v, self.integers(4, 1, 1, dtype="int32")]), lambda v: op_call("nn.relu", [v]),
-                    lambda v: op_call("right_shift", [v, const(np.int32(1))]), lambda v: op_call("multiply", [v, wide]),
-                )(value)  # fmt: skip
+                    lambda v: op_call("add", [v, self.integers(4, 1, 1, dtype="int32")]),
+                    lambda v: op_call("nn.relu", [v]),
+                    lambda v: op_call("right_shift", [v, const(np.int32(1))]),
+                    lambda v: op_call("multiply", [v, wide]),
+                )(value)
             if self.rng.random() < 0.5:
                 value = op_call("cast", [op_call("clip", [value], a_min=-128.0, a_max=127.0)], dtype="int8")
                 value = op_call("cast", [value], dtype="int32")
@@ -383,8 +434,9 @@ class Dynamic(Maker):
         def ints(*numbers: int) -> Constant:
             return const(numbers, "int64")
 
-        match self.one("reshape", "shape", "tile", "broadcast", "slice", "full", "zeros", "onehot", "topk", "expand", "pad", "squeeze",
-                       "resize"):  # fmt: skip
+        match self.one(
+            "reshape", "shape", "tile", "broadcast", "slice", "full", "zeros", "onehot", "topk", "expand", "pad", "squeeze", "resize"
+        ):
             case "reshape":
                 return op_call("dyn.reshape", [x, ints(*self.one((6, 4), (24,), (2, 12), (4, 6)))])
             case "shape":
@@ -403,8 +455,9 @@ class Dynamic(Maker):
                 return op_call("add", [x, op_call(self.one("dyn.zeros", "dyn.ones"), [ints(2, 3, 4)], dtype="float32")])
             case "onehot":
                 index = op_call("cast", [op_call("clip", [x], a_min=0.0, a_max=3.0)], dtype="int32")
-                hot = op_call("dyn.one_hot", [index, const(np.float32(1)), const(np.float32(0)), const(2, "int64")],
-                              axis=-1, dtype="float32")  # fmt: skip
+                hot = op_call(
+                    "dyn.one_hot", [index, const(np.float32(1)), const(np.float32(0)), const(2, "int64")], axis=-1, dtype="float32"
+                )
                 return op_call("sum", [hot], axis=[3])
             case "topk":
                 best = op_call("dyn.topk", [x, const([4], "int64")], axis=-1, ret_type="values")

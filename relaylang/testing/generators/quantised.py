@@ -116,9 +116,14 @@ class Qnn(Maker):
 
     def requantize(self, x: Expr, channels: int = 0) -> Expr:
         by = const(np.array([0.01 * (i + 1) for i in range(channels)], "float32")) if channels else scale(0.02)
-        return op_call("qnn.requantize", [x, by, zero(0), scale(self.one(0.5, 0.3)), zero(self.one(0, 4))], axis=1,
-                       rounding=self.one("UPWARD", "TONEAREST"), compute_dtype=self.one("int64", "float32", "int64"),
-                       out_dtype=self.dtype)  # fmt: skip
+        return op_call(
+            "qnn.requantize",
+            [x, by, zero(0), scale(self.one(0.5, 0.3)), zero(self.one(0, 4))],
+            axis=1,
+            rounding=self.one("UPWARD", "TONEAREST"),
+            compute_dtype=self.one("int64", "float32", "int64"),
+            out_dtype=self.dtype,
+        )
 
     def step(self, x: Expr, s: tuple[int, ...]) -> tuple[Expr, tuple[int, ...]]:
         a, b, c = scale(self.one(0.1, 0.05)), scale(0.07), scale(self.one(0.2, 0.11))
@@ -153,21 +158,36 @@ class Qnn(Maker):
                 out = s[1] if kind == "depthwise" else self.one(3, 4)
                 w = self.integers(out, s[1] // groups, k, k, dtype=self.one("int8", self.dtype))
                 p = self.one(0, k // 2)
-                made = op_call("qnn.conv2d", [x, w, za, zero(self.one(0, 0, 2)), a, b], kernel_size=[k, k], channels=out,
-                               groups=groups, padding=[p] * 4, out_dtype="int32")  # fmt: skip
+                made = op_call(
+                    "qnn.conv2d",
+                    [x, w, za, zero(self.one(0, 0, 2)), a, b],
+                    kernel_size=[k, k],
+                    channels=out,
+                    groups=groups,
+                    padding=[p] * 4,
+                    out_dtype="int32",
+                )
                 biased = op_call("nn.bias_add", [made, self.integers(out, dtype="int32")])
                 channels = out if self.rng.random() < 0.3 else 0
                 return self.requantize(biased, channels), (1, out, *[d + 2 * p - k + 1 for d in s[2:]])
             case "transposed":
                 w = self.integers(s[1], 3, 3, 3, dtype="int8")
-                made = op_call("qnn.conv2d_transpose", [x, w, za, zero(0), a, b], kernel_size=[3, 3], channels=3,
-                               padding=[1, 1, 1, 1], kernel_layout="IOHW", out_dtype="int32")  # fmt: skip
+                made = op_call(
+                    "qnn.conv2d_transpose",
+                    [x, w, za, zero(0), a, b],
+                    kernel_size=[3, 3],
+                    channels=3,
+                    padding=[1, 1, 1, 1],
+                    kernel_layout="IOHW",
+                    out_dtype="int32",
+                )
                 return self.requantize(made), (1, 3, *s[2:])
             case "average":
                 if min(s[2:]) < 2:
                     return x, s
-                pooled = op_call("qnn.avg_pool2d", [x, a, za, c, zc], pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0],
-                                 dilation=[1, 1])  # fmt: skip
+                pooled = op_call(
+                    "qnn.avg_pool2d", [x, a, za, c, zc], pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0], dilation=[1, 1]
+                )
                 return pooled, (*s[:2], s[2] // 2, s[3] // 2)
         two = [x, op_call("nn.relu", [x])]
         made = op_call("qnn.concatenate", [Tuple(two), Tuple([a, b]), Tuple([za, zb]), c, zc], axis=1)
@@ -186,8 +206,9 @@ class Layers(Maker):
         return module([x], value)
 
     def requantize(self, x: Expr, axis: int = 3) -> Expr:
-        made = op_call("qnn.requantize", [x, scale(0.0001), zero(0), scale(self.one(0.5, 0.3)), zero(self.one(0, 4))],
-                       axis=axis, out_dtype="int8")  # fmt: skip
+        made = op_call(
+            "qnn.requantize", [x, scale(0.0001), zero(0), scale(self.one(0.5, 0.3)), zero(self.one(0, 4))], axis=axis, out_dtype="int8"
+        )
         if self.rng.random() < 0.5:
             made = op_call("clip", [made], a_min=float(self.one(0, -128)), a_max=127.0)
         return made
@@ -209,9 +230,18 @@ class Layers(Maker):
                 if p and self.rng.random() < 0.5:
                     x = op_call("nn.pad", [x, const(np.float32(0))], pad_width=[[0, 0], [p, p], [p, p], [0, 0]])
                     s, p = (s[0], s[1] + 2 * p, s[2] + 2 * p, s[3]), 0
-                made = op_call("qnn.conv2d", [x, w, zero(0), zero(0), a, b], kernel_size=[k, k], channels=out, groups=groups,
-                               padding=[p] * 4, strides=[step] * 2, data_layout="NHWC", kernel_layout=layout,
-                               out_dtype="int32")  # fmt: skip
+                made = op_call(
+                    "qnn.conv2d",
+                    [x, w, zero(0), zero(0), a, b],
+                    kernel_size=[k, k],
+                    channels=out,
+                    groups=groups,
+                    padding=[p] * 4,
+                    strides=[step] * 2,
+                    data_layout="NHWC",
+                    kernel_layout=layout,
+                    out_dtype="int32",
+                )
                 if self.rng.random() < 0.8:
                     made = op_call("nn.bias_add", [made, self.integers(out, dtype="int32")], axis=3)
                 return self.requantize(made), (s[0], *[(d + 2 * p - k) // step + 1 for d in s[1:3]], out)

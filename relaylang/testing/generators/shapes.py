@@ -20,9 +20,7 @@ class Program:
 
     def __init__(self, seed: int, size: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.params = [
-            Var(f"x{n}", TensorType(shape, self.pick("float32", "float32", "int32"))) for n, shape in enumerate(SHAPES)
-        ]
+        self.params = [Var(f"x{n}", TensorType(shape, self.pick("float32", "float32", "int32"))) for n, shape in enumerate(SHAPES)]
         self.flag = Var("flag", TensorType((), "bool"))
         self.values: list[Expr] = list(self.params)
         self.lets: list[tuple[Var, Expr]] = []
@@ -68,8 +66,28 @@ class Program:
         shape, rank = self.shape(x), len(self.shape(x))
         real = self.dtype(x) == "float32"
         same = [v for v in values if self.shape(v) == shape and self.dtype(v) == self.dtype(x)]
-        kind = self.pick("unary", "binary", "binary", "scalar", "cast", "reshape", "transpose", "reduce", "slice", "concat",
-                         "split", "pad", "conv", "dense", "softmax", "pool", "take", "if", "broadcast", "topk")  # fmt: skip
+        kind = self.pick(
+            "unary",
+            "binary",
+            "binary",
+            "scalar",
+            "cast",
+            "reshape",
+            "transpose",
+            "reduce",
+            "slice",
+            "concat",
+            "split",
+            "pad",
+            "conv",
+            "dense",
+            "softmax",
+            "pool",
+            "take",
+            "if",
+            "broadcast",
+            "topk",
+        )
         if kind == "unary":
             return self.call(self.pick(*UNARY) if real else self.pick("negative", "abs", "nn.relu"), x)
         if kind == "binary":

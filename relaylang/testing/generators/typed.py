@@ -173,8 +173,10 @@ class Typed:
         loop, index, held, ty = self._name(), self._name(), self._name(), self._known(env)
         inner = {**env, ty: [*env[ty], held], INT: [*env.get(INT, ()), index]}
         step = self.expr(ty, inner, 1)
-        lines.append(f"let {loop} = fn ({index}: int32, {held}: {ty}) -> {ty} "
-                     f"{{ if (less({index}, 1)) {{ {held} }} else {{ {loop}(subtract({index}, 1), {step}) }} }};")  # fmt: skip
+        lines.append(
+            f"let {loop} = fn ({index}: int32, {held}: {ty}) -> {ty} "
+            f"{{ if (less({index}, 1)) {{ {held} }} else {{ {loop}(subtract({index}, 1), {step}) }} }};"
+        )
         self._statement(lines, env, (ty, f"{loop}({self.rng.randint(0, 3)}, {self.expr(ty, env, 0)})"))
 
     def _block(self, env: Env, ret: Ty, size: int, depth: int) -> str:
@@ -254,8 +256,14 @@ class Typed:
 
     def _taken(self, ty: Ty, env: Env, depth: int) -> str:
         """A value out of a tuple, a reference, a function or a call."""
-        forms = [f"{name}.{n}" for t, names in env.items() if t.kind == "tuple" for n, p in enumerate(t.parts) if p == ty
-                 for name in names[-2:]]  # fmt: skip
+        forms = [
+            f"{name}.{n}"
+            for t, names in env.items()
+            if t.kind == "tuple"
+            for n, p in enumerate(t.parts)
+            if p == ty
+            for name in names[-2:]
+        ]
         forms += [f"ref_read({name})" for name in env.get(Ty("ref", "", (ty,)), ())]
         called = [(t, name) for t, names in env.items() if t.kind == "fn" and t.parts[0] == ty for name in names[-2:]]
         if called and (not forms or self.rng.random() < 0.5):
@@ -335,19 +343,25 @@ class Typed:
             compared = tensor(other, *shape)
             compare = rng.choice(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
             forms += [lambda: f"{compare}({part(compared)}, {part(compared)})"] * 3
-            forms += [lambda: f"{rng.choice(['logical_and', 'logical_or', 'logical_xor'])}({part()}, {part()})",
-                      lambda: f"logical_not({part()})"]  # fmt: skip
+            forms += [
+                lambda: f"{rng.choice(['logical_and', 'logical_or', 'logical_xor'])}({part()}, {part()})",
+                lambda: f"logical_not({part()})",
+            ]
             if not shape:
                 floats = tensor(rng.choice(FLOATS))
-                forms += [lambda: f"{rng.choice(['isnan', 'isfinite', 'isinf'])}({part(floats)})",
-                          lambda: f"{rng.choice(['all', 'any'])}({part(tensor('bool', *rng.choice(SHAPES)))})"]  # fmt: skip
+                forms += [
+                    lambda: f"{rng.choice(['isnan', 'isfinite', 'isinf'])}({part(floats)})",
+                    lambda: f"{rng.choice(['all', 'any'])}({part(tensor('bool', *rng.choice(SHAPES)))})",
+                ]
         elif dtype in FLOATS:
             forms += [lambda: f"{rng.choice(['add', 'subtract', 'multiply', 'maximum', 'minimum', 'divide'])}({part()}, {part()})"] * 4
             forms += [lambda: f"{rng.choice(['negative', 'abs', 'sqrt', 'floor', 'ceil', 'trunc', 'nn.relu', 'sign'])}({part()})"] * 2
         else:
             forms += [lambda: f"{rng.choice(['add', 'subtract', 'multiply', 'maximum', 'minimum'])}({part()}, {part()})"] * 4
-            forms += [lambda: f"{rng.choice(['bitwise_and', 'bitwise_or', 'bitwise_xor'])}({part()}, {part()})",
-                      lambda: f"{rng.choice(['negative', 'abs', 'bitwise_not', 'sign'])}({part()})"]  # fmt: skip
+            forms += [
+                lambda: f"{rng.choice(['bitwise_and', 'bitwise_or', 'bitwise_xor'])}({part()}, {part()})",
+                lambda: f"{rng.choice(['negative', 'abs', 'bitwise_not', 'sign'])}({part()})",
+            ]
             if not shape:
                 forms += [lambda: self._refusing(ty, part)] * 2
         if shape:
@@ -406,14 +420,20 @@ class Typed:
         def part(of: Ty = ty) -> str:
             return self.expr(of, env, depth - 1)
 
-        forms = [lambda: f"{rng.choice(['negative', 'abs', 'nn.relu', 'floor'])}({part()})",
-                 lambda: f"{rng.choice(['add', 'multiply', 'maximum'])}({part()}, {part(tensor('float32'))})",
-                 lambda: f"concatenate(({part()}, {part()}), axis=0)"]  # fmt: skip
+        forms = [
+            lambda: f"{rng.choice(['negative', 'abs', 'nn.relu', 'floor'])}({part()})",
+            lambda: f"{rng.choice(['add', 'multiply', 'maximum'])}({part()}, {part(tensor('float32'))})",
+            lambda: f"concatenate(({part()}, {part()}), axis=0)",
+        ]
         if ty == SOME:
-            forms += [lambda: f'cast(squeeze(argwhere(less({part()}, {part(tensor("float32"))})), axis=[1]), dtype="float32")',
-                      lambda: f"reshape({part(ROWS)}, newshape=[-1])",
-                      lambda: f"{'sum' if self.sums else 'max'}({part(ROWS)}, axis=[1])"]  # fmt: skip
+            forms += [
+                lambda: f'cast(squeeze(argwhere(less({part()}, {part(tensor("float32"))})), axis=[1]), dtype="float32")',
+                lambda: f"reshape({part(ROWS)}, newshape=[-1])",
+                lambda: f"{'sum' if self.sums else 'max'}({part(ROWS)}, axis=[1])",
+            ]
         else:
-            forms += [lambda: f"add({part()}, {part(tensor('float32', 1, 3))})",
-                      lambda: f"multiply({part(tensor('float32', 1, 3))}, expand_dims({part(SOME)}, axis=1))"]  # fmt: skip
+            forms += [
+                lambda: f"add({part()}, {part(tensor('float32', 1, 3))})",
+                lambda: f"multiply({part(tensor('float32', 1, 3))}, expand_dims({part(SOME)}, axis=1))",
+            ]
         return rng.choice(forms)()

@@ -22,8 +22,9 @@ def get_cc() -> str | None:
         return None
 
 
-def _call(output: str, inputs: Sequence[str], options: Sequence[str] | str | None, cc: str | None, cwd: str | None,
-          flags: Sequence[str]) -> None:  # fmt: skip
+def _call(
+    output: str, inputs: Sequence[str], options: Sequence[str] | str | None, cc: str | None, cwd: str | None, flags: Sequence[str]
+) -> None:
     files = [inputs] if isinstance(inputs, str) else list(inputs)
     more = shlex.split(options) if isinstance(options, str) else list(options or ())
     command = [*find_compiler(cc), *flags, "-o", output, *files, *more]
@@ -36,14 +37,26 @@ def _call(output: str, inputs: Sequence[str], options: Sequence[str] | str | Non
         raise RelayError(error("R0631", f"the C compiler failed: {shlex.join(command)[:300]}", notes=said))
 
 
-def create_shared(output: str, objects: Sequence[str] | str, options: Sequence[str] | str | None = None, cc: str | None = None,
-                  cwd: str | None = None, ccache_env: Any = None) -> None:  # fmt: skip
+def create_shared(
+    output: str,
+    objects: Sequence[str] | str,
+    options: Sequence[str] | str | None = None,
+    cc: str | None = None,
+    cwd: str | None = None,
+    ccache_env: Any = None,
+) -> None:
     """Link objects, or compile C files, to a shared library. Raises `RelayError` (R0630, R0631)."""
     _call(output, objects, options, cc, cwd, ["-shared", "-fPIC", "-O2"])
 
 
-def create_executable(output: str, objects: Sequence[str] | str, options: Sequence[str] | str | None = None, cc: str | None = None,
-                      cwd: str | None = None, ccache_env: Any = None) -> None:  # fmt: skip
+def create_executable(
+    output: str,
+    objects: Sequence[str] | str,
+    options: Sequence[str] | str | None = None,
+    cc: str | None = None,
+    cwd: str | None = None,
+    ccache_env: Any = None,
+) -> None:
     """Link objects, or compile C files, to a program. Raises `RelayError` (R0630, R0631)."""
     _call(output, objects, options, cc, cwd, ["-O2"])
 
@@ -53,15 +66,23 @@ def _is_linux_like() -> bool:
     return sys.platform in ("darwin", "linux", "linux2") or sys.platform.startswith("freebsd")
 
 
-def _linux_compile(output: str, objects: Sequence[str] | str, options: Sequence[str] | str | None, compile_cmd: str,
-                   cwd: str | None = None, ccache_env: Any = None, compile_shared: bool = False) -> None:  # fmt: skip
+def _linux_compile(
+    output: str,
+    objects: Sequence[str] | str,
+    options: Sequence[str] | str | None,
+    compile_cmd: str,
+    cwd: str | None = None,
+    ccache_env: Any = None,
+    compile_shared: bool = False,
+) -> None:
     """Call a compiler. The suffix of `output` tells what it makes: a shared library, an object (`.obj`) or a program."""
     shared = compile_shared or output.endswith((".so", ".dylib"))
     _call(output, objects, options, compile_cmd, cwd, ["-shared", "-fPIC"] if shared else ["-c"] if output.endswith(".obj") else [])
 
 
-def _windows_compile(output: str, objects: Sequence[str] | str, options: Sequence[str] | str | None, cwd: str | None = None,
-                     ccache_env: Any = None) -> None:  # fmt: skip
+def _windows_compile(
+    output: str, objects: Sequence[str] | str, options: Sequence[str] | str | None, cwd: str | None = None, ccache_env: Any = None
+) -> None:
     """Call clang, for a library (`.dll`), an object (`.obj`) or a program."""
     flags = ["-O2", *(["-shared"] if output.endswith(".dll") else ["-c"] if output.endswith(".obj") else [])]
     _call(output, objects, options, "clang", cwd, flags)
@@ -90,9 +111,13 @@ def get_target_by_dump_machine(compiler: str) -> Callable[[], str | None]:
     return triple
 
 
-def cross_compiler(compile_func: str | Callable[..., Any], options: Sequence[str] | None = None, output_format: str | None = None,
-                   get_target_triple: Callable[[], str | None] | None = None,
-                   add_files: Sequence[str] | None = None) -> Any:  # fmt: skip
+def cross_compiler(
+    compile_func: str | Callable[..., Any],
+    options: Sequence[str] | None = None,
+    output_format: str | None = None,
+    get_target_triple: Callable[[], str | None] | None = None,
+    add_files: Sequence[str] | None = None,
+) -> Any:
     """A linking function for `export_library`: `compile_func` is a compiler's name, or a function such as `create_shared`."""
     base, files = list(options or ()), list(add_files or ())
 
@@ -113,5 +138,10 @@ create_shared.output_format = "so"  # type: ignore[attr-defined]
 create_shared.get_target_triple = get_target_by_dump_machine(os.environ.get("CC") or "cc")  # type: ignore[attr-defined]
 
 __all__ = [
-    "create_executable", "create_shared", "create_staticlib", "cross_compiler", "get_cc", "get_target_by_dump_machine",
-]  # fmt: skip
+    "create_executable",
+    "create_shared",
+    "create_staticlib",
+    "cross_compiler",
+    "get_cc",
+    "get_target_by_dump_machine",
+]

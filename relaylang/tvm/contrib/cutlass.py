@@ -32,8 +32,9 @@ def finalize_modules(lib: Any, lib_path: str = "compile.so", tmp_dir: str = "./t
     return load_module(path)
 
 
-def finalize_modules_vm(vm_exec: Executable, lib_path: str = "compile.so", vmcode_path: str = "vmcode.ro",
-                        tmp_dir: str = "./tmp") -> Executable:  # fmt: skip
+def finalize_modules_vm(
+    vm_exec: Executable, lib_path: str = "compile.so", vmcode_path: str = "vmcode.ro", tmp_dir: str = "./tmp"
+) -> Executable:
     """The executable of `relay.vm.compile`, written as code and library to a folder, and loaded from there."""
     code, lib = vm_exec.save()
     os.makedirs(tmp_dir, exist_ok=True)

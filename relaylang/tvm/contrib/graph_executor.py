@@ -145,9 +145,19 @@ class GraphModule:
     def __getitem__(self, key: str) -> Any:
         return self.module[key]
 
-    def benchmark(self, device: Device, func_name: str = "run", repeat: int = 5, number: int = 5, min_repeat_ms: float | None = None,
-                  limit_zero_time_iterations: int = 100, end_to_end: bool = False, cooldown_interval_ms: float = 0,
-                  repeats_to_cooldown: int = 1, **kwargs: Any) -> BenchmarkResult:  # fmt: skip
+    def benchmark(
+        self,
+        device: Device,
+        func_name: str = "run",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: float | None = None,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        **kwargs: Any,
+    ) -> BenchmarkResult:
         """The time of a run with inputs by name. With `end_to_end`, inputs are copied in and outputs are read, too.
 
         Raises `RelayError`: R0608 for a device that is not here, R0640 for values that do not fit.

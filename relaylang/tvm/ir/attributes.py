@@ -73,9 +73,12 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
 
 
 _KNOWN = (
-    "FTVMAlterOpLayout", "FTVMConvertOpLayout", "FInferCorrectLayout", "FTVMFakeQuantizationToInteger",
+    "FTVMAlterOpLayout",
+    "FTVMConvertOpLayout",
+    "FInferCorrectLayout",
+    "FTVMFakeQuantizationToInteger",
     "FTVMOptionalFakeQuantizationToInteger",
-)  # fmt: skip
+)
 
 
 def is_known(attr_key: str) -> bool:

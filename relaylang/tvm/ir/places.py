@@ -41,9 +41,7 @@ class _Spans(type):
 class Span(metaclass=_Spans):
     """A place by lines and columns: `Span(SourceName("net"), line, end_line, column, end_column)`."""
 
-    def __new__(
-        cls, source_name: SourceName | None, line: int, end_line: int, column: int, end_column: int
-    ) -> Any:
+    def __new__(cls, source_name: SourceName | None, line: int, end_line: int, column: int, end_column: int) -> Any:
         return Placed(source_name, int(line), int(end_line), int(column), int(end_column))
 
 

@@ -75,6 +75,7 @@ _MOVED = {"roi": "float32", "size": "int64", "scale_h": "float64", "scale_w": "f
 #: Parameters that may be constants besides, where no operator takes them as arguments.
 CONSTANTS = {f"image.resize{n}d": ("size", "roi") for n in (1, 3)}
 
+
 class TupleWrapper:
     """A call with several results: they are taken out by number, or all of them in a loop."""
 

@@ -38,16 +38,12 @@ def variance(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool
     return _variance(data, mean, _axes(axis), keepdims, exclude, unbiased)
 
 
-def std(
-    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
-) -> Any:
+def std(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False) -> Any:
     """The standard deviation along axes."""
     return make("sqrt")(variance(data, axis, keepdims, exclude, unbiased, None))
 
 
-def mean_variance(
-    data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
-) -> TupleWrapper:
+def mean_variance(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False) -> TupleWrapper:
     """The mean and the variance along axes."""
     axes = _axes(axis)
     kept = make("mean")(data, axes, True, exclude)
@@ -58,9 +54,7 @@ def mean_variance(
 def mean_std(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False) -> TupleWrapper:
     """The mean and the standard deviation along axes."""
     kept = make("mean")(data, _axes(axis), True, exclude)
-    both = kept if keepdims else make("squeeze")(kept), make("sqrt")(
-        _variance(data, kept, _axes(axis), keepdims, exclude, False)
-    )
+    both = kept if keepdims else make("squeeze")(kept), make("sqrt")(_variance(data, kept, _axes(axis), keepdims, exclude, False))
     return TupleWrapper(Tuple(both), len(both))
 
 
@@ -111,9 +105,7 @@ def matrix_set_diag(data: Any, diagonal: Any, k: Any, align: str) -> Call:
     return op_call("matrix_set_diag", [operand(data), operand(diagonal)], k1=low, k2=high, **right)
 
 
-def stft(
-    data: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, normalized: bool, onesided: bool
-) -> Call:
+def stft(data: Any, n_fft: int, hop_length: Any, win_length: Any, window: Any, normalized: bool, onesided: bool) -> Call:
     values = {
         "n_fft": n_fft,
         "hop_length": n_fft // 4 if hop_length is None else hop_length,

@@ -35,9 +35,7 @@ def partition_for_bnns(mod: IRModule, params: Params = None) -> IRModule:
     return partition(mod, "bnns", params)
 
 
-def partition_for_dnnl(
-    mod: IRModule, params: Params = None, alter_layout: bool = False, prune_subgraphs: bool = True
-) -> IRModule:
+def partition_for_dnnl(mod: IRModule, params: Params = None, alter_layout: bool = False, prune_subgraphs: bool = True) -> IRModule:
     """The module partitioned for oneDNN; see `partition`. Without `prune_subgraphs` regions stay that have no product in
     them. Layouts stay as they are: `alter_layout`, which TVM asks the library for, is not there."""
     if alter_layout:
@@ -124,7 +122,14 @@ def _flag(value: Any) -> bool:
 
 
 __all__ = [
-    "get_pattern_table", "partition_for_arm_compute_lib", "partition_for_bnns", "partition_for_cmsisnn",
-    "partition_for_cutlass", "partition_for_dnnl", "partition_for_ethosn", "partition_for_ethosu", "partition_for_tensorrt",
+    "get_pattern_table",
+    "partition_for_arm_compute_lib",
+    "partition_for_bnns",
+    "partition_for_cmsisnn",
+    "partition_for_cutlass",
+    "partition_for_dnnl",
+    "partition_for_ethosn",
+    "partition_for_ethosu",
+    "partition_for_tensorrt",
     "register_pattern_table",
-]  # fmt: skip
+]

@@ -54,9 +54,7 @@ def names(prefix: str) -> list[str]:
     return sorted(name for name in found if "." not in name)
 
 
-def lazy(
-    module: str, prefix: str, modules: Collection[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(module: str, prefix: str, modules: Collection[str] = ()) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a module of functions, and of the `modules` below it."""
 
     def get(name: str) -> Any:

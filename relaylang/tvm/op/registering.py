@@ -106,6 +106,12 @@ METHODS: dict[str, Callable[..., None]] = {
 }
 
 __all__ = [
-    "METHODS", "register", "register_broadcast_schedule", "register_injective_schedule", "register_pattern",
-    "register_reduce_schedule", "register_schedule", "register_stateful",
-]  # fmt: skip
+    "METHODS",
+    "register",
+    "register_broadcast_schedule",
+    "register_injective_schedule",
+    "register_pattern",
+    "register_reduce_schedule",
+    "register_schedule",
+    "register_stateful",
+]

@@ -21,9 +21,16 @@ def run_const_expr(expr: Expr) -> np.ndarray:
 
 
 def create_integer_lookup_table(
-    floating_point_func: Callable[[np.ndarray], np.ndarray], input_scale: Expr, input_zero_point: Expr, output_scale: Expr,
-    output_zero_point: Expr, in_axis: int = -1, out_axis: int = -1, in_dtype: str = "uint8", out_dtype: str = "uint8",
-) -> np.ndarray:  # fmt: skip
+    floating_point_func: Callable[[np.ndarray], np.ndarray],
+    input_scale: Expr,
+    input_zero_point: Expr,
+    output_scale: Expr,
+    output_zero_point: Expr,
+    in_axis: int = -1,
+    out_axis: int = -1,
+    in_dtype: str = "uint8",
+    out_dtype: str = "uint8",
+) -> np.ndarray:
     """The results of a function for all values of `in_dtype`, in the order of their bits as an unsigned number.
 
     Raises `ValueError` for an element type that is not one of integers.
@@ -39,19 +46,33 @@ def create_integer_lookup_table(
 
 
 def create_integer_lookup_op(
-    input_arg: Expr, floating_point_func: Callable[[np.ndarray], np.ndarray], in_scale: Constant, in_zero_point: Constant,
-    out_scale: Constant, out_zero_point: Constant, in_axis: int = -1, out_axis: int = -1, in_dtype: str = "uint8",
+    input_arg: Expr,
+    floating_point_func: Callable[[np.ndarray], np.ndarray],
+    in_scale: Constant,
+    in_zero_point: Constant,
+    out_scale: Constant,
+    out_zero_point: Constant,
+    in_axis: int = -1,
+    out_axis: int = -1,
+    in_dtype: str = "uint8",
     out_dtype: str = "uint8",
-) -> Call:  # fmt: skip
+) -> Call:
     """A function of a quantized tensor, element by element, as a `take` of its table."""
 
     def scalar(value: Constant, dtype: str) -> Constant:
         return Constant(np.asarray(value.data, dtype).reshape(()))
 
     table = create_integer_lookup_table(
-        floating_point_func, scalar(in_scale, "float32"), scalar(in_zero_point, "int32"), scalar(out_scale, "float32"),
-        scalar(out_zero_point, "int32"), in_axis, out_axis, in_dtype, out_dtype,
-    )  # fmt: skip
+        floating_point_func,
+        scalar(in_scale, "float32"),
+        scalar(in_zero_point, "int32"),
+        scalar(out_scale, "float32"),
+        scalar(out_zero_point, "int32"),
+        in_axis,
+        out_axis,
+        in_dtype,
+        out_dtype,
+    )
     places = op.reinterpret(input_arg, f"uint{np.iinfo(in_dtype).bits}")
     made: Call = op.take(Constant(table), places, axis=0, mode="fast")
     return made

@@ -14,6 +14,19 @@ from relaylang.tvm.relay.type_functor import TypeFunctor, TypeMutator, TypeVisit
 build_config = PassContext
 
 __all__ = [
-    "SequentialSpan", "ShapeVar", "SourceName", "Span", "SpanCheck", "TypeConstraint", "TypeFunctor", "TypeMutator", "TypeRelation",
-    "TypeVisitor", "build_config", "fromtext", "optimize", "parse", "parse_expr",
-]  # fmt: skip
+    "SequentialSpan",
+    "ShapeVar",
+    "SourceName",
+    "Span",
+    "SpanCheck",
+    "TypeConstraint",
+    "TypeFunctor",
+    "TypeMutator",
+    "TypeRelation",
+    "TypeVisitor",
+    "build_config",
+    "fromtext",
+    "optimize",
+    "parse",
+    "parse_expr",
+]

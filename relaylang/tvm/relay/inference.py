@@ -52,9 +52,11 @@ def infer_value(input_val: Expr, params: Mapping[str, Any], mod: IRModule | None
 
 
 def try_infer_value(
-    val: Any, on_success: Callable[[Any], Any] | None = None, on_failure: Callable[[], Any] | None = None,
+    val: Any,
+    on_success: Callable[[Any], Any] | None = None,
+    on_failure: Callable[[], Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
-) -> tuple[Any, bool]:  # fmt: skip
+) -> tuple[Any, bool]:
     """The value of an expression and True, or the expression (the result of `on_failure`) and False.
 
     `on_success` converts the value. An expression with variables that `parameters` lack has no value.
@@ -138,6 +140,14 @@ def set_span(sym: Any, node_name: str | source.Span) -> Any:
 
 
 __all__ = [
-    "fold_constant", "get_relay_op", "infer_channels", "infer_shape", "infer_type", "infer_value", "new_var", "set_span", "shape_of",
+    "fold_constant",
+    "get_relay_op",
+    "infer_channels",
+    "infer_shape",
+    "infer_type",
+    "infer_value",
+    "new_var",
+    "set_span",
+    "shape_of",
     "try_infer_value",
-]  # fmt: skip
+]

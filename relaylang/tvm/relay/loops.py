@@ -8,9 +8,7 @@ from relaylang.ir import Call, Expr, Function, If, Let, Tuple, Var
 from relaylang.typing import type_of
 
 
-def while_loop(
-    cond: Callable[..., Expr], loop_vars: Sequence[Expr], loop_bodies: Callable[..., Sequence[Expr]]
-) -> Let:
+def while_loop(cond: Callable[..., Expr], loop_vars: Sequence[Expr], loop_bodies: Callable[..., Sequence[Expr]]) -> Let:
     """A function of the initial values; it returns the tuple of the last ones.
 
     `cond` and `loop_bodies` get the variables of one turn. They return whether to go on, and the values of the next turn.

@@ -32,6 +32,16 @@ def debug(expr: Expr, debug_func: Callable[[Any], object] | None = None) -> Call
 
 
 __all__ = [
-    "Op", "OpPattern", "const", "debug", "register", "register_broadcast_schedule", "register_injective_schedule", "register_op_attr",
-    "register_pattern", "register_reduce_schedule", "register_schedule", "register_stateful",
-]  # fmt: skip
+    "Op",
+    "OpPattern",
+    "const",
+    "debug",
+    "register",
+    "register_broadcast_schedule",
+    "register_injective_schedule",
+    "register_op_attr",
+    "register_pattern",
+    "register_reduce_schedule",
+    "register_schedule",
+    "register_stateful",
+]

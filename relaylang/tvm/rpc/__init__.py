@@ -16,8 +16,11 @@ from relaylang.tvm.runtime.vm import Library
 
 
 def _refused(name: str) -> NoReturn:
-    notes = ['compile for the other machine: relay.build(mod, "llvm -mtriple=aarch64-linux-gnu").save("net.so")',
-             "copy the file, and run it there: relay run net.so", "in this process: rpc.LocalSession()"]  # fmt: skip
+    notes = [
+        'compile for the other machine: relay.build(mod, "llvm -mtriple=aarch64-linux-gnu").save("net.so")',
+        "copy the file, and run it there: relay run net.so",
+        "in this process: rpc.LocalSession()",
+    ]
     raise RelayError(error("R0609", f"rpc.{name}: there are no sessions with other machines", notes=notes))
 
 
@@ -80,8 +83,9 @@ class Server:
 _SERVERS: WeakValueDictionary[int, Server] = WeakValueDictionary()
 
 
-def connect(url: str, port: int, key: str = "", session_timeout: int = 0, session_constructor_args: Any = None,
-            enable_logging: bool = False) -> LocalSession:  # fmt: skip
+def connect(
+    url: str, port: int, key: str = "", session_timeout: int = 0, session_constructor_args: Any = None, enable_logging: bool = False
+) -> LocalSession:
     """A session with a `Server` of this process. Raises `RelayError` (R0609) for any other."""
     server = _SERVERS.get(port)
     if server is None or url not in (server.host, "127.0.0.1", "localhost"):
@@ -119,5 +123,12 @@ class TrackerSession(_Refused):
 
 
 __all__ = [
-    "LocalSession", "PopenSession", "RPCSession", "Server", "TrackerSession", "connect", "connect_tracker", "with_minrpc",
-]  # fmt: skip
+    "LocalSession",
+    "PopenSession",
+    "RPCSession",
+    "Server",
+    "TrackerSession",
+    "connect",
+    "connect_tracker",
+    "with_minrpc",
+]

@@ -76,8 +76,12 @@ def simple_graph(artifact: Artifact, function: str = "tvmgen_default_run") -> st
     nodes: list[dict[str, Any]] = [{"op": "null", "name": name, "inputs": []} for name in names]
     attrs = {"num_outputs": "1", "num_inputs": str(len(names)), "flatten_data": "0", "func_name": function}
     nodes.append({"op": "tvm_op", "name": "run", "attrs": attrs, "inputs": [[n, 0, 0] for n in range(len(names))]})
-    record = {"nodes": nodes, "arg_nodes": list(range(len(names))), "heads": [[len(names), 0, 0]],
-              "node_row_ptr": list(range(len(nodes) + 1))}  # fmt: skip
+    record = {
+        "nodes": nodes,
+        "arg_nodes": list(range(len(names))),
+        "heads": [[len(names), 0, 0]],
+        "node_row_ptr": list(range(len(nodes) + 1)),
+    }
     return json.dumps(record)
 
 
@@ -94,9 +98,23 @@ class GraphExecutor(Module):
         self.outputs: list[NDArray] | None = None
         self._given: dict[int, NDArray] = {}
         self._own = False
-        names = ("set_input", "set_input_zero_copy", "set_output_zero_copy", "run", "get_output", "get_input", "get_num_outputs",
-                 "get_num_inputs", "get_input_index", "get_output_index", "get_input_info", "load_params", "share_params",
-                 "run_from_inputs", *(("debug_get_output", "get_output_by_layer") if keeping else ()))  # fmt: skip
+        names = (
+            "set_input",
+            "set_input_zero_copy",
+            "set_output_zero_copy",
+            "run",
+            "get_output",
+            "get_input",
+            "get_num_outputs",
+            "get_num_inputs",
+            "get_input_index",
+            "get_output_index",
+            "get_input_info",
+            "load_params",
+            "share_params",
+            "run_from_inputs",
+            *(("debug_get_output", "get_output_by_layer") if keeping else ()),
+        )
         super().__init__({name: getattr(self, name) for name in names}, "GraphExecutor", "run")
 
     @property
@@ -157,8 +175,10 @@ class GraphExecutor(Module):
         Raises `RelayError` (R0609) where it cannot be, and for executors that do not debug.
         """
         if self._keeping is None:
-            notes = ["tvm.contrib.debugger.debug_executor.create(graph, lib, dev) makes an executor that shows all values",
-                     "the interpreter shows every value, too: relay repl, relay run --executor interpreter"]  # fmt: skip
+            notes = [
+                "tvm.contrib.debugger.debug_executor.create(graph, lib, dev) makes an executor that shows all values",
+                "the interpreter shows every value, too: relay repl, relay run --executor interpreter",
+            ]
             raise RelayError(error("R0609", "the values inside the program do not outlast the run", notes=notes))
         kept = self._keeping()
         if self._params:

@@ -77,9 +77,19 @@ class Module:
         """Raises `RelayError` (R0609): a module of Python functions has no file."""
         raise RelayError(error("R0609", f"a module of the kind {self.type_key} cannot be saved"))
 
-    def time_evaluator(self, func_name: str, dev: Device, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,
-                       limit_zero_time_iterations: int = 100, cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1,
-                       cache_flush_bytes: int = 0, f_preproc: str = "") -> Callable[..., BenchmarkResult]:  # fmt: skip
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Device,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        cache_flush_bytes: int = 0,
+        f_preproc: str = "",
+    ) -> Callable[..., BenchmarkResult]:
         """A function that measures a function of the module, called with its arguments; see `relaylang.runtime.benchmark`.
 
         After every `repeats_to_cooldown` measurements it waits `cooldown_interval_ms`. Options about caches and zero times
@@ -89,16 +99,29 @@ class Module:
         function = self.get_function(func_name)
 
         def evaluate(*args: Any) -> BenchmarkResult:
-            return _measured(lambda count, every: self._timed(function, args, count, number, every), repeat, min_repeat_ms,
-                             cooldown_interval_ms, repeats_to_cooldown)  # fmt: skip
+            return _measured(
+                lambda count, every: self._timed(function, args, count, number, every),
+                repeat,
+                min_repeat_ms,
+                cooldown_interval_ms,
+                repeats_to_cooldown,
+            )
 
         return evaluate
 
     def _timed(self, function: Callable[..., Any], args: Sequence[Any], repeat: int, number: int, least: float) -> BenchmarkResult:
         return timed(lambda: function(*args), repeat, number, least)
 
-    def export_library(self, file_name: str, *, fcompile: Any = None, fpack_imports: Any = None, addons: Any = None,
-                       workspace_dir: str | None = None, **kwargs: Any) -> Any:  # fmt: skip
+    def export_library(
+        self,
+        file_name: str,
+        *,
+        fcompile: Any = None,
+        fpack_imports: Any = None,
+        addons: Any = None,
+        workspace_dir: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Write the module to a file; see `Program.export_library`."""
         return self.save(file_name)
 
@@ -128,8 +151,7 @@ class SourceModule(Module):
         return self.code
 
 
-def _measured(measure: Callable[[int, float], BenchmarkResult], repeat: int, least: float, wait: float,
-              every: int) -> BenchmarkResult:  # fmt: skip
+def _measured(measure: Callable[[int, float], BenchmarkResult], repeat: int, least: float, wait: float, every: int) -> BenchmarkResult:
     """The measurements, with pauses where they are wanted."""
     if wait <= 0:
         return measure(repeat, least)
@@ -140,8 +162,14 @@ def _measured(measure: Callable[[int, float], BenchmarkResult], repeat: int, lea
     return BenchmarkResult(tuple(results))
 
 
-def exported(path: str | os.PathLike[str], fcompile: Callable[..., Any], objects: Mapping[str, bytes], addons: Sequence[str],
-             workspace: str | None, options: Mapping[str, Any]) -> tuple[bytes, Any]:  # fmt: skip
+def exported(
+    path: str | os.PathLike[str],
+    fcompile: Callable[..., Any],
+    objects: Mapping[str, bytes],
+    addons: Sequence[str],
+    workspace: str | None,
+    options: Mapping[str, Any],
+) -> tuple[bytes, Any]:
     """What `fcompile(output, objects, **options)` writes, and what it returns. Raises `RelayError` (R0631) where it fails."""
     folder = Path(tempfile.mkdtemp(prefix="relay-", dir=workspace))
     try:

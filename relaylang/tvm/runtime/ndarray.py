@@ -16,14 +16,33 @@ from relaylang.tvm.runtime.dltensor import handle_of
 
 #: Names of devices -> DLPack's number of the kind.
 _KINDS: dict[str, int] = {
-    "cpu": 1, "cuda": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "rocm_host": 11, "ext_dev": 12,
-    "cuda_managed": 13, "oneapi": 14, "webgpu": 15, "hexagon": 16, "aocl": 32, "sdaccel": 33, "opengl": 34, "microdev": 35,
-}  # fmt: skip
+    "cpu": 1,
+    "cuda": 2,
+    "cuda_host": 3,
+    "opencl": 4,
+    "vulkan": 7,
+    "metal": 8,
+    "vpi": 9,
+    "rocm": 10,
+    "rocm_host": 11,
+    "ext_dev": 12,
+    "cuda_managed": 13,
+    "oneapi": 14,
+    "webgpu": 15,
+    "hexagon": 16,
+    "aocl": 32,
+    "sdaccel": 33,
+    "opengl": 34,
+    "microdev": 35,
+}
 #: Other names that `device` takes.
 _ALSO: dict[str, int] = {
     **dict.fromkeys(("llvm", "stackvm", "c", "test", "hybrid", "composite"), 1),
-    "nvptx": 2, "cl": 4, "aocl_sw_emu": 32, "mtl": 8,
-}  # fmt: skip
+    "nvptx": 2,
+    "cl": 4,
+    "aocl_sw_emu": 32,
+    "mtl": 8,
+}
 _NAMES = {number: name for name, number in _KINDS.items()}
 
 
@@ -48,8 +67,10 @@ class Device:
     def check(self) -> None:
         """Raise `RelayError` (R0608) for a device that is not here."""
         if self.device_type != _KINDS["cpu"]:
-            notes = ["relaylang compiles for CPUs and for NPUs beside them; use tvm.cpu()",
-                     'accelerators are targets of relay.build, such as "ethos-u, c"']  # fmt: skip
+            notes = [
+                "relaylang compiles for CPUs and for NPUs beside them; use tvm.cpu()",
+                'accelerators are targets of relay.build, such as "ethos-u, c"',
+            ]
             raise RelayError(error("R0608", f"the device {self!r} is not here", notes=notes))
         if self.device_id != 0:
             raise RelayError(error("R0608", f"the device {self!r} is not here", notes=["there is one CPU: tvm.cpu()"]))
@@ -74,9 +95,20 @@ class Device:
 
 #: What scripts ask a device for; nothing of it is known of a CPU.
 _PROPERTIES: dict[str, Any] = dict.fromkeys(
-    ("max_threads_per_block", "warp_size", "max_shared_memory_per_block", "compute_version", "device_name", "max_clock_rate",
-     "multi_processor_count", "max_thread_dimensions", "api_version", "driver_version", "total_global_memory")
-)  # fmt: skip
+    (
+        "max_threads_per_block",
+        "warp_size",
+        "max_shared_memory_per_block",
+        "compute_version",
+        "device_name",
+        "max_clock_rate",
+        "multi_processor_count",
+        "max_thread_dimensions",
+        "api_version",
+        "driver_version",
+        "total_global_memory",
+    )
+)
 
 
 def device(dev_type: int | str | Device, dev_id: int = 0) -> Device:
@@ -298,6 +330,24 @@ def numpyasarray(np_data: np.ndarray) -> NDArray:
 
 
 __all__ = [
-    "Device", "NDArray", "array", "cl", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "gpu", "hexagon", "metal", "mtl",
-    "numpyasarray", "opencl", "rocm", "vpi", "vulkan", "webgpu",
-]  # fmt: skip
+    "Device",
+    "NDArray",
+    "array",
+    "cl",
+    "cpu",
+    "cuda",
+    "device",
+    "empty",
+    "ext_dev",
+    "from_dlpack",
+    "gpu",
+    "hexagon",
+    "metal",
+    "mtl",
+    "numpyasarray",
+    "opencl",
+    "rocm",
+    "vpi",
+    "vulkan",
+    "webgpu",
+]

@@ -147,6 +147,12 @@ class MissingMapEntryPath(ObjectPath):
 
 
 __all__ = [
-    "ArrayIndexPath", "AttributeAccessPath", "MapValuePath", "MissingArrayElementPath", "MissingMapEntryPath", "ObjectPath",
-    "RootPath", "UnknownAttributeAccessPath",
-]  # fmt: skip
+    "ArrayIndexPath",
+    "AttributeAccessPath",
+    "MapValuePath",
+    "MissingArrayElementPath",
+    "MissingMapEntryPath",
+    "ObjectPath",
+    "RootPath",
+    "UnknownAttributeAccessPath",
+]

@@ -38,8 +38,9 @@ class Program(Module):
     `make` compiles the program again with other options of its targets, where that is possible.
     """
 
-    def __init__(self, artifact: Artifact, name: str = "default", make: Callable[..., Artifact] | None = None,
-                 target: Target | None = None) -> None:  # fmt: skip
+    def __init__(
+        self, artifact: Artifact, name: str = "default", make: Callable[..., Artifact] | None = None, target: Target | None = None
+    ) -> None:
         functions: dict[str, Callable[..., Any]] = {
             name: self.executor,
             "debug_create": lambda _name, *devices: self.debug_executor(*devices),
@@ -122,8 +123,9 @@ class Program(Module):
         artifact = self.artifact
         if isinstance(artifact, (CpuArtifact, ForeignArtifact)):
             return artifact.packed()
-        raise RelayError(error("R0609", "only a program for the CPU alone can be written as an object or by another linker",
-                               notes=["write a .tar"]))  # fmt: skip
+        raise RelayError(
+            error("R0609", "only a program for the CPU alone can be written as an object or by another linker", notes=["write a .tar"])
+        )
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
         """Write the program as a library (any name), `.tar`, object (`.o`), C text (`.c`) or assembly (`.s`).
@@ -167,8 +169,16 @@ class Program(Module):
         compiler = self._compiler()
         return {**{f"{name}.o": compiler.object(text) for name, text in texts.items()}, **files}
 
-    def export_library(self, file_name: str | os.PathLike[str], *, fcompile: Any = None, fpack_imports: Any = None, addons: Any = None,
-                       workspace_dir: str | None = None, **kwargs: Any) -> Any:  # fmt: skip
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        *,
+        fcompile: Any = None,
+        fpack_imports: Any = None,
+        addons: Any = None,
+        workspace_dir: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Write the program to a file, by its suffix as `save` has it.
 
         With `fcompile`, `cc`, `options` or `addons`, the program's object goes to `fcompile(output, objects, **kwargs)`,
@@ -213,8 +223,16 @@ class ExecutorFactoryModule:
     It is an artifact, too: `.run(name=array)`, `.save(path)`.
     """
 
-    def __init__(self, artifact: Artifact, ir_mod: IRModule | None, targets: Sequence[Target], params: Mapping[str, np.ndarray],
-                 libmod_name: str = "default", executor: Any = None, runtime: Any = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        artifact: Artifact,
+        ir_mod: IRModule | None,
+        targets: Sequence[Target],
+        params: Mapping[str, np.ndarray],
+        libmod_name: str = "default",
+        executor: Any = None,
+        runtime: Any = None,
+    ) -> None:
         first, *rest = targets
 
         def make(**options: Any) -> Artifact:
@@ -294,5 +312,9 @@ class ExecutorFactoryModule:
 GraphExecutorFactoryModule = AOTExecutorFactoryModule = ExecutorFactoryModule
 
 __all__ = [
-    "AOTExecutorFactoryModule", "ExecutorFactoryModule", "GraphExecutorFactoryModule", "Program", "load_module",
-]  # fmt: skip
+    "AOTExecutorFactoryModule",
+    "ExecutorFactoryModule",
+    "GraphExecutorFactoryModule",
+    "Program",
+    "load_module",
+]

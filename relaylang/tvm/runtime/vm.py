@@ -232,9 +232,20 @@ class VirtualMachine:
         names = parameter_names(self._exec.signature(func_name).params)
         return names.index(input_name) if input_name in names else -1
 
-    def benchmark(self, device: Any, *args: Any, func_name: str = "main", repeat: int = 5, number: int = 5,
-                  min_repeat_ms: float | None = None, limit_zero_time_iterations: int = 100, end_to_end: bool = False,
-                  cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1, **kwargs: Any) -> BenchmarkResult:  # fmt: skip
+    def benchmark(
+        self,
+        device: Any,
+        *args: Any,
+        func_name: str = "main",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: float | None = None,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        **kwargs: Any,
+    ) -> BenchmarkResult:
         """The time of a call: `repeat` measurements of `number` calls each. The options after `min_repeat_ms` have no effect."""
         named = self._arguments(func_name, args, kwargs)
         return timed(lambda: self._exec.call(func_name, (), named), repeat, number, min_repeat_ms or 0)

@@ -202,6 +202,19 @@ micro = _named("c -keys=cpu", "unknown")
 
 
 __all__ = [
-    "CompilationConfig", "Target", "TargetKind", "VirtualDevice", "adreno", "arm_cpu", "bifrost", "create", "cuda",
-    "intel_graphics", "make_compilation_config", "mali", "micro", "rocm", "vta",
-]  # fmt: skip
+    "CompilationConfig",
+    "Target",
+    "TargetKind",
+    "VirtualDevice",
+    "adreno",
+    "arm_cpu",
+    "bifrost",
+    "create",
+    "cuda",
+    "intel_graphics",
+    "make_compilation_config",
+    "mali",
+    "micro",
+    "rocm",
+    "vta",
+]

@@ -69,15 +69,32 @@ FEATURES: dict[str, str] = {
     "x86": _X86,
     **dict.fromkeys(("x86_avx512", "x86_vnni", "x86_amx", "arm_dot", "aarch64_sve"), _NO_CODE),
     **dict.fromkeys(
-        ("adreno_opencl", "cublas", "cuda", "cudagraph", "cudnn", "gpu", "hipblas", "matrixcore", "metal", "multi_gpu", "nvptx",
-         "opencl", "openclml", "rocm", "tensorcore", "tensorrt", "vulkan"),
+        (
+            "adreno_opencl",
+            "cublas",
+            "cuda",
+            "cudagraph",
+            "cudnn",
+            "gpu",
+            "hipblas",
+            "matrixcore",
+            "metal",
+            "multi_gpu",
+            "nvptx",
+            "opencl",
+            "openclml",
+            "rocm",
+            "tensorcore",
+            "tensorrt",
+            "vulkan",
+        ),
         "relaylang compiles for no GPU",
     ),
     **dict.fromkeys(
         ("cmsisnn", "corstone300", "cutlass", "ethosn", "ethosu", "hexagon", "libtorch", "micro", "rpc", "vitis_ai"),
         "TVM's runtime for this is not here",
     ),
-}  # fmt: skip
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -221,4 +238,3 @@ def xfail_parameterizations(*xfail_params: str, reason: str) -> Callable[[Any], 
 def skip_parameterizations(*skip_params: str, reason: str) -> Callable[[Any], Any]:
     """Skips a test with these parameters."""
     return _marked(pytest.skip, skip_params, reason)
-

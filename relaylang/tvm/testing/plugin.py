@@ -86,6 +86,7 @@ def _with_marks(metafunc: Any, row: tuple[Any, ...], target: Any, given: Any = (
         found.append(pytest.mark.xfail(reason=f"known to fail for {kind}"))
     return pytest.param(*row, marks=found)
 
+
 def main() -> None:
     """Run the tests of the file that calls this, and leave Python with pytest's status."""
     caller = inspect.stack()[1].filename

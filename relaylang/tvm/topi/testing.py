@@ -110,9 +110,15 @@ def conv3d_transpose_ncdhw_python(
 
 
 def conv2d_backward_weight_python(
-    dy_np: Any, x_np: Any, kernel_size: Numbers, stride: Numbers, padding: Any, layout: str = "NCHW", groups: int = 1,
+    dy_np: Any,
+    x_np: Any,
+    kernel_size: Numbers,
+    stride: Numbers,
+    padding: Any,
+    layout: str = "NCHW",
+    groups: int = 1,
     channels: int | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     last = layout == "NHWC"
     dy, x = [np.transpose(v, (0, 3, 1, 2)) if last else v for v in (dy_np, x_np)]
     sizes = {"kernel_size": _axes(kernel_size, 2), "strides": _axes(stride, 2), "padding": _axes(padding, 2)}
@@ -121,13 +127,24 @@ def conv2d_backward_weight_python(
     return np.transpose(out, (0, 2, 3, 1)) if last else out
 
 
-def _deformable(layout: str, kernel: str, a: Any, offset: Any, w: Any, stride: Any, padding: Any, dilation: Any, deformable: int,
-                groups: int) -> Array:  # fmt: skip
+def _deformable(
+    layout: str, kernel: str, a: Any, offset: Any, w: Any, stride: Any, padding: Any, dilation: Any, deformable: int, groups: int
+) -> Array:
     size = [w.shape[kernel.index(c)] for c in "HW"]
     sizes = {"strides": _axes(stride, 2), "padding": _axes(padding, 2), "dilation": _axes(dilation, 2), "kernel_size": size}
     channels = w.shape[kernel.index("O")]
-    return value("nn.deformable_conv2d", a, offset, w, deformable_groups=deformable, groups=groups, channels=channels,
-                 data_layout=layout, kernel_layout=kernel, **sizes)  # fmt: skip
+    return value(
+        "nn.deformable_conv2d",
+        a,
+        offset,
+        w,
+        deformable_groups=deformable,
+        groups=groups,
+        channels=channels,
+        data_layout=layout,
+        kernel_layout=kernel,
+        **sizes,
+    )
 
 
 def deformable_conv2d_nchw_python(
@@ -143,25 +160,56 @@ def deformable_conv2d_nhwc_python(
 
 
 def poolnd_python(
-    np_data: Any, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], padding_before: Sequence[int],
-    padding_after: Sequence[int], pool_type: str, count_include_pad: bool = True, ceil_mode: bool = False, dtype: str = "float32",
+    np_data: Any,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilation: Sequence[int],
+    padding_before: Sequence[int],
+    padding_after: Sequence[int],
+    pool_type: str,
+    count_include_pad: bool = True,
+    ceil_mode: bool = False,
+    dtype: str = "float32",
     layout: str | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     count = np.ndim(np_data) - 2
     more: dict[str, Any] = {"count_include_pad": count_include_pad} if pool_type == "avg" else {}
     layout = layout or "NC" + "DHW"[-count:]
-    out = value(f"nn.{pool_type}_pool{count}d", np_data, pool_size=tuple(kernel), strides=tuple(strides), dilation=tuple(dilation),
-                padding=(*padding_before, *padding_after), layout=layout, ceil_mode=ceil_mode, **more)  # fmt: skip
+    out = value(
+        f"nn.{pool_type}_pool{count}d",
+        np_data,
+        pool_size=tuple(kernel),
+        strides=tuple(strides),
+        dilation=tuple(dilation),
+        padding=(*padding_before, *padding_after),
+        layout=layout,
+        ceil_mode=ceil_mode,
+        **more,
+    )
     return out.astype(dtype)
 
 
 def pool_grad_nchw(
-    a_np: Any, out_grad_np: Any, pool_size: Numbers, strides: Numbers, padding: Numbers, pool_type: str, ceil_mode: bool,
+    a_np: Any,
+    out_grad_np: Any,
+    pool_size: Numbers,
+    strides: Numbers,
+    padding: Numbers,
+    pool_type: str,
+    ceil_mode: bool,
     count_include_pad: bool = True,
-) -> Array:  # fmt: skip
+) -> Array:
     more: dict[str, Any] = {"count_include_pad": count_include_pad} if pool_type == "avg" else {}
-    return value(f"nn.{pool_type}_pool2d_grad", out_grad_np, a_np, pool_size=_axes(pool_size, 2), strides=_axes(strides, 2),
-                 padding=_sides(padding, 2, (), (), ()), ceil_mode=ceil_mode, **more)  # fmt: skip
+    return value(
+        f"nn.{pool_type}_pool2d_grad",
+        out_grad_np,
+        a_np,
+        pool_size=_axes(pool_size, 2),
+        strides=_axes(strides, 2),
+        padding=_sides(padding, 2, (), (), ()),
+        ceil_mode=ceil_mode,
+        **more,
+    )
 
 
 def adaptive_pool(np_data: Any, out_size: Numbers, pool_type: str, layout: str) -> Array:
@@ -177,32 +225,54 @@ def _resize(path: str, data: Any, scale: Sequence[float], layout: str, method: s
 
 
 def resize1d_python(
-    data: Any, scale: Sequence[float], layout: str = "NCW", method: str = "nearest_neighbor",
+    data: Any,
+    scale: Sequence[float],
+    layout: str = "NCW",
+    method: str = "nearest_neighbor",
     coordinate_transformation_mode: str = "align_corners",
-) -> Array:  # fmt: skip
+) -> Array:
     return _resize("image.resize1d", data, scale, layout, method, coordinate_transformation_mode)
 
 
 def resize2d_python(
-    data: Any, scale: Sequence[float], layout: str = "NCHW", method: str = "nearest_neighbor",
+    data: Any,
+    scale: Sequence[float],
+    layout: str = "NCHW",
+    method: str = "nearest_neighbor",
     coordinate_transformation_mode: str = "align_corners",
-) -> Array:  # fmt: skip
+) -> Array:
     return _resize("image.resize2d", data, scale, layout, method, coordinate_transformation_mode)
 
 
 def resize3d_python(
-    data: Any, scale: Sequence[float], layout: str = "NCDHW", method: str = "nearest_neighbor",
+    data: Any,
+    scale: Sequence[float],
+    layout: str = "NCDHW",
+    method: str = "nearest_neighbor",
     coordinate_transformation_mode: str = "align_corners",
-) -> Array:  # fmt: skip
+) -> Array:
     return _resize("image.resize3d", data, scale, layout, method, coordinate_transformation_mode)
 
 
 def crop_and_resize_python(
-    image: Any, boxes: Any, box_indices: Any, crop_size: Sequence[int], layout: str, method: str = "bilinear",
+    image: Any,
+    boxes: Any,
+    box_indices: Any,
+    crop_size: Sequence[int],
+    layout: str,
+    method: str = "bilinear",
     extrapolation_value: float = 0,
-) -> Array:  # fmt: skip
-    return value("image.crop_and_resize", image, boxes, box_indices, crop_size=tuple(crop_size), layout=layout, method=method,
-                 extrapolation_value=extrapolation_value)  # fmt: skip
+) -> Array:
+    return value(
+        "image.crop_and_resize",
+        image,
+        boxes,
+        box_indices,
+        crop_size=tuple(crop_size),
+        layout=layout,
+        method=method,
+        extrapolation_value=extrapolation_value,
+    )
 
 
 def _roi_align(layout: str, a: Any, rois: Any, pooled: Numbers, scale: float, ratio: int, mode: bytes | str) -> Array:
@@ -266,8 +336,18 @@ def grid_sample_python(
 def correlation_nchw_python(
     data1: Any, data2: Any, kernel_size: int, max_displacement: int, stride1: int, stride2: int, padding: Numbers, is_multiply: bool
 ) -> Array:
-    return value("nn.correlation", data1, data2, kernel_size=kernel_size, max_displacement=max_displacement, stride1=stride1,
-                 stride2=stride2, padding=padding, is_multiply=is_multiply, layout="NCHW")  # fmt: skip
+    return value(
+        "nn.correlation",
+        data1,
+        data2,
+        kernel_size=kernel_size,
+        max_displacement=max_displacement,
+        stride1=stride1,
+        stride2=stride2,
+        padding=padding,
+        is_multiply=is_multiply,
+        layout="NCHW",
+    )
 
 
 def batch_matmul(x: Any, y: Any, out_dtype: str | None = None, trans_x: bool = False, trans_y: bool = True) -> Array:

@@ -77,22 +77,42 @@ def test_what_needs_a_runtime_is_refused_at_its_place(name: str) -> None:
     assert found.code == "R0636" and found.labels and any("--runtime vm" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("text", "code", "said"), [
-    ("def @main(%x: Tensor[(?), float32]) { add(%x, 1f) }", "R0636", "%x is no tensor of a known shape"),
-    ("def @f(%x: Tensor[(?), float32]) -> Tensor[(?), float32] { @f(%x) }\ndef @main(%x: Tensor[(?), float32]) { @f(%x) }",
-     "R0636", "%x is no tensor of a known shape"),
-    ("def @f(%n: int32) -> int32 { @f(add(%n, 1)) }\ndef @main(%n: int32) { @f(%n) }", "R0636", "@f never returns"),
-    ("def @main(%n: int32) -> int32 { if (less(%n, 1)) { 1 } else { multiply(%n, @main(subtract(%n, 1))) } }",
-     "R0636", "the recursion of @main is no loop"),
-    ("def @f(%n: int32) -> int32 { if (less(%n, 1)) { 1 } else { @g(%n) } }\n"
-     "def @g(%n: int32) -> int32 { let %a = @f(subtract(%n, 1)); @f(%a) }\ndef @main(%n: int32) { @f(%n) }",
-     "R0636", "is no loop"),
-    ("def @main(%n: int32) { let %f = if (less(%n, 1)) { fn (%x: int32) { %x } } else { fn (%x: int32) { negative(%x) } }; %f(%n) }",
-     "R0636", "known only in a run"),
-    ("def @f(%n: int32, %g: fn (int32) -> int32) -> int32 { if (less(%n, 1)) { %g(%n) } else {\n"
-     "  @f(subtract(%n, 1), fn (%x: int32) -> int32 { %g(add(%x, %n)) }) } }\ndef @main(%n: int32) { @f(%n, fn (%x: int32) { %x }) }",
-     "R0636", "values that grow in each turn"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("def @main(%x: Tensor[(?), float32]) { add(%x, 1f) }", "R0636", "%x is no tensor of a known shape"),
+        (
+            "def @f(%x: Tensor[(?), float32]) -> Tensor[(?), float32] { @f(%x) }\ndef @main(%x: Tensor[(?), float32]) { @f(%x) }",
+            "R0636",
+            "%x is no tensor of a known shape",
+        ),
+        ("def @f(%n: int32) -> int32 { @f(add(%n, 1)) }\ndef @main(%n: int32) { @f(%n) }", "R0636", "@f never returns"),
+        (
+            "def @main(%n: int32) -> int32 { if (less(%n, 1)) { 1 } else { multiply(%n, @main(subtract(%n, 1))) } }",
+            "R0636",
+            "the recursion of @main is no loop",
+        ),
+        (
+            "def @f(%n: int32) -> int32 { if (less(%n, 1)) { 1 } else { @g(%n) } }\n"
+            "def @g(%n: int32) -> int32 { let %a = @f(subtract(%n, 1)); @f(%a) }\ndef @main(%n: int32) { @f(%n) }",
+            "R0636",
+            "is no loop",
+        ),
+        (
+            "def @main(%n: int32) { let %f = if (less(%n, 1)) { fn (%x: int32) { %x } } else { fn (%x: int32) { negative(%x) } };\n"
+            "  %f(%n) }",
+            "R0636",
+            "known only in a run",
+        ),
+        (
+            "def @f(%n: int32, %g: fn (int32) -> int32) -> int32 { if (less(%n, 1)) { %g(%n) } else {\n"
+            "  @f(subtract(%n, 1), fn (%x: int32) -> int32 { %g(add(%x, %n)) }) } }\n"
+            "def @main(%n: int32) { @f(%n, fn (%x: int32) { %x }) }",
+            "R0636",
+            "values that grow in each turn",
+        ),
+    ],
+)
 def test_refusals(text: str, code: str, said: str) -> None:
     with pytest.raises(RelayError, match=said) as caught:
         compile_aot(module(text))
@@ -111,9 +131,7 @@ def test_random_programs_of_loops(seed: int) -> None:
 def test_branches_nest_deeper_than_compilers_allow_blocks() -> None:
     depth = 400
     body = "".join(f"if (equal(%n, {n})) {{ let %a{n} = add(%n, {n}); %a{n} }} else {{ " for n in range(depth))
-    text = (
-        f"{LOOP_TEXT}def @main(%n: int32) {{ let %k = @loop(%n); let %r = {body} %k {'}' * depth}; add(%r, 1) }}"
-    )
+    text = f"{LOOP_TEXT}def @main(%n: int32) {{ let %k = @loop(%n); let %r = {body} %k {'}' * depth}; add(%r, 1) }}"
     mod = module(text)
     for n in (7, 399, 500):
         assert_c_agrees(mod, n)
@@ -405,7 +423,7 @@ def test_while_loops_of_scripts() -> None:
 @pytest.mark.parametrize("loop", ["", LOOP_TEXT])
 def test_constants_without_values_are_refused(loop: str) -> None:
     body = "add(%x, meta[relay.Constant][0])"
-    mod = relay.parse(f"#[version = \"0.0.5\"]\n{loop}def @main(%x: int32) {{ {'@loop(' * bool(loop)}{body}{')' * bool(loop)} }}")
+    mod = relay.parse(f'#[version = "0.0.5"]\n{loop}def @main(%x: int32) {{ {"@loop(" * bool(loop)}{body}{")" * bool(loop)} }}')
     with pytest.raises(RelayError) as caught:
         compile_aot(mod)
     assert caught.value.diagnostics[0].code == "R0304"

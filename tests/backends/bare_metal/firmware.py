@@ -21,8 +21,15 @@ from relaylang.backends.ethosu.artifact import RegionCode
 from tests.shared import PATIENCE, ROOT
 
 BOARD = ROOT / "examples" / "bare_metal"
-ARM = ("arm-none-eabi-gcc", "-mcpu=cortex-m55", "-mfloat-abi=hard", "--specs=rdimon.specs", "-T", str(BOARD / "an547.ld"),
-       str(BOARD / "startup.c"))  # fmt: skip
+ARM = (
+    "arm-none-eabi-gcc",
+    "-mcpu=cortex-m55",
+    "-mfloat-abi=hard",
+    "--specs=rdimon.specs",
+    "-T",
+    str(BOARD / "an547.ld"),
+    str(BOARD / "startup.c"),
+)
 QEMU = ("qemu-system-arm", "-M", "mps3-an547", "-nographic", "-semihosting", "-kernel")
 HOST = ("cc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 _HEADER = """#include <stddef.h>
@@ -95,24 +102,34 @@ def _main(program: MicroProgram, values: Mapping[str, Any], calls: Sequence[Any]
     name, npu = program.name, bool(program.regions)
     lines = ["#include <stdio.h>", "#include <string.h>", f'#include "{name}.h"']
     lines += [f'#include "{DRIVER}"', _stand_in(calls)] if npu else []
-    lines += [_bytes(f"given_{field}", np.asarray(values[relay], spec.dtype)) for field, (relay, spec, _) in
-              zip(program.fields[0], program.tensors)]  # fmt: skip
+    lines += [
+        _bytes(f"given_{field}", np.asarray(values[relay], spec.dtype))
+        for field, (relay, spec, _) in zip(program.fields[0], program.tensors)
+    ]
     sizes = [f"{name}_{field}_size".upper() for field in program.fields[1]]
     lines += [f"static char {field}[{size}] __attribute__((aligned(8)));" for field, size in zip(program.fields[1], sizes)]
     lines += ["int main(void) {", f"  struct {name}_inputs inputs;", f"  struct {name}_outputs outputs;", "  int failed;"]
     lines += [f"  inputs.{field} = (void*)given_{field};" for field in program.fields[0]]
     lines += [f"  outputs.{field} = {field};" for field in program.fields[1]]
     lines += [f"  struct {name}_devices devices = {{&drv_home}};"] if npu else []
-    lines += [f"  failed = {name}_run(&inputs, &outputs{', &devices' if npu else ''});",
-              '  if (failed) { printf("failed %d\\n", failed); return 1; }']  # fmt: skip
+    lines += [
+        f"  failed = {name}_run(&inputs, &outputs{', &devices' if npu else ''});",
+        '  if (failed) { printf("failed %d\\n", failed); return 1; }',
+    ]
     for field, size in zip(program.fields[1], sizes):
         lines.append(f'  for (int n = 0; n < {size}; n++) printf("%02x", (unsigned char){field}[n]);')
         lines.append('  printf("\\n");')
     return "\n".join([*lines, "  return 0;", "}", ""])
 
 
-def printed(program: MicroProgram, values: Mapping[str, Any], calls: Sequence[Any], folder: Path, compiler: Sequence[str] = HOST,
-            emulator: Sequence[str] = ()) -> list[np.ndarray]:  # fmt: skip
+def printed(
+    program: MicroProgram,
+    values: Mapping[str, Any],
+    calls: Sequence[Any],
+    folder: Path,
+    compiler: Sequence[str] = HOST,
+    emulator: Sequence[str] = (),
+) -> list[np.ndarray]:
     """What the application prints for its outputs."""
     program.save(folder / "net.tar")
     with tarfile.open(folder / "net.tar") as tar:

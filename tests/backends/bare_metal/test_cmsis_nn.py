@@ -58,8 +58,9 @@ class Layers(Builder):
         if self.pick(0, 1, 1) or axis == 3:
             value = call("nn.bias_add", value, self.rng.integers(-5000, 5000, channels).astype("int32"), axis=axis)
         scale = self.scale(0.003, channels if self.pick(0, 1) else None)
-        return self.clipped(call("qnn.requantize", value, scale, self.number(-3, 3), np.float32(1), self.zero("int8"), axis=axis,
-                                 out_dtype="int8"))  # fmt: skip
+        return self.clipped(
+            call("qnn.requantize", value, scale, self.number(-3, 3), np.float32(1), self.zero("int8"), axis=axis, out_dtype="int8")
+        )
 
     def conv(self, depthwise: bool) -> Expr:
         n, c, m = (1, self.number(2, 7), self.number(1, 3)) if depthwise else (self.pick(1, 2), self.number(1, 7), self.number(1, 6))
@@ -72,16 +73,39 @@ class Layers(Builder):
             data = call("nn.pad", data, np.float32(zero), pad_width=[[0, 0], [pad[0], pad[2]], [pad[1], pad[3]], [0, 0]])
             pad = [0, 0, 0, 0]
         weight = self.values(kh, kw, c, m)
-        value = call("qnn.conv2d", data, weight, zero, 0, np.float32(1), np.float32(1), kernel_size=[kh, kw], padding=pad,
-                     strides=[self.number(1, 3), self.number(1, 3)], dilation=dilation, groups=c if depthwise else 1,
-                     channels=c * m if depthwise else m, data_layout="NHWC", kernel_layout="HWOI" if depthwise else "HWIO",
-                     out_dtype="int32")  # fmt: skip
+        value = call(
+            "qnn.conv2d",
+            data,
+            weight,
+            zero,
+            0,
+            np.float32(1),
+            np.float32(1),
+            kernel_size=[kh, kw],
+            padding=pad,
+            strides=[self.number(1, 3), self.number(1, 3)],
+            dilation=dilation,
+            groups=c if depthwise else 1,
+            channels=c * m if depthwise else m,
+            data_layout="NHWC",
+            kernel_layout="HWOI" if depthwise else "HWIO",
+            out_dtype="int32",
+        )
         return self.summed(value, c * m if depthwise else m, 3)
 
     def dense(self) -> Expr:
         n, k, units = self.number(1, 3), self.number(1, 40), self.number(1, 9)
-        value = call("qnn.dense", self.input(n, k), self.values(units, k), self.zero("int8"), 0, np.float32(1), np.float32(1),
-                     units=units, out_dtype="int32")  # fmt: skip
+        value = call(
+            "qnn.dense",
+            self.input(n, k),
+            self.values(units, k),
+            self.zero("int8"),
+            0,
+            np.float32(1),
+            np.float32(1),
+            units=units,
+            out_dtype="int32",
+        )
         return self.summed(value, units, 1)
 
     def pool(self, kind: str = "max") -> Expr:
@@ -94,8 +118,15 @@ class Layers(Builder):
         elif kind == "cut":
             data = call("cast", data, dtype="int32")
         name = "nn.max_pool2d" if kind == "max" else "nn.avg_pool2d"
-        value = call(name, data, pool_size=size, strides=[self.number(1, 3), self.number(1, 3)], padding=pad, layout="NHWC",
-                     ceil_mode=bool(kind == "max" and self.pick(0, 1)))  # fmt: skip
+        value = call(
+            name,
+            data,
+            pool_size=size,
+            strides=[self.number(1, 3), self.number(1, 3)],
+            padding=pad,
+            layout="NHWC",
+            ceil_mode=bool(kind == "max" and self.pick(0, 1)),
+        )
         if kind == "rounded":
             value = call("qnn.quantize", value, np.float32(1), 0, out_dtype=self.kind, axis=0)
         elif kind == "cut":
@@ -156,9 +187,13 @@ def compiled(mod: IRModule, folder: str = "") -> MicroProgram:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize(("seed", "dtype"), [
-    (0, "int8"), *[pytest.param(*case, marks=pytest.mark.sweep) for case in ((1, "int8"), (2, "int16"))],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("seed", "dtype"),
+    [
+        (0, "int8"),
+        *[pytest.param(*case, marks=pytest.mark.sweep) for case in ((1, "int8"), (2, "int16"))],
+    ],
+)
 def test_layers_give_the_interpreters_integers(seed: int, dtype: str, folder: str) -> None:
     layers = Layers(seed, dtype)
     mod = layers.network(4)
@@ -238,7 +273,8 @@ CONV = """def @main(%x: Tensor[(2, 6, 6, 2), int8], %w: Tensor[(3, 3, 2, 2), int
 TEXTS = {
     "a depthwise convolution of 2 images": CONV.format(x="%x", zero=1, pad=[0, 0], scale="0.002f"),
     "it is padded with 7, not with the zero point 1": CONV.format(
-        x="nn.pad(%x, 7f, pad_width=[[0, 0], [1, 1], [1, 1], [0, 0]])", zero=1, pad=[0, 0], scale="0.002f"),
+        x="nn.pad(%x, 7f, pad_width=[[0, 0], [1, 1], [1, 1], [0, 0]])", zero=1, pad=[0, 0], scale="0.002f"
+    ),
     "a padding as wide as the kernel": CONV.replace("(2, 6", "(1, 6").format(x="%x", zero=1, pad=[3, 1], scale="0.002f"),
     "rounds averages to the nearest number": """def @main(%x: Tensor[(1, 4, 4, 2), int8]) {
       cast(nn.avg_pool2d(cast(%x, dtype="int32"), pool_size=[2, 2], layout="NHWC"), dtype="int8") }""",
@@ -250,7 +286,7 @@ TEXTS = {
       qnn.add(%x, %y, 0.00001f, 1, 0.2f, 2, 0.3f, 3) }""",
     "softmax along axis 0": """def @main(%x: Tensor[(2, 4), int8]) {
       qnn.quantize(nn.softmax(qnn.dequantize(%x, 0.1f, 2), axis=0), 0.00390625f, -128, out_dtype="int8") }""",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("reason", TEXTS)
@@ -271,8 +307,12 @@ def test_without_cmsis_nn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "headers/Include/arm_nnfunctions.h").write_text("")
     built(twice)
-    for place, says in (("", "nothing says where that is"), ("empty", "has no Include/arm_nnfunctions.h"),
-                        ("headers", "has no libcmsis-nn.a"), ("twice", "rounds twice")):  # fmt: skip
+    for place, says in (
+        ("", "nothing says where that is"),
+        ("empty", "has no Include/arm_nnfunctions.h"),
+        ("headers", "has no libcmsis-nn.a"),
+        ("twice", "rounds twice"),
+    ):
         with pytest.raises(RelayError, match=says) as wrong:
             (compiled(mod, str(tmp_path / place)) if place else program).run(x)
         assert wrong.value.diagnostics[0].code == "R0617"

@@ -51,18 +51,29 @@ def test_the_archive_is_as_tvm_writes_it(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         names = tar.getnames()
     assert [name for name in names if name.startswith("./")] == [
-        "./metadata.json", "./manifest.json", "./runtime/README.md", "./codegen/host/src/default_lib0.c",
-        "./codegen/host/include/tvmgen_default.h", "./parameters/default.params", "./src/default.relay",
-    ]  # fmt: skip
+        "./metadata.json",
+        "./manifest.json",
+        "./runtime/README.md",
+        "./codegen/host/src/default_lib0.c",
+        "./codegen/host/include/tvmgen_default.h",
+        "./parameters/default.params",
+        "./src/default.relay",
+    ]
     files = read_tar(content)
     metadata = json.loads(files["metadata.json"])
     assert metadata["version"] == 7 and list(metadata) == ["modules", "version"]
     default = metadata["modules"]["default"]
     ((main,), operators) = (default["memory"]["functions"][kind] for kind in ("main", "operator_functions"))
-    assert main["inputs"] == {"p_0": {"dtype": "int8", "size": 2}, "p_1": {"dtype": "int32", "size": 4},
-                              "x": {"dtype": "float32", "size": 24}}  # fmt: skip
-    assert main["outputs"] == {"output0": {"dtype": "float32", "size": 24}, "output1": {"dtype": "int32", "size": 8},
-                               "output2": {"dtype": "int32", "size": 4}}  # fmt: skip
+    assert main["inputs"] == {
+        "p_0": {"dtype": "int8", "size": 2},
+        "p_1": {"dtype": "int32", "size": 4},
+        "x": {"dtype": "float32", "size": 24},
+    }
+    assert main["outputs"] == {
+        "output0": {"dtype": "float32", "size": 24},
+        "output1": {"dtype": "int32", "size": 8},
+        "output2": {"dtype": "int32", "size": 4},
+    }
     assert main["io_size_bytes"] == 66 and main["constants_size_bytes"] == 12 and main["device"] == 1
     header = files["codegen/host/include/tvmgen_default.h"].decode()
     assert f"#define TVMGEN_DEFAULT_WORKSPACE_SIZE {main['workspace_size_bytes']}\n" in header
@@ -159,10 +170,16 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "says"),
-    [("ethos-u", "the last target must be c"), ("cmsis-nn, ethos-u, c", "in this order"),
-     ("c, c", "targets in front of c"), ("c, ethos-u", "the last target must be c"),
-     ("ethos-u, ethos-u, c", "each once"), ("c -num-threads=2", "one thread"), ("c -profile", "keeps no times")],
-)  # fmt: skip
+    [
+        ("ethos-u", "the last target must be c"),
+        ("cmsis-nn, ethos-u, c", "in this order"),
+        ("c, c", "targets in front of c"),
+        ("c, ethos-u", "the last target must be c"),
+        ("ethos-u, ethos-u, c", "each once"),
+        ("c -num-threads=2", "one thread"),
+        ("c -profile", "keeps no times"),
+    ],
+)
 def test_wrong_targets(target: str, says: str) -> None:
     with pytest.raises(RelayError, match=says) as wrong:
         compile_bare_metal(module(NET), target)
@@ -183,8 +200,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "codegen/host/include/tvmgen_kws.h" in read_tar(Path(target).read_bytes())
     done = relay(capsys, "run", target, "--fill", "ones")
     assert done.status == 0 and done.out.startswith("[2. 2. 2.]"), done.err
-    for arguments, says in ((("--module-name", "x"), "goes with --runtime bare-metal"),
-                            (("--runtime", "bare-metal", "--static-memory"), "goes with --runtime aot")):  # fmt: skip
+    for arguments, says in (
+        (("--module-name", "x"), "goes with --runtime bare-metal"),
+        (("--runtime", "bare-metal", "--static-memory"), "goes with --runtime aot"),
+    ):
         done = relay(capsys, "compile", file, *arguments, "-o", target)
         assert done.status != 0 and says in done.err
     done = relay(capsys, "compile", file, "--runtime", "bare-metal", "-o", str(tmp_path / "net.so"))

@@ -31,10 +31,35 @@ def ends(dtype: str) -> np.ndarray:
 
 def unary() -> Iterator[Case]:
     for dtype in FLOATS:
-        for name in ("exp", "tanh", "sigmoid", "erf", "sqrt", "rsqrt", "log", "log10", "log2",
-                     "floor", "ceil", "trunc", "round", "sign",
-                     "abs", "negative", "copy", "isnan", "isinf", "isfinite", "nn.relu", "atan", "asinh", "atanh", "fast_exp",
-                     "fast_tanh", "fast_erf"):  # fmt: skip
+        for name in (
+            "exp",
+            "tanh",
+            "sigmoid",
+            "erf",
+            "sqrt",
+            "rsqrt",
+            "log",
+            "log10",
+            "log2",
+            "floor",
+            "ceil",
+            "trunc",
+            "round",
+            "sign",
+            "abs",
+            "negative",
+            "copy",
+            "isnan",
+            "isinf",
+            "isfinite",
+            "nn.relu",
+            "atan",
+            "asinh",
+            "atanh",
+            "fast_exp",
+            "fast_tanh",
+            "fast_erf",
+        ):
             yield name, {}, [ends(dtype)], set()
         near = np.linspace(-12, 12, 1201).astype(dtype)
         for name in ("exp", "tanh", "sigmoid", "erf"):
@@ -45,8 +70,20 @@ def unary() -> Iterator[Case]:
         yield "clip", {"a_min": -1.5, "a_max": 3.0}, [ends(dtype)], set()
         yield "nn.leaky_relu", {"alpha": 0.25}, [ends(dtype)], set()
     for dtype in INTS:
-        for name in ("abs", "negative", "sign", "copy", "bitwise_not", "floor", "ceil", "round", "trunc", "nn.relu", "isnan",
-                     "isfinite"):  # fmt: skip
+        for name in (
+            "abs",
+            "negative",
+            "sign",
+            "copy",
+            "bitwise_not",
+            "floor",
+            "ceil",
+            "round",
+            "trunc",
+            "nn.relu",
+            "isnan",
+            "isfinite",
+        ):
             yield name, {}, [ends(dtype)], set()
         yield "clip", {"a_min": -1e9, "a_max": 1e9}, [ends(dtype)], set()
         yield "clip", {"a_min": 2.0, "a_max": 100.0}, [ends(dtype)], set()
@@ -60,8 +97,22 @@ def binary() -> Iterator[Case]:
     for dtype in (*INTS, *FLOATS):
         a = ends(dtype)
         left, right = a[:, None].copy(), a[None, :].copy()
-        for name in ("add", "subtract", "multiply", "maximum", "minimum", "equal", "not_equal", "less", "less_equal",
-                     "greater", "greater_equal", "logical_and", "logical_or", "logical_xor"):  # fmt: skip
+        for name in (
+            "add",
+            "subtract",
+            "multiply",
+            "maximum",
+            "minimum",
+            "equal",
+            "not_equal",
+            "less",
+            "less_equal",
+            "greater",
+            "greater_equal",
+            "logical_and",
+            "logical_or",
+            "logical_xor",
+        ):
             yield name, {}, [left, right], set()
         if dtype in FLOATS:
             for name in ("divide", "floor_divide", "trunc_divide"):
@@ -81,10 +132,29 @@ def binary() -> Iterator[Case]:
         for name in ("left_shift", "right_shift"):
             yield name, {}, [left, count], set()
         yield "power", {}, [left, np.asarray([0, 1, 2, 3], dtype)], set()
-    for one, other in (((), (3, 4)), ((3, 1), (1, 4)), ((1,), (2, 3)), ((5, 1, 3), (4, 1)), ((0, 3), (1, 3)), ((2, 0), (1,)),
-                       ((), ()), ((1, 1, 1), (7,)), ((2, 3, 4, 5), (3, 1, 5))):  # fmt: skip
-        yield "add", {}, [np.asarray(real(*one) if one else 0.25, np.float32), np.asarray(real(*other) if other else 2, np.float32)], set()  # noqa: E501
-        yield "less", {}, [np.asarray(real(*one) if one else 0.25, np.float32), np.asarray(real(*other) if other else 2, np.float32)], set()  # noqa: E501
+    for one, other in (
+        ((), (3, 4)),
+        ((3, 1), (1, 4)),
+        ((1,), (2, 3)),
+        ((5, 1, 3), (4, 1)),
+        ((0, 3), (1, 3)),
+        ((2, 0), (1,)),
+        ((), ()),
+        ((1, 1, 1), (7,)),
+        ((2, 3, 4, 5), (3, 1, 5)),
+    ):
+        yield (
+            "add",
+            {},
+            [np.asarray(real(*one) if one else 0.25, np.float32), np.asarray(real(*other) if other else 2, np.float32)],
+            set(),
+        )
+        yield (
+            "less",
+            {},
+            [np.asarray(real(*one) if one else 0.25, np.float32), np.asarray(real(*other) if other else 2, np.float32)],
+            set(),
+        )
     truth = np.asarray([False, True, True, False])
     for name in ("equal", "maximum", "minimum", "multiply", "bitwise_and", "logical_and"):
         yield name, {}, [truth, truth[[1, 1, 0, 0]].copy()], set()
@@ -174,9 +244,15 @@ def movements() -> Iterator[Case]:
     for axes in ([3, 1, 0, 2], [0, 1, 3, 2], [-1, 0, 1, 2], [1, 0, 2, 3]):
         yield "transpose", {"axes": axes}, [x], set()
     yield "transpose", {"axes": None}, [real(6)], set()
-    for begin, end, strides in (([1, -2, 0], [2, -1, 9], [1]), ([-1, 9, 3], [-9, -9, 0], [-1, -2, -1]),
-                                ([0, 0, 1], [2, 3, 4], [1, 2, 3]), ([0, 0], [2, 3, 3, 4], [2]), ([1], [2, 2], []),
-                                ([1, 2], [-3], [-1, -1]), ([], [2, 1], None)):  # fmt: skip
+    for begin, end, strides in (
+        ([1, -2, 0], [2, -1, 9], [1]),
+        ([-1, 9, 3], [-9, -9, 0], [-1, -2, -1]),
+        ([0, 0, 1], [2, 3, 4], [1, 2, 3]),
+        ([0, 0], [2, 3, 3, 4], [2]),
+        ([1], [2, 2], []),
+        ([1, 2], [-3], [-1, -1]),
+        ([], [2, 1], None),
+    ):
         yield "strided_slice", {"begin": begin, "end": end, "strides": strides, "slice_mode": "end"}, [x], set()
     yield "strided_slice", {"begin": [1], "end": [1], "strides": [1], "axes": [2], "slice_mode": "end"}, [x], set()
     for axis in (0, -1, 2):
@@ -270,9 +346,14 @@ def algorithms() -> Iterator[Case]:
             yield "trilu", {"upper": upper}, [whole(2, 4, 5), i32(k)], set()
     slices = [np.asarray(v, np.int64) for v in ([0, 1], [3, 5], [2, 3])]
     yield "strided_set", {}, [real(3, 6), real(2, 2), *slices], {2, 3, 4}
-    for equation, parts in (("ij,kj->ik", (real(3, 4), real(5, 4))), ("ii->i", (real(4, 4),)), ("ij->ji", (whole(3, 4),)),
-                            ("bij,bjk,k->bi", (real(2, 3, 4), real(2, 4, 5), real(5))), ("ij,ij", (real(3, 4), real(3, 4))),
-                            ("i,j->ij", (real(3), real(17)))):  # fmt: skip
+    for equation, parts in (
+        ("ij,kj->ik", (real(3, 4), real(5, 4))),
+        ("ii->i", (real(4, 4),)),
+        ("ij->ji", (whole(3, 4),)),
+        ("bij,bjk,k->bi", (real(2, 3, 4), real(2, 4, 5), real(5))),
+        ("ij,ij", (real(3, 4), real(3, 4))),
+        ("i,j->ij", (real(3), real(17))),
+    ):
         yield "einsum", {"equation": equation}, [parts], set()
 
 
@@ -283,7 +364,12 @@ def products() -> Iterator[Case]:
     for dtype in ("float16", "float64"):
         yield "nn.dense", {"units": 9}, [real(5, 33, dtype=dtype), real(9, 33, dtype=dtype)], set()
         yield "nn.batch_matmul", {"transpose_b": True}, [real(2, 3, 5, dtype=dtype), real(2, 4, 5, dtype=dtype)], set()
-        yield "nn.conv2d", {"kernel_size": [3, 3], "padding": [1, 1], "channels": 5}, [real(1, 3, 6, 7, dtype=dtype), real(5, 3, 3, 3, dtype=dtype)], set()  # noqa: E501
+        yield (
+            "nn.conv2d",
+            {"kernel_size": [3, 3], "padding": [1, 1], "channels": 5},
+            [real(1, 3, 6, 7, dtype=dtype), real(5, 3, 3, 3, dtype=dtype)],
+            set(),
+        )
     yield "nn.dense", {"units": 3, "out_dtype": "int32"}, [whole(4, 19), whole(3, 19)], set()
     yield "nn.dense", {"units": 18, "out_dtype": "int32"}, [whole(2, 3, 19, dtype="uint8", low=0), whole(18, 19, dtype="int8")], set()
     yield "nn.dense", {"units": 6}, [real(2, 3, 5), real(6, 5)], set()
@@ -340,7 +426,12 @@ def convolutions() -> Iterator[Case]:
     yield conv((1, 3, 4, 5, 6), (3, 1, 2, 3, 3), groups=3, padding=[1, 1, 1])
     nhwc = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
     yield "nn.conv2d", {**nhwc, "channels": 33, "kernel_size": [1, 1]}, [real(2, 5, 4, 7), real(1, 1, 7, 33)], set()
-    yield "nn.conv2d", {**nhwc, "channels": 6, "kernel_size": [3, 3], "groups": 2, "padding": [1, 1]}, [real(1, 5, 4, 4), real(3, 3, 2, 6)], set()  # noqa: E501
+    yield (
+        "nn.conv2d",
+        {**nhwc, "channels": 6, "kernel_size": [3, 3], "groups": 2, "padding": [1, 1]},
+        [real(1, 5, 4, 4), real(3, 3, 2, 6)],
+        set(),
+    )
     deep = {"data_layout": "NHWC", "kernel_layout": "HWOI", "kernel_size": [3, 3], "padding": [1, 0, 0, 1], "strides": [2, 1]}
     yield "nn.conv2d", {**deep, "channels": 5, "groups": 5}, [real(1, 7, 6, 5), real(3, 3, 5, 1)], set()
     yield "nn.conv2d", {**deep, "channels": 10, "groups": 5}, [real(1, 7, 6, 5), real(3, 3, 5, 2)], set()
@@ -425,20 +516,37 @@ def depthwise() -> Iterator[Case]:
     ]
     for batch, size, channels, kernel, stride, pads, step, times in shapes:
         space = "DHW"[-len(size) :]
-        attrs = {"data_layout": f"N{space}C", "kernel_layout": f"{space}OI", "groups": channels, "padding": pads,
-                 "channels": channels * times, "kernel_size": kernel, "strides": [stride] * len(size),
-                 "dilation": [step] * len(size)}  # fmt: skip
+        attrs = {
+            "data_layout": f"N{space}C",
+            "kernel_layout": f"{space}OI",
+            "groups": channels,
+            "padding": pads,
+            "channels": channels * times,
+            "kernel_size": kernel,
+            "strides": [stride] * len(size),
+            "dilation": [step] * len(size),
+        }
         x, w = (batch, *size, channels), (*kernel, channels, times)
         yield f"nn.conv{len(size)}d", attrs, [real(*x), real(*w)], set()
         if len(size) != 2:
             continue
         yield "nn.conv2d", attrs, [real(*x, dtype="float64"), real(*w, dtype="float64")], set()
-        for source, weights, zeros in (("uint8", "int8", (131, -3)), ("int8", "int8", (-128, 0)), ("uint8", "uint8", (0, 255)),
-                                       ("int16", "int8", (0, 1)), ("int8", "int8", (1000, -1000))):  # fmt: skip
+        for source, weights, zeros in (
+            ("uint8", "int8", (131, -3)),
+            ("int8", "int8", (-128, 0)),
+            ("uint8", "uint8", (0, 255)),
+            ("int16", "int8", (0, 1)),
+            ("int8", "int8", (1000, -1000)),
+        ):
             low, high = (0, 255) if source == "uint8" else (-128, 127)
-            args = [whole(*x, dtype=source, low=low, high=high),
-                    whole(*w, dtype=weights, low=0 if weights == "uint8" else -128, high=127, seed=2),
-                    i32(zeros[0]), i32(zeros[1]), f32(0.02), f32(0.01)]  # fmt: skip
+            args = [
+                whole(*x, dtype=source, low=low, high=high),
+                whole(*w, dtype=weights, low=0 if weights == "uint8" else -128, high=127, seed=2),
+                i32(zeros[0]),
+                i32(zeros[1]),
+                f32(0.02),
+                f32(0.01),
+            ]
             more = {**attrs, "out_dtype": "int32"}
             yield "qnn.conv2d", more, args, {2, 3, 4, 5}
             yield "qnn.conv2d", more, args, set()
@@ -449,13 +557,29 @@ def images() -> Iterator[Case]:
     for mode in modes:
         for method in ("nearest_neighbor", "linear", "cubic"):
             for size, layout in (([9, 4], "NCHW"), ([3, 12], "NHWC"), ([1, 6], "NCHW")):
-                attrs = {"size": size, "layout": layout, "method": method, "coordinate_transformation_mode": mode,
-                         "roi": [0.1, -0.2, 0.8, 1.1] if mode[:2] == "tf" else [0.0, 0.0, 0.0, 0.0],
-                         "rounding_method": "", "cubic_alpha": -0.75, "cubic_exclude": 0, "extrapolation_value": 2.5}  # fmt: skip
+                attrs = {
+                    "size": size,
+                    "layout": layout,
+                    "method": method,
+                    "coordinate_transformation_mode": mode,
+                    "roi": [0.1, -0.2, 0.8, 1.1] if mode[:2] == "tf" else [0.0, 0.0, 0.0, 0.0],
+                    "rounding_method": "",
+                    "cubic_alpha": -0.75,
+                    "cubic_exclude": 0,
+                    "extrapolation_value": 2.5,
+                }
                 yield "image.resize2d", attrs, [real(2, 3, 5, 6) if layout == "NCHW" else real(2, 5, 6, 3)], set()
-    attrs = {"size": [7], "layout": "NCW", "method": "cubic", "coordinate_transformation_mode": "half_pixel",
-             "roi": [0.0, 0.0], "rounding_method": "", "cubic_alpha": -0.5, "cubic_exclude": 1,
-             "extrapolation_value": 0.0}  # fmt: skip
+    attrs = {
+        "size": [7],
+        "layout": "NCW",
+        "method": "cubic",
+        "coordinate_transformation_mode": "half_pixel",
+        "roi": [0.0, 0.0],
+        "rounding_method": "",
+        "cubic_alpha": -0.5,
+        "cubic_exclude": 1,
+        "extrapolation_value": 0.0,
+    }
     yield "image.resize1d", attrs, [real(1, 2, 5)], set()
     attrs = {**attrs, "size": [3, 5, 4], "layout": "NCDHW", "method": "linear", "roi": [0.0] * 6}
     yield "image.resize3d", attrs, [real(1, 2, 4, 3, 6)], set()
@@ -508,7 +632,12 @@ def quantised() -> Iterator[Case]:
             scales = [f32(0.9), i32(info.min), f32(0.3), i32(5), f32(0.05), i32(info.max)]
             yield name, {}, [a, b[:, :, :1].copy(), *scales], set(range(2, 8))
             yield name, {}, [a, b, *scales], set()
-        yield "qnn.avg_pool2d", {"pool_size": [3, 2], "strides": [2, 1], "padding": [1, 0], "ceil_mode": True}, [whole(1, 2, 6, 6, dtype=dtype, low=0, high=info.max), f32(0.1), i32(3), f32(0.1), i32(3)], held  # noqa: E501
+        yield (
+            "qnn.avg_pool2d",
+            {"pool_size": [3, 2], "strides": [2, 1], "padding": [1, 0], "ceil_mode": True},
+            [whole(1, 2, 6, 6, dtype=dtype, low=0, high=info.max), f32(0.1), i32(3), f32(0.1), i32(3)],
+            held,
+        )
         yield "qnn.leaky_relu", {"alpha": 0.01}, [a, f32(0.1), i32(4), f32(0.02), i32(9)], set()
         for name in ("tanh", "sigmoid", "hardswish"):
             yield f"qnn.{name}", {}, [a, f32(0.05), i32(3), f32(0.01), i32(1)], held
@@ -551,9 +680,19 @@ def places() -> Iterator[Case]:
         yield "dft", {"inverse": length == 7}, [real(2, length), real(2, length, low=-2)], set()
     yield "stft", {"n_fft": 6, "hop_length": 2, "win_length": 4, "onesided": False, "normalized": True}, [real(13), real(4)], set()
     yield "vision.roi_align", {"pooled_size": [2, 2], "spatial_scale": 1.0}, [real(1, 3, 4, 4), np.zeros((0, 5), np.float32)], set()
-    yield "image.crop_and_resize", {"crop_size": [1, 3], "method": "bilinear"}, [whole(1, 2, 5, 6, dtype="uint8", low=0, high=255), f32([[0.2, 0, 0.9, 1]]), i32([0])], set()  # noqa: E501
+    yield (
+        "image.crop_and_resize",
+        {"crop_size": [1, 3], "method": "bilinear"},
+        [whole(1, 2, 5, 6, dtype="uint8", low=0, high=255), f32([[0.2, 0, 0.9, 1]]), i32([0])],
+        set(),
+    )
     for dtype in ("int8", "uint16", "float64"):
-        yield "image.dilation2d", {"padding": [1, 1]}, [whole(2, 3, 5, 6, low=0, high=99).astype(dtype), whole(3, 2, 2, low=0).astype(dtype)], set()  # noqa: E501
+        yield (
+            "image.dilation2d",
+            {"padding": [1, 1]},
+            [whole(2, 3, 5, 6, low=0, high=99).astype(dtype), whole(3, 2, 2, low=0).astype(dtype)],
+            set(),
+        )
     yield "matrix_set_diag", {"k1": -3, "k2": -1}, [whole(4, 3), whole(3, 3, low=9, high=20)], set()
     for new in ([3, -1], [6], [2, 3, 1], [2, 3]):
         yield "sparse_reshape", {}, [np.int64([[0, 1], [1, 2], [1, 0]]), np.int64([2, 3]), np.int64(new)], set()
@@ -568,8 +707,20 @@ def rest() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    for family in (unary, binary, casts, reductions, movements, algorithms, products, convolutions, depthwise, pools, images,
-                   quantised):  # fmt: skip
+    for family in (
+        unary,
+        binary,
+        casts,
+        reductions,
+        movements,
+        algorithms,
+        products,
+        convolutions,
+        depthwise,
+        pools,
+        images,
+        quantised,
+    ):
         yield from family()
 
 

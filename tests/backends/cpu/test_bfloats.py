@@ -35,17 +35,22 @@ FORMS: dict[str, tuple[str, Shape, Shape]] = {
     "batches, turned": ("nn.batch_matmul(%x, %w, transpose_a=True, transpose_b=False)", (2, 33, 9), (2, 33, 17)),
     "conv1d": ("nn.conv1d(%x, %w, channels=20, kernel_size=[3], padding=[1, 1])", (2, 6, 15), (20, 6, 3)),
     "odd channels": ("nn.conv2d(%x, %w, channels=24, kernel_size=[3, 3], padding=[1, 1, 1, 1])", (2, 3, 9, 9), (24, 3, 3, 3)),
-    "channels last": (f"nn.conv2d(%x, %w, channels=40, kernel_size=[3, 3], padding=[1, 1, 1, 1], {_NHWC})",
-                      (1, 9, 11, 34), (3, 3, 34, 40)),
+    "channels last": (
+        f"nn.conv2d(%x, %w, channels=40, kernel_size=[3, 3], padding=[1, 1, 1, 1], {_NHWC})",
+        (1, 9, 11, 34),
+        (3, 3, 34, 40),
+    ),
     "a tap": (f"nn.conv2d(%x, %w, channels=33, kernel_size=[1, 1], {_NHWC})", (1, 8, 5, 64), (1, 1, 64, 33)),
-    "strides": (f"nn.conv2d(%x, %w, channels=16, kernel_size=[5, 3], strides=[2, 3], dilation=[1, 2], {_NHWC})",
-                (1, 17, 20, 9), (5, 3, 9, 16)),
-    "groups": ("nn.conv2d(%x, %w, channels=12, groups=3, kernel_size=[3, 3], padding=[1, 1, 1, 1])",
-               (1, 12, 8, 8), (12, 4, 3, 3)),
+    "strides": (
+        f"nn.conv2d(%x, %w, channels=16, kernel_size=[5, 3], strides=[2, 3], dilation=[1, 2], {_NHWC})",
+        (1, 17, 20, 9),
+        (5, 3, 9, 16),
+    ),
+    "groups": ("nn.conv2d(%x, %w, channels=12, groups=3, kernel_size=[3, 3], padding=[1, 1, 1, 1])", (1, 12, 8, 8), (12, 4, 3, 3)),
     "odd groups": ("nn.conv2d(%x, %w, channels=6, groups=3, kernel_size=[3, 3])", (1, 9, 8, 8), (6, 3, 3, 3)),
     "depthwise": ("nn.conv2d(%x, %w, channels=8, groups=8, kernel_size=[3, 3])", (1, 8, 8, 8), (8, 1, 3, 3)),
     "conv3d": ("nn.conv3d(%x, %w, channels=5, kernel_size=[2, 3, 3], padding=[0, 1, 1, 1, 1, 1])", (1, 5, 4, 6, 6), (5, 5, 2, 3, 3)),
-}  # fmt: skip
+}
 #: Forms whose channels have no pairs.
 WIDENED = {"odd groups", "depthwise"}
 

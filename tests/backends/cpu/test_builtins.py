@@ -70,8 +70,18 @@ def source(lanes: int) -> str:
     parts = fragments()
     wanted = [part.text for name, part in parts.items() if name not in ("r_site", "r_threads", "r_stamp", "r_peaks")]
     functions = [re.sub(r"\bf\(", f"use_{n}(", use, count=1) for n, use in enumerate(USES)]
-    return "\n".join(["#include <stdint.h>", "#include <string.h>", "#include <stdlib.h>", "#include <math.h>",
-                      f"#define R_LANES {lanes}", *wanted, *functions, ""])  # fmt: skip
+    return "\n".join(
+        [
+            "#include <stdint.h>",
+            "#include <string.h>",
+            "#include <stdlib.h>",
+            "#include <math.h>",
+            f"#define R_LANES {lanes}",
+            *wanted,
+            *functions,
+            "",
+        ]
+    )
 
 
 CASES = [(name, p) for p in PROCESSORS for name in ("gcc", "clang", "zig")]

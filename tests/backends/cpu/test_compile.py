@@ -150,7 +150,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("ending", ["echo 'disk full' >&2; exit 1", "exit 0", "kill -9 $$"])
 def test_a_compiler_that_fails(tmp_path: Path, ending: str) -> None:
     script = tmp_path / "cc"
-    script.write_text(f"#!/bin/sh\ncase \"$*\" in *-E*|*--version*) exec cc \"$@\";; esac\n{ending}\n")
+    script.write_text(f'#!/bin/sh\ncase "$*" in *-E*|*--version*) exec cc "$@";; esac\n{ending}\n')
     script.chmod(0o755)
     with pytest.raises(RelayError) as caught:
         compile_module(network(), f"c -cc={script}")
@@ -179,7 +179,7 @@ def test_code_for_an_older_machine() -> None:
 def counting(tmp_path: Path) -> tuple[str, Path]:
     """A compiler that notes its calls."""
     script, log = tmp_path / "counting-cc", tmp_path / "calls"
-    script.write_text(f"#!/bin/sh\ncase \"$*\" in *-shared*|*-c*) echo . >> {log};; esac\nexec cc \"$@\"\n")
+    script.write_text(f'#!/bin/sh\ncase "$*" in *-shared*|*-c*) echo . >> {log};; esac\nexec cc "$@"\n')
     script.chmod(0o755)
     return f"{QUICK} -cc={script}", log
 
@@ -330,8 +330,14 @@ def test_results_that_are_inputs_constants_or_one_another() -> None:
     body = Tuple([x, y, y, Constant(np.float32([7, 8])), x, Tuple([]), op("reshape", y, newshape=[2, 2])])
     found = compile_module(Function([x], body), QUICK).run(np.float32([1, 2, 3, 4]))
     assert [np.asarray(v).tolist() for v in found] == [
-        [1, 2, 3, 4], [2, 4, 6, 8], [2, 4, 6, 8], [7, 8], [1, 2, 3, 4], [], [[2, 4], [6, 8]],
-    ]  # fmt: skip
+        [1, 2, 3, 4],
+        [2, 4, 6, 8],
+        [2, 4, 6, 8],
+        [7, 8],
+        [1, 2, 3, 4],
+        [],
+        [[2, 4], [6, 8]],
+    ]
     assert len({v.ctypes.data for v in found if isinstance(v, np.ndarray)}) == 6
 
 

@@ -58,9 +58,11 @@ def cut_off(place: Path, number: int, before: str = "") -> int:
     script.chmod(0o755)
     (place / "tmp").mkdir()
     environment = {
-        **os.environ, "TMPDIR": str(place / "tmp"), "RELAYLANG_CACHE": str(place / "cache"),
+        **os.environ,
+        "TMPDIR": str(place / "tmp"),
+        "RELAYLANG_CACHE": str(place / "cache"),
         "PYTHONPATH": os.pathsep.join([str(ROOT), *[p for p in sys.path if p]]),
-    }  # fmt: skip
+    }
     process = subprocess.Popen(
         [sys.executable, "-c", _COMPILE.format(place=place, before=before)], env=environment, stderr=subprocess.PIPE
     )
@@ -126,7 +128,7 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("RELAYLANG_CACHE", str(tmp_path / "cache"))
     script = tmp_path / "cc"
     script.write_text(
-        "#!/bin/sh\ncase \"$*\" in *-E*|*--version*) exec cc \"$@\";; esac\n"
+        '#!/bin/sh\ncase "$*" in *-E*|*--version*) exec cc "$@";; esac\n'
         "echo 'part0.c:1:1: fatal error: error writing to /tmp/cc1.s: No space left on device' >&2\nexit 1\n"
     )
     script.chmod(0o755)

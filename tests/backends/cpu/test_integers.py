@@ -102,16 +102,31 @@ def @main(%x: Tensor[(1, 14, 14, 64), uint8], %w: Tensor[(3, 3, 64, 64), int8]) 
 
 #: Types of data and weights, a result's type, and zero points of both.
 SHORT = [
-    ("int16", "int8", "int32", 0, 0), ("int16", "int8", "int64", 0, 0), ("int16", "uint8", "int64", 0, 128),
-    ("int16", "int16", "int32", 0, 0), ("int16", "int16", "int64", 0, 0), ("int16", "int8", "int32", -300, 3),
-    ("int16", "int16", "int32", 32767, 0), ("int16", "int8", "int16", 0, 0), ("int16", "int16", "int32", 40000, 0),
-    ("uint8", "int16", "int32", 300, 0), ("uint8", "int8", "int64", 200, 5), ("int16", "int8", "int64", 7, 0),
-    ("int16", "int16", "int64", 0, 9), ("int8", "int16", "int64", -128, 0), ("uint8", "uint8", "int64", 255, 255),
-]  # fmt: skip
+    ("int16", "int8", "int32", 0, 0),
+    ("int16", "int8", "int64", 0, 0),
+    ("int16", "uint8", "int64", 0, 128),
+    ("int16", "int16", "int32", 0, 0),
+    ("int16", "int16", "int64", 0, 0),
+    ("int16", "int8", "int32", -300, 3),
+    ("int16", "int16", "int32", 32767, 0),
+    ("int16", "int8", "int16", 0, 0),
+    ("int16", "int16", "int32", 40000, 0),
+    ("uint8", "int16", "int32", 300, 0),
+    ("uint8", "int8", "int64", 200, 5),
+    ("int16", "int8", "int64", 7, 0),
+    ("int16", "int16", "int64", 0, 9),
+    ("int8", "int16", "int64", -128, 0),
+    ("uint8", "uint8", "int64", 255, 255),
+]
 #: height, width, inputs, outputs, kernel, groups: sums of one product, of odd counts, and of many
 PIXELS = [
-    (5, 7, 1, 3, 1, 1), (6, 6, 5, 20, 3, 1), (9, 9, 70, 33, 3, 1), (3, 4, 2000, 17, 1, 1), (6, 6, 12, 8, 3, 4), (6, 6, 8, 8, 3, 8),
-]  # fmt: skip
+    (5, 7, 1, 3, 1, 1),
+    (6, 6, 5, 20, 3, 1),
+    (9, 9, 70, 33, 3, 1),
+    (3, 4, 2000, 17, 1, 1),
+    (6, 6, 12, 8, 3, 4),
+    (6, 6, 8, 8, 3, 8),
+]
 
 
 def extreme(dtype: str, shape: tuple, rng: np.random.Generator) -> np.ndarray:
@@ -189,8 +204,12 @@ def @main(%x: Tensor[(7, 1100), int16], %w: Tensor[(24, 1100), {weight}]) {{
 
 
 def test_short_integers_are_multiplied_in_pairs() -> None:
-    for data, weight, result, wide in (("int16", "int8", "int32", 0), ("int16", "int16", "int32", 0), ("int16", "int8", "int64", 1),
-                                       ("int16", "int16", "int64", 1)):  # fmt: skip
+    for data, weight, result, wide in (
+        ("int16", "int8", "int32", 0),
+        ("int16", "int16", "int32", 0),
+        ("int16", "int8", "int64", 1),
+        ("int16", "int16", "int64", 1),
+    ):
         mod = module(f"""
 def @main(%x: Tensor[(1, 8, 8, 64), {data}], %w: Tensor[(3, 3, 64, 32), {weight}]) {{
   qnn.conv2d(%x, %w, 0, 0, 0.1f, 0.1f, kernel_size=[3, 3], channels=32, data_layout="NHWC", kernel_layout="HWIO",

@@ -67,10 +67,10 @@ def test_every_case_of_every_operator(name: str, part: int, tmp_path: Path) -> N
 @pytest.mark.parametrize(("name", "data"), each_once(["aarch64-dotprod", "aarch64-clang"], ["int8", "uint8"]))
 def test_bytes_are_multiplied_four_at_once(name: str, data: str, tmp_path: Path) -> None:
     machine = needed(name)
-    attrs = "kernel_size=[3, 3], channels=24, padding=[1, 1, 1, 1], out_dtype=\"int32\""
+    attrs = 'kernel_size=[3, 3], channels=24, padding=[1, 1, 1, 1], out_dtype="int32"'
     mod = parsed(f"""#[version = "0.0.5"]
     def @main(%x: Tensor[(1, 20, 9, 9), {data}], %w: Tensor[(24, 20, 3, 3), int8]) {{
-      qnn.conv2d(%x, %w, {5 if data == 'uint8' else -5}, 0, 0.5f, 0.25f, {attrs}) }}""")
+      qnn.conv2d(%x, %w, {5 if data == "uint8" else -5}, 0, 0.5f, 0.25f, {attrs}) }}""")
     rng, ends = np.random.default_rng(2), np.iinfo(data)
     x, w = rng.integers(ends.min, ends.max + 1, (1, 20, 9, 9)), rng.integers(-128, 128, (24, 20, 3, 3))
     given = {"x": x.astype(data), "w": w.astype("int8")}
@@ -80,8 +80,12 @@ def test_bytes_are_multiplied_four_at_once(name: str, data: str, tmp_path: Path)
 
 
 #: Types of data and weights, the weights' zero point, and the instruction.
-SQUARES = [("int8", "int8", 0, "smmla"), ("uint8", "int8", 0, "usmmla"), ("uint8", "uint8", 0, "ummla"),
-           ("uint8", "uint8", 128, "usmmla")]  # fmt: skip
+SQUARES = [
+    ("int8", "int8", 0, "smmla"),
+    ("uint8", "int8", 0, "usmmla"),
+    ("uint8", "uint8", 0, "ummla"),
+    ("uint8", "uint8", 128, "usmmla"),
+]
 #: height, width, inputs, outputs, kernel: rows in pairs and odd ones, sums of eight and others
 PIXELS = [(9, 9, 20, 24, 3), (1, 1, 64, 40, 1), (5, 7, 3, 5, 3), (7, 7, 16, 33, 1), (1, 3, 300, 8, 1)]
 
@@ -97,8 +101,10 @@ def test_bytes_are_multiplied_in_squares(kinds: tuple[str, str, int, str], pixel
       qnn.conv2d(%x, %w, 5, {weight_zero}, 0.5f, 0.25f, kernel_size=[{k}, {k}], channels={outputs}, data_layout="NHWC",
                  padding=[{k // 2}, {k // 2}, {k // 2}, {k // 2}], kernel_layout="HWIO", out_dtype="int32") }}""")
     rng = np.random.default_rng(2)
-    x, w = (np.where(rng.random(shape) < 0.3, np.iinfo(t).min, rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, shape)).astype(t)
-            for shape, t in (((1, height, width, inputs), data), ((k, k, inputs, outputs), weight)))  # fmt: skip
+    x, w = (
+        np.where(rng.random(shape) < 0.3, np.iinfo(t).min, rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, shape)).astype(t)
+        for shape, t in (((1, height, width, inputs), data), ((k, k, inputs, outputs), weight))
+    )
     assert f"\t{instruction}\t" in emit(mod, "asm", ["w"], options=machine.options)
     made = compile_module(mod, machine.target, {"w": w})
     np.testing.assert_array_equal(run(machine, made, tmp_path, x=x), evaluate(mod, x, w))
@@ -106,8 +112,13 @@ def test_bytes_are_multiplied_in_squares(kinds: tuple[str, str, int, str], pixel
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", few(["aarch64", "aarch64-clang", "armv7"], "aarch64"))
-@pytest.mark.parametrize("kinds", few([("int16", "int8", "int64"), ("int16", "int16", "int64"), ("int16", "int16", "int32"),
-                                       ("uint8", "int8", "int32")], ("int16", "int16", "int64")))  # fmt: skip
+@pytest.mark.parametrize(
+    "kinds",
+    few(
+        [("int16", "int8", "int64"), ("int16", "int16", "int64"), ("int16", "int16", "int32"), ("uint8", "int8", "int32")],
+        ("int16", "int16", "int64"),
+    ),
+)
 def test_short_integers_are_multiplied_as_they_are(name: str, kinds: tuple[str, str, str], tmp_path: Path) -> None:
     (data, weight, result), machine = kinds, needed(name)
     mod = parsed(f"""#[version = "0.0.5"]
@@ -115,8 +126,10 @@ def test_short_integers_are_multiplied_as_they_are(name: str, kinds: tuple[str, 
       qnn.conv2d(%x, %w, 0, 0, 0.5f, 0.25f, kernel_size=[3, 3], channels=24, padding=[1, 1, 1, 1], data_layout="NHWC",
                  kernel_layout="HWIO", out_dtype="{result}") }}""")
     rng = np.random.default_rng(2)
-    x, w = (np.where(rng.random(shape) < 0.5, np.iinfo(t).min, rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, shape)).astype(t)
-            for shape, t in (((1, 9, 9, 31), data), ((3, 3, 31, 24), weight)))  # fmt: skip
+    x, w = (
+        np.where(rng.random(shape) < 0.5, np.iinfo(t).min, rng.integers(np.iinfo(t).min, np.iinfo(t).max + 1, shape)).astype(t)
+        for shape, t in (((1, 9, 9, 31), data), ((3, 3, 31, 24), weight))
+    )
     if name != "aarch64-clang" or "int8" not in kinds:  # that one has sdot
         assert ("vmlal" if name == "armv7" else "smlal") in emit(mod, "asm", ["w"], options=machine.options)
     made = compile_module(mod, machine.target, {"w": w})
@@ -149,9 +162,10 @@ def test_a_small_network(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.sweep
 @needs_shared
-@pytest.mark.parametrize(("name", "net"), list(zip(
-    ["aarch64", "aarch64-i8mm", "armv7", "riscv64", "riscv64-vectors"], ["mlp", "lstm", "dqn", "synthetic", "squeezenet"]
-)))  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "net"),
+    list(zip(["aarch64", "aarch64-i8mm", "armv7", "riscv64", "riscv64-vectors"], ["mlp", "lstm", "dqn", "synthetic", "squeezenet"])),
+)
 def test_a_network(name: str, net: str, tmp_path: Path) -> None:
     machine = needed(name)
     mod = module(next(p for p in golden("typed") if p.name.startswith(f"{net}.")))

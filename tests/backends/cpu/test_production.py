@@ -304,7 +304,7 @@ def test_affinity_counts() -> None:
 
 def test_short_kernels_wake_nobody() -> None:
     """However many threads there are, a network of short kernels runs on the caller's."""
-    text = 'def @main(%x: Tensor[(8, 8), float32]) { nn.softmax(nn.relu(%x)) }'
+    text = "def @main(%x: Tensor[(8, 8), float32]) { nn.softmax(nn.relu(%x)) }"
     artifact = compile_module(network(text))
     assert isinstance(artifact, CpuArtifact)
     artifact.threads = 8

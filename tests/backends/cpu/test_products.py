@@ -23,10 +23,9 @@ FORMS: tuple[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...]], ...] 
     ("nn.batch_matmul", {"transpose_b": True}, (3, 5, 21), (3, 19, 21)),
     ("nn.conv2d", {"padding": [1, 1, 1, 1], "channels": 7, "kernel_size": [3, 3]}, (1, 4, 6, 5), (7, 4, 3, 3)),
     ("nn.conv2d", {"padding": [1, 1, 1, 1], "channels": 4, "groups": 4, "kernel_size": [3, 3]}, (1, 4, 6, 5), (4, 1, 3, 3)),
-    ("nn.conv2d", {"channels": 7, "kernel_size": [3, 3], "data_layout": "NHWC", "kernel_layout": "HWIO"},
-     (1, 6, 5, 4), (3, 3, 4, 7)),
+    ("nn.conv2d", {"channels": 7, "kernel_size": [3, 3], "data_layout": "NHWC", "kernel_layout": "HWIO"}, (1, 6, 5, 4), (3, 3, 4, 7)),
     ("nn.conv1d", {"channels": 6, "kernel_size": [2], "groups": 2}, (2, 4, 17), (6, 2, 2)),
-)  # fmt: skip
+)
 
 
 def operand(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, target: str) -> np.ndarray:

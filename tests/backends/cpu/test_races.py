@@ -97,9 +97,13 @@ def under_sanitizer(mod: IRModule, values: dict[str, np.ndarray], place: Path) -
     given += [np.ascontiguousarray(constants[name]) for name, _ in about["params"]]
     outputs = [np.empty(shape, dtype) for shape, dtype in about["outputs"]]
     put = {
-        "SIZES": "".join(f"{a.nbytes}, " for a in [*given, *outputs]), "INS": len(about["inputs"]),
-        "PARAMS": len(about["params"]), "OUTS": len(outputs), "FIXED": about["fixed"], "ARENA": about["arena"],
-    }  # fmt: skip
+        "SIZES": "".join(f"{a.nbytes}, " for a in [*given, *outputs]),
+        "INS": len(about["inputs"]),
+        "PARAMS": len(about["params"]),
+        "OUTS": len(outputs),
+        "FIXED": about["fixed"],
+        "ARENA": about["arena"],
+    }
     main = _MAIN
     for name, value in put.items():
         main = main.replace(name, str(value))

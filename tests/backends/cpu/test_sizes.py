@@ -61,8 +61,11 @@ def test_arithmetic(seed: int) -> None:
 def test_simple_forms() -> None:
     n, m = Sizes([11, 13]).sizes
     assert [str(e) for e in (n * 12 // 4, (n * 12 + 5) // 4, n * m * 8 // (m * 2), n - 1 + 1)] == [
-        "(size0 * 3)", "(size0 * 3 + 1)", "(size0 * 4)", "size0"
-    ]  # fmt: skip
+        "(size0 * 3)",
+        "(size0 * 3 + 1)",
+        "(size0 * 4)",
+        "size0",
+    ]
     assert (n * 12 + 5) % 4 == 1 and math.prod((n, 3, m)) == m * n * 3 and n - n == 0
     assert n > 0 and n * m >= m and not n == m and hash(n * m) == hash(m * n)
     assert value_of(largest(n, m), [3, 5]) == 5 and largest(n, 1) is n

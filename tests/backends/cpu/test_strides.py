@@ -49,7 +49,7 @@ SHOWN = '__attribute__((visibility("default")))'
         ((), (), (1, 1), (1, 1)),
         ((2, 0), (7, 7), (0, 5), (5, 1)),
     ],
-)  # fmt: skip
+)
 def test_strides_of_a_reshaped_array(shape: Any, strides: Any, new: Any, wanted: Any) -> None:
     found = reshaped(shape, strides, new)
     assert (found if found is None else tuple(found)) == wanted

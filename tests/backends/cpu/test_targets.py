@@ -45,8 +45,14 @@ FLAGS = [
     ("x86_64-linux-gnu", "", "+avx2,+prefer-256-bit", "-mavx2 -mprefer-vector-width=256", None, "-mcpu=baseline+avx2+prefer_256_bit"),
     ("aarch64-linux-gnu", "cortex-a72", "+neon", "-mcpu=cortex-a72", None, "-mcpu=cortex_a72+neon"),
     ("aarch64-linux-gnu", "cortex-a76", "+dotprod,+fullfp16,-crypto", "-mcpu=cortex-a76+dotprod+fp16+nocrypto", None, None),
-    ("aarch64-linux-gnu", "", "+v8.2a,+dotprod,+rdm", "-march=armv8.2-a+dotprod+rdma", "-march=armv8.2-a+dotprod+rdm",
-     "-mcpu=baseline+v8_2a+dotprod+rdm"),
+    (
+        "aarch64-linux-gnu",
+        "",
+        "+v8.2a,+dotprod,+rdm",
+        "-march=armv8.2-a+dotprod+rdma",
+        "-march=armv8.2-a+dotprod+rdm",
+        "-mcpu=baseline+v8_2a+dotprod+rdm",
+    ),
     ("aarch64-linux-gnu", "cortex-a55", "+v8.2a", "-march=armv8.2-a -mtune=cortex-a55", None, None),
     ("armv7l-linux-gnueabihf", "", "+neon", "-march=armv7-a -mfpu=neon", None, "-mcpu=baseline+neon"),
     ("armv7a-linux-gnueabihf", "", "+neon,+vfp4,+thumb2", "-march=armv7-a -mfpu=neon-vfpv4", None, None),
@@ -57,7 +63,7 @@ FLAGS = [
     ("riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c,+v", "-march=rv64imafdcv", None, None),
     ("riscv64-unknown-linux-gnu", "", "+zba,+zbb,+64bit", "-march=rv64imafdc_zba_zbb", None, None),
     ("powerpc64le-linux-gnu", "pwr9", "+vsx", "-mcpu=pwr9 -mvsx", None, "-mcpu=pwr9+vsx"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("triple", "cpu", "mattr", "gcc", "clang", "zig"), FLAGS)
@@ -94,17 +100,24 @@ def test_triples(text: str, machine: str, zig: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("aarch64", "names no system"), ("-linux-gnu", "no processor"), ("mipsy-linux-gnu", "no processor"),
-     ("aarhc64-linux-gnu", "did you mean aarch64-linux-gnu?"), ("aarch64-lunix-gnu", "names no system")],
-)  # fmt: skip
+    [
+        ("aarch64", "names no system"),
+        ("-linux-gnu", "no processor"),
+        ("mipsy-linux-gnu", "no processor"),
+        ("aarhc64-linux-gnu", "did you mean aarch64-linux-gnu?"),
+        ("aarch64-lunix-gnu", "names no system"),
+    ],
+)
 def test_triples_that_are_none(text: str, words: str) -> None:
     found = said(f"c -mtriple={text}")
     assert words in found and "aarch64-linux-gnu" in found
 
 
 def test_options_of_tvm_are_read_and_noted() -> None:
-    text = ("llvm -keys=arm_cpu,cpu -device=arm_cpu -libs=cblas,mkl -link-params=0 -opt-level=3 -jit=orcjit -fast-math -num-cores=4 "
-            "-mattr=+v8.2a,+dotprod -mcpu=cortex-a76")  # fmt: skip
+    text = (
+        "llvm -keys=arm_cpu,cpu -device=arm_cpu -libs=cblas,mkl -link-params=0 -opt-level=3 -jit=orcjit -fast-math -num-cores=4 "
+        "-mattr=+v8.2a,+dotprod -mcpu=cortex-a76"
+    )
     (target,) = parse_target(text)
     assert target.name == "c" and target.get("mattr") == "+v8.2a,+dotprod" and target.get("keys") == "arm_cpu,cpu"
     assert parse_target(str(target)) == [target]
@@ -124,8 +137,14 @@ def test_a_target_in_json() -> None:
     found = parse_target(' {"kind": "llvm", "mcpu": "skylake", "mattr": ["+avx2", "-fma4"], "num-cores": 4, "host": {"kind": "c"}}')
     options = {"mcpu": "skylake", "mattr": "+avx2,-fma4", "num-cores": 4, "host": '{"kind": "c"}'}
     assert found == [Target("c", options)]
-    for text, code in [("{", "R0602"), ('{"mcpu": "x"}', "R0601"), ('{"kind": 3}', "R0601"), ('{"kind": "c", "mcp": 1}', "R0602"),
-                       ('{"kind": "llvmm"}', "R0601"), ('{"kind": "c", "num-threads": []}', "R0602")]:  # fmt: skip
+    for text, code in [
+        ("{", "R0602"),
+        ('{"mcpu": "x"}', "R0601"),
+        ('{"kind": 3}', "R0601"),
+        ('{"kind": "c", "mcp": 1}', "R0602"),
+        ('{"kind": "llvmm"}', "R0601"),
+        ('{"kind": "c", "num-threads": []}', "R0602"),
+    ]:
         with pytest.raises(RelayError) as caught:
             parse_target(text)
         assert [d.code for d in caught.value.diagnostics] == [code]

@@ -40,10 +40,14 @@ def same(text: str, march: str, *inputs: np.ndarray) -> None:
 def test_one_scale(dtype: str, out: str, scale: float, march: str) -> None:
     x = values(dtype, SHAPE, np.random.default_rng(0))
     x[0] %= 100
-    same(f"""
+    same(
+        f"""
 def @main(%x: Tensor[(5, 77), {dtype}]) {{
   qnn.requantize(%x, {scale!r}f, 7, 1f, -3, out_dtype="{out}")
-}}""", march, x)  # fmt: skip
+}}""",
+        march,
+        x,
+    )
 
 
 @pytest.mark.sample(4)
@@ -71,12 +75,18 @@ def test_short_integers_through_floats(dtype: str, march: str) -> None:
     rng = np.random.default_rng(2)
     x, y = (values(dtype, SHAPE, rng) for _ in range(2))
     scales = rng.standard_normal((2, 77)).astype("f4")
-    same(f"""
+    same(
+        f"""
 def @main(%x: Tensor[(5, 77), {dtype}], %y: Tensor[(5, 77), {dtype}], %a: Tensor[(77), float32], %b: Tensor[(77), float32]) {{
   %0 = qnn.add(%x, %y, 0.3f, 4, 0.7f, 5, 0.6f, 9);
   %1 = multiply(qnn.dequantize(%0, 0.37f, 12), %a);
   qnn.quantize(add(%1, %b), 0.21f, 7, out_dtype="{dtype}")
-}}""", march, x, y, *scales)  # fmt: skip
+}}""",
+        march,
+        x,
+        y,
+        *scales,
+    )
 
 
 @pytest.mark.sample(3)
@@ -131,12 +141,15 @@ def test_ends_may_be_known_late() -> None:
     assert ir.key(main.high) == ir.key(rest.low) == ir.key(end.var) and ir.key(rest.high) == "m1"
 
 
-@pytest.mark.parametrize("body", [
-    _loop(_half(), 5),  # less than a vector
-    _loop(ir.op("left_shift", _half(), 1), 64),  # no form
-    _loop(ir.Load("x", ir.Var("i") * 2, "uint8"), 64),  # not one by one
-    _loop(ir.Load("x", ir.Var("i"), "uint8"), 64),  # nothing to gain
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        _loop(_half(), 5),  # less than a vector
+        _loop(ir.op("left_shift", _half(), 1), 64),  # no form
+        _loop(ir.Load("x", ir.Var("i") * 2, "uint8"), 64),  # not one by one
+        _loop(ir.Load("x", ir.Var("i"), "uint8"), 64),  # nothing to gain
+    ],
+)
 def test_other_loops_stay(body: ir.Body) -> None:
     *_, found = written_out(body, AVX2.explicit_lanes)
     assert isinstance(found, ir.Loop) and (found.kind, found.step) == (ir.VECTOR, 1)
@@ -157,21 +170,29 @@ POOLS = [(9, 31, 64, 3, 2, 1, 1, 1), (5, 40, 70, 2, 1, 0, 1, 1), (6, 7, 130, 3, 
 @pytest.mark.parametrize("pool", POOLS)
 def test_maxima_of_bytes(pool: tuple[int, ...], dtype: str, march: str) -> None:
     height, width, channels, size, stride, before, behind, dilation = pool
-    same(f"""
+    same(
+        f"""
 def @main(%x: Tensor[(2, {height}, {width}, {channels}), {dtype}]) {{
   %0 = nn.max_pool2d(%x, pool_size=[{size}, {size}], strides=[{stride}, {stride}], dilation=[{dilation}, {dilation}],
                      padding=[{before}, {before}, {behind}, {behind}], layout="NHWC");
   qnn.quantize(qnn.dequantize(%0, 0.3f, 7), 0.2f, 1, out_dtype="{dtype}")
-}}""", march, values(dtype, (2, height, width, channels), np.random.default_rng(3)))  # fmt: skip
+}}""",
+        march,
+        values(dtype, (2, height, width, channels), np.random.default_rng(3)),
+    )
 
 
 @pytest.mark.sweep
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("march", HERE)
-@pytest.mark.parametrize(("dtype", "zero"), [
-    ("uint8", 130), ("int8", -128),
-    *[pytest.param(*case, marks=pytest.mark.sweep) for case in (("uint8", 0), ("uint8", 255), ("int8", 0), ("int8", 127))],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "zero"),
+    [
+        ("uint8", 130),
+        ("int8", -128),
+        *[pytest.param(*case, marks=pytest.mark.sweep) for case in (("uint8", 0), ("uint8", 255), ("int8", 0), ("int8", 127))],
+    ],
+)
 def test_quotients_round_alike(dtype: str, zero: int, march: str) -> None:
     rng = np.random.default_rng(4)
     for scale in (np.float32(s) for s in (0.036, 1 / 3, 1.0, 0.0078125, 3.1e-5, 77.7)):

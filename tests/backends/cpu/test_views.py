@@ -186,9 +186,20 @@ class Maker:
         self.values: list[tuple[Expr, tuple[int, ...]]] = [(p, tuple(p.type_annotation.shape)) for p in self.params]
         self.weights: list[Var] = []
         steps: list[Callable[[], None]] = [
-            self.computed, self.added, self.concatenated, self.concatenated, self.parted, self.sliced, self.padded, self.padded,
-            self.convolved, self.convolved, self.pooled, self.reshaped, self.summed,
-        ]  # fmt: skip
+            self.computed,
+            self.added,
+            self.concatenated,
+            self.concatenated,
+            self.parted,
+            self.sliced,
+            self.padded,
+            self.padded,
+            self.convolved,
+            self.convolved,
+            self.pooled,
+            self.reshaped,
+            self.summed,
+        ]
         while len(self.values) < length:
             steps[self.rng.integers(len(steps))]()
         count = int(self.rng.integers(2, 6))

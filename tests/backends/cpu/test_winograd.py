@@ -31,9 +31,7 @@ def reference(x: np.ndarray, w: np.ndarray, padding: tuple[int, ...]) -> np.ndar
     x = np.pad(x.astype(np.float64), ((0, 0), (top, bottom), (left, right), (0, 0)))
     height, width = x.shape[1] - 2, x.shape[2] - 2
     return sum(
-        np.einsum("nhwc,ck->nhwk", x[:, i : i + height, j : j + width], w[i, j].astype(np.float64))
-        for i in range(3)
-        for j in range(3)
+        np.einsum("nhwc,ck->nhwk", x[:, i : i + height, j : j + width], w[i, j].astype(np.float64)) for i in range(3) for j in range(3)
     )  # type: ignore[return-value]
 
 
@@ -42,7 +40,7 @@ def text(shape: tuple, end: str = "") -> str:
     return f"""#[version = "0.0.5"]
 def @main(%x: Tensor[({batch}, {height}, {width}, {inputs}), float32], %w: Tensor[(3, 3, {inputs}, {outputs}), float32],
           %b: Tensor[({outputs}), float32]) {{
-  %0 = nn.conv2d(%x, %w, padding=[{', '.join(map(str, padding))}], kernel_size=[3, 3], channels={outputs},
+  %0 = nn.conv2d(%x, %w, padding=[{", ".join(map(str, padding))}], kernel_size=[3, 3], channels={outputs},
                  data_layout="NHWC", kernel_layout="HWIO");
   nn.relu(add(%0, %b))
 }}
@@ -79,7 +77,7 @@ def test_integers_are_exact(shape: tuple, dtypes: tuple) -> None:
     data, weight, zero, weight_zero = dtypes
     mod = parse(f"""#[version = "0.0.5"]
 def @main(%x: Tensor[({batch}, {height}, {width}, {inputs}), {data}], %w: Tensor[(3, 3, {inputs}, {outputs}), {weight}]) {{
-  qnn.conv2d(%x, %w, {zero}, {weight_zero}, 0.1f, 0.1f, padding=[{', '.join(map(str, padding))}], kernel_size=[3, 3],
+  qnn.conv2d(%x, %w, {zero}, {weight_zero}, 0.1f, 0.1f, padding=[{", ".join(map(str, padding))}], kernel_size=[3, 3],
              channels={outputs}, data_layout="NHWC", kernel_layout="HWIO", out_dtype="int32")
 }}
 """).module

@@ -120,8 +120,18 @@ def matrices(b: Region) -> None:
     other = call("clip", flat, a_min=float(RANGE[b.dtype][0] + 1), a_max=float(RANGE[b.dtype][1]))
     turned = bool(b.pick(0, 1))
     scale = np.float32(0.1)
-    summed = call("qnn.batch_matmul", flat, other, b.zero_point, b.number(*RANGE[b.dtype]), scale, scale, out_dtype="int32",
-                  transpose_a=turned, transpose_b=not turned)  # fmt: skip
+    summed = call(
+        "qnn.batch_matmul",
+        flat,
+        other,
+        b.zero_point,
+        b.number(*RANGE[b.dtype]),
+        scale,
+        scale,
+        out_dtype="int32",
+        transpose_a=turned,
+        transpose_b=not turned,
+    )
     side, dtype, b.zero_point = inner if turned else rows, b.pick("int8", "uint8"), 3
     if side > 70:
         return
@@ -335,18 +345,48 @@ def parts(b: Region) -> None:
 Row = Callable[[Region], None]
 #: Layers by name. Those of `Builder` are its methods.
 ROWS: Mapping[str, Row] = {
-    "conv": convolution, "conv with pad": Builder.conv, "depthwise": Builder.depthwise, "transposed": Builder.transposed,
-    "matrices": matrices, "max_pool": Builder.max_pool, "average": Builder.average, "add": Builder.add, "joined": joined,
-    "binary": Builder.binary, "function": Builder.function, "concatenate": Builder.concatenate, "requantize": Builder.requantize,
-    "pad": Builder.pad, "slice": Builder.slice, "split": Builder.split, "move": Builder.move, "reduce": Builder.reduce,
-    "reshape": reshape, "upsampling": upsampling, "clip": clip,
-    "stacked": stacked, "gathered": gathered, "scattered": scattered, "bits": bits,
-    "mixed pixels": mixed_pixels, "rounded average": rounded_average, "slopes": slopes,
-}  # fmt: skip
+    "conv": convolution,
+    "conv with pad": Builder.conv,
+    "depthwise": Builder.depthwise,
+    "transposed": Builder.transposed,
+    "matrices": matrices,
+    "max_pool": Builder.max_pool,
+    "average": Builder.average,
+    "add": Builder.add,
+    "joined": joined,
+    "binary": Builder.binary,
+    "function": Builder.function,
+    "concatenate": Builder.concatenate,
+    "requantize": Builder.requantize,
+    "pad": Builder.pad,
+    "slice": Builder.slice,
+    "split": Builder.split,
+    "move": Builder.move,
+    "reduce": Builder.reduce,
+    "reshape": reshape,
+    "upsampling": upsampling,
+    "clip": clip,
+    "stacked": stacked,
+    "gathered": gathered,
+    "scattered": scattered,
+    "bits": bits,
+    "mixed pixels": mixed_pixels,
+    "rounded average": rounded_average,
+    "slopes": slopes,
+}
 ENDS: Mapping[str, Row] = {
-    "dense": Builder.dense, "places": places, "sums": sums, "shifts": shifts, "choices": choices, "softmax": softmax,
-    "integer softmax": integer_softmax, "parts": parts, "truths": truths, "quotients": quotients, "two matrices": two_matrices,
-}  # fmt: skip
+    "dense": Builder.dense,
+    "places": places,
+    "sums": sums,
+    "shifts": shifts,
+    "choices": choices,
+    "softmax": softmax,
+    "integer softmax": integer_softmax,
+    "parts": parts,
+    "truths": truths,
+    "quotients": quotients,
+    "two matrices": two_matrices,
+}
 #: The most elements of a value; a layer that makes more is left out.
 MOST = 20_000
 

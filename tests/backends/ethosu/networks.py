@@ -81,9 +81,7 @@ class Builder:
         return self.rng.integers(low, high + 1, shape).astype(dtype)
 
     def scale(self, top: float, count: int | None = None) -> np.ndarray:
-        return (self.rng.random(count) * top + top / 10).astype("float32") if count else np.float32(
-            self.rng.random() * top + top / 10
-        )
+        return (self.rng.random(count) * top + top / 10).astype("float32") if count else np.float32(self.rng.random() * top + top / 10)
 
     def requantized(self, value: Expr, dtype: str, zero_point: int, top: float, axis: int, count: int) -> Expr:
         scale = self.scale(top, count if self.pick(0, 1) else None)
@@ -158,11 +156,23 @@ class Builder:
         dtype = self.pick("int8", "int8", "uint8")
         weight = self.weights([sizes[a] for a in layout], dtype)
         summed = call(
-            "qnn.conv2d", self.value, weight, self.zero_point, self.pick(0, 0, 3), np.float32(0.1), np.float32(0.1),
-            strides=[self.number(1, 3), self.number(1, 3)], padding=[self.number(0, 1) for _ in range(4)],
-            dilation=dilation, groups=groups, channels=out, kernel_size=kernel, data_layout=self.layout,
-            kernel_layout=layout, out_dtype=self.sums,
-        )  # fmt: skip
+            "qnn.conv2d",
+            self.value,
+            weight,
+            self.zero_point,
+            self.pick(0, 0, 3),
+            np.float32(0.1),
+            np.float32(0.1),
+            strides=[self.number(1, 3), self.number(1, 3)],
+            padding=[self.number(0, 1) for _ in range(4)],
+            dilation=dilation,
+            groups=groups,
+            channels=out,
+            kernel_size=kernel,
+            data_layout=self.layout,
+            kernel_layout=layout,
+            out_dtype=self.sums,
+        )
         terms = kernel[0] * kernel[1] * (1 if depthwise else channels)
         self.behind_sum(summed, self.layout.index("C"), out, terms, [out if a == "C" else 1 for a in self.layout])
 
@@ -182,18 +192,27 @@ class Builder:
         padding = [self.number(0, 1) for _ in range(4)]
         extra = [self.number(0, min(1, stride - 1)) for stride in strides]
         terms = sizes["H"] * sizes["W"] * sizes["I"] // (strides[0] * strides[1])
-        self.product(
-            "qnn.conv2d_transpose", sizes, layout, out, terms, strides=strides, padding=padding, output_padding=extra
-        )
+        self.product("qnn.conv2d_transpose", sizes, layout, out, terms, strides=strides, padding=padding, output_padding=extra)
 
     def product(self, name: str, sizes: dict[str, int], layout: str, out: int, terms: int, **attrs: Any) -> None:
         """A convolution of this kind, and the calls behind its sums."""
         weight = self.weights([sizes[axis] for axis in layout], "int8")
         how = {"strides": [1, 1], "padding": [0, 0], "dilation": [1, 1], "groups": 1, **attrs}
         summed = call(
-            name, self.value, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), **how, channels=out,
-            kernel_size=[sizes["H"], sizes["W"]], data_layout=self.layout, kernel_layout=layout, out_dtype=self.sums,
-        )  # fmt: skip
+            name,
+            self.value,
+            weight,
+            self.zero_point,
+            0,
+            np.float32(0.1),
+            np.float32(0.1),
+            **how,
+            channels=out,
+            kernel_size=[sizes["H"], sizes["W"]],
+            data_layout=self.layout,
+            kernel_layout=layout,
+            out_dtype=self.sums,
+        )
         shape = [out if axis == "C" else 1 for axis in self.layout]
         self.behind_sum(summed, self.layout.index("C"), out, max(terms, 1), shape)
 
@@ -228,16 +247,18 @@ class Builder:
         if self.pick(0, 1):
             self.value = call("cast", average, dtype=dtype)
         else:
-            self.value = call("qnn.requantize", average, self.scale(0.9), zero_point, np.float32(1), zero_point,
-                              axis=1, out_dtype=dtype)  # fmt: skip
+            self.value = call(
+                "qnn.requantize", average, self.scale(0.9), zero_point, np.float32(1), zero_point, axis=1, out_dtype=dtype
+            )
 
     def add(self) -> None:
         low, high = RANGE[self.dtype]
         other = self.pick(self.value, call("clip", self.value, a_min=float(low + 3), a_max=float(high - 3)))
         result = self.zero(self.dtype)
         scales = [self.scale(1.0), self.pick(np.float32(0.5), self.scale(1.0))]
-        total = call("qnn.add", self.value, other, scales[0], self.zero_point, scales[1], self.zero(self.dtype),
-                     np.float32(0.5), result)  # fmt: skip
+        total = call(
+            "qnn.add", self.value, other, scales[0], self.zero_point, scales[1], self.zero(self.dtype), np.float32(0.5), result
+        )
         self.value, self.zero_point = self.limited(total, self.dtype), result
 
     def concatenate(self) -> None:
@@ -247,8 +268,15 @@ class Builder:
             return
         zero_points = Tuple([const(self.zero_point), const(self.zero_point)])
         scales = [self.scale(1.0), self.scale(1.0)]
-        self.value = call("qnn.concatenate", Tuple([self.value, other]), Tuple([const(s) for s in scales]), zero_points,
-                          self.pick(np.float32(0.3), scales[0]), self.zero_point, axis=self.number(1, 3))  # fmt: skip
+        self.value = call(
+            "qnn.concatenate",
+            Tuple([self.value, other]),
+            Tuple([const(s) for s in scales]),
+            zero_points,
+            self.pick(np.float32(0.3), scales[0]),
+            self.zero_point,
+            axis=self.number(1, 3),
+        )
 
     def requantize(self) -> None:
         dtype = self.pick(*self.dtypes)
@@ -257,8 +285,7 @@ class Builder:
         top = self.fitted(1.5, dtype)
         scale = self.scale(top, count) if self.pick(0, 1) else self.scale(top)
         result = self.zero(dtype)
-        value = call("qnn.requantize", self.value, scale, self.zero_point, np.float32(1), result, axis=axis,
-                     out_dtype=dtype)  # fmt: skip
+        value = call("qnn.requantize", self.value, scale, self.zero_point, np.float32(1), result, axis=axis, out_dtype=dtype)
         self.value, self.zero_point = self.limited(value, dtype), result
 
     def pad(self) -> None:
@@ -272,13 +299,13 @@ class Builder:
             flat = call("reshape", self.value, newshape=[self.value.checked_type.shape[0], -1])  # type: ignore[union-attr]
         inputs, units = flat.checked_type.shape[1], self.number(1, 11)  # type: ignore[union-attr]
         weight = self.weights((units, inputs), "int8")
-        summed = call("qnn.dense", flat, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), units=units,
-                      out_dtype=self.sums)  # fmt: skip
+        summed = call(
+            "qnn.dense", flat, weight, self.zero_point, 0, np.float32(0.1), np.float32(0.1), units=units, out_dtype=self.sums
+        )
         if self.pick(0, 1, 1) or summed.checked_type.dtype == "int64":  # type: ignore[union-attr]
             self.behind_sum(summed, 1, units, inputs, [1, units])
         else:
             self.value = summed
-
 
     # ---- element-wise
 
@@ -319,7 +346,6 @@ class Builder:
             self.value, self.zero_point = self.limited(call(name, *operands, *numbers), self.dtype), zero_points[2]
         else:
             self.value = self.limited(call(name, *operands), self.dtype)
-
 
     # ---- movement
 
@@ -369,10 +395,15 @@ class Builder:
             modes = ("asymmetric", "half_pixel", "align_corners")
             size = [self.extent(a) * 2 if self.pick(0, 1) else self.number(3, 14) for a in "HW"]
             self.value = call(
-                "image.resize2d", self.value, size=size, layout=self.layout, method="nearest_neighbor", roi=[0.0] * 4,
-                coordinate_transformation_mode=self.pick(*modes), rounding_method=self.pick("floor", "round", "ceil"),
-            )  # fmt: skip
-
+                "image.resize2d",
+                self.value,
+                size=size,
+                layout=self.layout,
+                method="nearest_neighbor",
+                roi=[0.0] * 4,
+                coordinate_transformation_mode=self.pick(*modes),
+                rounding_method=self.pick("floor", "round", "ceil"),
+            )
 
     def reduce(self) -> None:
         """Numbers combined along axes, which stay."""
@@ -382,8 +413,9 @@ class Builder:
             self.value = call(name, self.value, axis=axes, keepdims=True, exclude=False)
             return
         made = call(name, call("cast", self.value, dtype="int32"), axis=axes, keepdims=True, exclude=False)
-        self.value = call("qnn.requantize", made, self.scale(0.1), self.zero_point, np.float32(1), self.zero_point,
-                          axis=1, out_dtype=self.dtype)  # fmt: skip
+        self.value = call(
+            "qnn.requantize", made, self.scale(0.1), self.zero_point, np.float32(1), self.zero_point, axis=1, out_dtype=self.dtype
+        )
 
 
 LAYERS = ("conv", "conv", "depthwise", "max_pool", "average", "add", "concatenate", "requantize", "pad")
@@ -424,10 +456,21 @@ def residual_network() -> Function:
         inputs = value.checked_type.shape[3]  # type: ignore[union-attr]
         weight = rng.integers(-127, 128, (size, size, inputs, outputs)).astype("int8")
         summed = call(
-            "qnn.conv2d", value, weight, zero, 0, np.float32(0.1), np.float32(0.1), strides=[stride] * 2,
-            padding=[size // 2] * 4, channels=outputs, kernel_size=[size] * 2, data_layout="NHWC", kernel_layout="HWIO",
+            "qnn.conv2d",
+            value,
+            weight,
+            zero,
+            0,
+            np.float32(0.1),
+            np.float32(0.1),
+            strides=[stride] * 2,
+            padding=[size // 2] * 4,
+            channels=outputs,
+            kernel_size=[size] * 2,
+            data_layout="NHWC",
+            kernel_layout="HWIO",
             out_dtype="int32",
-        )  # fmt: skip
+        )
         return requantized(summed, size * size * inputs, 3)
 
     def positive(value: Expr) -> Expr:

@@ -57,9 +57,7 @@ def spotter() -> bytes:
     x = f.tensor(SHAPE, 1 / 4096)
     halved = {**_CONV, "StrideW": 2, "StrideH": 2}
     first = f.product("CONV_2D", x, (16, 5, 3, 1), f.tensor((1, 12, 5, 16), 1 / 2048), 16, True, **halved)
-    y = f.product(
-        "DEPTHWISE_CONV_2D", first, (1, 3, 3, 16), f.tensor((1, 12, 5, 16), 1 / 1024), 16, True, **_CONV, DepthMultiplier=1
-    )
+    y = f.product("DEPTHWISE_CONV_2D", first, (1, 3, 3, 16), f.tensor((1, 12, 5, 16), 1 / 1024), 16, True, **_CONV, DepthMultiplier=1)
     y = f.product("CONV_2D", y, (16, 1, 1, 16), f.tensor((1, 12, 5, 16), 1 / 700), 16, True, **_CONV)
     y = f.layer("ADD", [first, y], f.tensor((1, 12, 5, 16), 1 / 600), "AddOptions", FusedActivationFunction=1)
     size = {"StrideW": 2, "StrideH": 2, "FilterWidth": 2, "FilterHeight": 2}

@@ -48,7 +48,10 @@ def test_a_stream_that_is_right(tmp_path: Path, capsys: Caps, accelerator: str) 
     assert status == 0 and lines[-1].startswith("result: the same numbers as in")
     assert all(" = %" in line for line in lines[:-1])
     assert {word for line in lines for word in ("conv2d line 19", "max_pool2d at", "line 23") if word in line} == {
-        "conv2d line 19", "max_pool2d at", "line 23"}  # fmt: skip
+        "conv2d line 19",
+        "max_pool2d at",
+        "line 23",
+    }
 
 
 @pytest.mark.parametrize("accelerator", few(("ethos-u55-128", "ethos-u65-512", "ethos-u85-256"), "ethos-u55-128"))
@@ -81,10 +84,13 @@ def test_a_file_of_velas(tmp_path: Path, capsys: Caps) -> None:
     assert sum(" = %" in line for line in lines) >= 3 and sum(" ! %" in line for line in lines) >= 8
 
 
-@pytest.mark.parametrize(("args", "says"), [
-    ((BARS, "--fill", "ones", "--compare", BARS), "--compare is for programs compiled for an Ethos-U"),
-    (("{archive}", "--fill", "ones", "--compare", "nothing.relay"), "nothing.relay"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((BARS, "--fill", "ones", "--compare", BARS), "--compare is for programs compiled for an Ethos-U"),
+        (("{archive}", "--fill", "ones", "--compare", "nothing.relay"), "nothing.relay"),
+    ],
+)
 def test_wrong_calls(tmp_path: Path, capsys: Caps, args: tuple[str, ...], says: str) -> None:
     path = archive(tmp_path, "ethos-u55-128")
     status, out, err = relay(capsys, "run", *[arg.format(archive=path) for arg in args])

@@ -24,15 +24,18 @@ def runs() -> list[Callable[[Rng], None]]:
     return targets()
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    (lambda region: region.update(places=[[0, "layer"]]), r"R0641.*places\[0\]` must be a list of 3"),
-    (lambda region: region.update(places=None), "R0641.*places` must be a list"),
-    (lambda region: region["driver"]["outputs"][0].update(address=1e308), r"R0641.*outputs\[0\].address` must be a whole number"),
-    (lambda region: region["driver"]["scratch"].update(bytes=True), "R0641.*driver.scratch.bytes` must be a whole number"),
-    (lambda region: region["driver"]["scratch"].update(bytes=1 << 40), "R0616.*has 1099511627776 bytes"),
-    (lambda region: region["outputs"][0].update(shape=[1 << 40, 3]), r"R0616.*the shape \(1099511627776, 3\) has 3 bytes"),
-    (lambda region: region["driver"]["outputs"].clear(), "R0616.*it has 0 places for 1 outputs"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda region: region.update(places=[[0, "layer"]]), r"R0641.*places\[0\]` must be a list of 3"),
+        (lambda region: region.update(places=None), "R0641.*places` must be a list"),
+        (lambda region: region["driver"]["outputs"][0].update(address=1e308), r"R0641.*outputs\[0\].address` must be a whole number"),
+        (lambda region: region["driver"]["scratch"].update(bytes=True), "R0641.*driver.scratch.bytes` must be a whole number"),
+        (lambda region: region["driver"]["scratch"].update(bytes=1 << 40), "R0616.*has 1099511627776 bytes"),
+        (lambda region: region["outputs"][0].update(shape=[1 << 40, 3]), r"R0616.*the shape \(1099511627776, 3\) has 3 bytes"),
+        (lambda region: region["driver"]["outputs"].clear(), "R0616.*it has 0 places for 1 outputs"),
+    ],
+)
 def test_damaged_places(change: Callable[[Any], None], says: str) -> None:
     artifact = ethosu.compile(parse((ROOT / "examples/ethosu_bars.relay").read_text()).module, {"accelerator": "ethos-u55-128"})
     files = read_sealed(write_sealed(artifact.files()), "net.tar")

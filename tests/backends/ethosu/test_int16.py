@@ -119,11 +119,13 @@ MATRICES = "%x: Tensor[(2, 5, 30), int16], %y: Tensor[(2, 7, 30), int16]"
 PRODUCTS = {
     "batches": ("transpose_b=True", "nn.batch_matmul", MATRICES),
     "turned batches": (
-        "transpose_a=True, transpose_b=False", "nn.batch_matmul", "%x: Tensor[(2, 9, 5), int16], %y: Tensor[(2, 9, 7), int16]"
+        "transpose_a=True, transpose_b=False",
+        "nn.batch_matmul",
+        "%x: Tensor[(2, 9, 5), int16], %y: Tensor[(2, 9, 7), int16]",
     ),
     "matrices": ("units=12", "nn.matmul", "%x: Tensor[(9, 300), int16], %y: Tensor[(300, 12), int16]"),
     "long rows": ("units=4", "nn.dense", "%x: Tensor[(3, 511), int16], %y: Tensor[(4, 511), int16]"),
-}  # fmt: skip
+}
 
 
 def product(name: str) -> tuple[str, str]:

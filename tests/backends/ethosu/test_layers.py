@@ -63,18 +63,19 @@ PROGRAMS = {
     "sum with an operand at its scale": ("qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
     "product": ("clip(qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12), a_min=9f, a_max=100f)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
     "one number and five axes": (
-        "qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", "%x: Tensor[(1, 1, 1, 1, 1), int8], %y: Tensor[(4, 1, 5, 2, 1), int8]"
+        "qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)",
+        "%x: Tensor[(1, 1, 1, 1, 1), int8], %y: Tensor[(4, 1, 5, 2, 1), int8]",
     ),
     "axes broadcast in turn": (
-        "qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.5f, 12)", "%x: Tensor[(2, 1, 3, 1, 5), int8], %y: Tensor[(4, 3, 2, 1), int8]"
+        "qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.5f, 12)",
+        "%x: Tensor[(2, 1, 3, 1, 5), int8], %y: Tensor[(4, 3, 2, 1), int8]",
     ),
     "both broadcast": (
-        "qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", "%x: Tensor[(1, 4, 1, 6), uint8], %y: Tensor[(4, 5, 1), uint8]"
+        "qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)",
+        "%x: Tensor[(1, 4, 1, 6), uint8], %y: Tensor[(4, 5, 1), uint8]",
     ),
     "smaller one": ("minimum(%x, %y)", XY),
-    "larger one": (
-        'qnn.requantize(clip(maximum(%x, %y), a_min=3f, a_max=100f), 0.1f, 3, 0.2f, 1, out_dtype="uint8")', XY
-    ),
+    "larger one": ('qnn.requantize(clip(maximum(%x, %y), a_min=3f, a_max=100f), 0.1f, 3, 0.2f, 1, out_dtype="uint8")', XY),
     "sigmoid": ("qnn.sigmoid(%x, 0.05f, 3, 0.00390625f, -128)", X),
     "tanh": ("qnn.tanh(%x, 0.02f, 3, 0.0078125f, 128)", U),
     "chain": ('qnn.quantize(exp(negative(qnn.dequantize(%x, 0.05f, 3))), 0.1f, 0, out_dtype="uint8")', X),
@@ -87,21 +88,18 @@ PROGRAMS = {
     "slice with strides": (MOVED + "strided_slice(%0, begin=[0, 1, 0, 1], end=[1, 8, 5, 6], strides=[1, 3, 2, 2])", U),
     "slice from behind": (MOVED + "strided_slice(%0, begin=[-1], end=[-7], strides=[-2], axes=[1])", U),
     "parts": (
-        MOVED + "%1 = split(%0, indices_or_sections=[2, 5], axis=1); "
-        "(qnn.add(%1.0, %1.0, 0.05f, 3, 0.05f, 3, 0.07f, 3), %1.1, %1.2)",
+        MOVED + "%1 = split(%0, indices_or_sections=[2, 5], axis=1); (qnn.add(%1.0, %1.0, 0.05f, 3, 0.05f, 3, 0.07f, 3), %1.1, %1.2)",
         U,
     ),
     "equal parts": (MOVED + "split(%0, indices_or_sections=4, axis=1)", X),
     "slice of a slice": (
         "%0 = strided_slice(%x, begin=[0, 1], end=[1, 7], strides=[1]); "
-        "%1 = strided_slice(qnn.requantize(%0, 1f, 0, 2f, 1, out_dtype=\"int8\"), begin=[0, 1, 1], end=[1, 5, 5], strides=[1]); "
+        '%1 = strided_slice(qnn.requantize(%0, 1f, 0, 2f, 1, out_dtype="int8"), begin=[0, 1, 1], end=[1, 5, 5], strides=[1]); '
         "qnn.add(%1, %1, 0.05f, 3, 0.02f, 1, 0.05f, 12)",
         X,
     ),
     "other axes": (MOVED + "transpose(%0, axes=[0, 2, 3, 1])", X),
-    "other layout": (
-        'nn.max_pool2d(layout_transform(%x, src_layout="NCHW", dst_layout="NHWC"), pool_size=[2, 2], layout="NHWC")', U
-    ),
+    "other layout": ('nn.max_pool2d(layout_transform(%x, src_layout="NCHW", dst_layout="NHWC"), pool_size=[2, 2], layout="NHWC")', U),
     "mirrored border": (MOVED + 'nn.mirror_pad(%0, mode="REFLECT", pad_width=[[0, 0], [0, 0], [2, 1], [1, 2]])', X),
     "border": (MOVED + 'nn.pad(%0, 0, pad_mode="edge", pad_width=[[0, 0], [0, 0], [2, 1], [1, 2]])', U),
     "reverse": (MOVED + "reverse(%0, axis=2)", X),
@@ -114,9 +112,7 @@ PROGRAMS = {
         'coordinate_transformation_mode="half_pixel", rounding_method="round")',
         U,
     ),
-    "mixed pixels": (
-        resized("qnn.dequantize(%x, 1f, 0)", [20, 12], "half_pixel", "NCHW", '1f, 0, out_dtype="int8"'), X
-    ),
+    "mixed pixels": (resized("qnn.dequantize(%x, 1f, 0)", [20, 12], "half_pixel", "NCHW", '1f, 0, out_dtype="int8"'), X),
     "mixed pixels of a range": (
         resized("qnn.dequantize(%x, 0.25f, 7)", [29, 41], "align_corners", "NHWC", '0.25f, 9, out_dtype="uint8"'),
         "%x: Tensor[(2, 8, 6, 5), uint8]",
@@ -136,7 +132,7 @@ PROGRAMS = {
     "downward shifts of five axes": (SHIFTS_OF_SUMS, "%x: Tensor[(4, 1, 1, 1, 2), int8], %y: Tensor[(1, 3, 1, 1, 2), int8]"),
     "downward shifts of another shape": (SHIFTS_OF_SUMS, "%x: Tensor[(5, 3, 2), int8], %y: Tensor[(3, 2), int8]"),
     "product in fixed point": (
-        f'cast(clip(fixed_point_multiply(nn.dense({whole("x")}, {whole("y")}, units=7), multiplier=3, shift=15), '
+        f"cast(clip(fixed_point_multiply(nn.dense({whole('x')}, {whole('y')}, units=7), multiplier=3, shift=15), "
         'a_min=-99f, a_max=99f), dtype="int8")',
         "%x: Tensor[(5, 900), int8], %y: Tensor[(7, 900), int8]",
     ),
@@ -146,7 +142,7 @@ PROGRAMS = {
         "%x: Tensor[(9, 5, 6), int8], %places: Tensor[(1, 4), int64], %y: Tensor[(4, 5, 6), int8]",
     ),
     "probabilities": (softmax("%x", "axis=1"), X),
-    "probabilities of a row": (softmax("qnn.requantize(%x, 1f, 0, 2f, 3, out_dtype=\"int8\")"), "%x: Tensor[(3, 100), int8]"),
+    "probabilities of a row": (softmax('qnn.requantize(%x, 1f, 0, 2f, 3, out_dtype="int8")'), "%x: Tensor[(3, 100), int8]"),
     "probabilities of unsigned numbers": (softmax("%x", dtype="uint8"), "%x: Tensor[(2, 1000), uint8]"),
     "one probability": (softmax("%x"), "%x: Tensor[(3, 1), int8]"),
     "probabilities at another scale": (softmax("%x", scale=0.003, zero_point=5), "%x: Tensor[(3, 1000), int8]"),
@@ -154,8 +150,7 @@ PROGRAMS = {
     "integer probabilities": ("qnn.softmax(%x, 0.02f, 3, 0.004f, -128, axis=1)", X),
     "integer probabilities of large numbers": ("qnn.softmax(%x, 0.3f, 3, 0.004f, 9)", "%x: Tensor[(9, 100), int8]"),
     "slopes of channels": (
-        "%0 = nn.prelu(qnn.dequantize(%x, 0.05f, 3), %slopes, axis=1); "
-        'qnn.quantize(%0, 0.04f, -5, out_dtype="int8")',
+        '%0 = nn.prelu(qnn.dequantize(%x, 0.05f, 3), %slopes, axis=1); qnn.quantize(%0, 0.04f, -5, out_dtype="int8")',
         f"{X}, %slopes: Tensor[(8), float32]",
     ),
     "functions of channels": ("add(%x, %offsets)", "%x: Tensor[(2, 5, 6, 8), uint8], %offsets: Tensor[(8), uint8]"),
@@ -181,7 +176,8 @@ PROGRAMS = {
     "sums of channels": ('sum(cast(%x, dtype="int32"), axis=[1])', X),
     "mean": ('cast(mean(cast(%x, dtype="int32"), axis=[1, 2]), dtype="int8")', X),
     "mean of axes apart": (
-        'qnn.requantize(mean(cast(%x, dtype="int32"), axis=[1, 3], keepdims=True), 0.1f, 5, 0.3f, 3, out_dtype="int8")', X
+        'qnn.requantize(mean(cast(%x, dtype="int32"), axis=[1, 3], keepdims=True), 0.1f, 5, 0.3f, 3, out_dtype="int8")',
+        X,
     ),
     "largest": ("max(%x, axis=[2, 3])", U),
     "smallest": ("min(%x, axis=[1], keepdims=True)", X),
@@ -194,12 +190,12 @@ PROGRAMS = {
         "%x: Tensor[(2, 5, 16), int8], %y: Tensor[(2, 7, 16), uint8]",
     ),
     "conversion of joined sums": (
-        SATURATED + "%1 = concatenate((%x, %0), axis=1); "
-        'qnn.requantize(%1, 1.1f, 0, 1f, -69, out_dtype="int8")',
+        SATURATED + '%1 = concatenate((%x, %0), axis=1); qnn.requantize(%1, 1.1f, 0, 1f, -69, out_dtype="int8")',
         X,
     ),
     "conversion of a sum of another shape": (
-        SATURATED + '%1 = reshape(%0, newshape=[5, 48]); qnn.requantize(%1, 1.1f, 0, 1f, -69, out_dtype="int8")', X
+        SATURATED + '%1 = reshape(%0, newshape=[5, 48]); qnn.requantize(%1, 1.1f, 0, 1f, -69, out_dtype="int8")',
+        X,
     ),
     "place of the smallest of limited numbers": ("argmin(clip(%x, a_min=3f, a_max=20f), axis=[2])", X),
     "place of the smallest": ("argmin(%x, axis=[2], keepdims=True)", U),
@@ -211,15 +207,17 @@ CONSTANTS = {
     "slopes": np.float32([0.25, 0.1, 0.1, 0.7, -0.3, 0.0, 1.5, 0.01]),
     "offsets": np.uint8([0, 1, 1, 200, 255, 7, 7, 9]),
     "places": np.int64([[3, 0, 8, 3]]),
-    **{name: np.random.default_rng(1).integers(-127, 128, shape).astype("int8") for name, shape in
-       {"w": (4, 8, 3, 3), "matrix": (5, 9), "k": (8, 1, 3, 3)}.items()},
+    **{
+        name: np.random.default_rng(1).integers(-127, 128, shape).astype("int8")
+        for name, shape in {"w": (4, 8, 3, 3), "matrix": (5, 9), "k": (8, 1, 3, 3)}.items()
+    },
 }
 #: Inputs of chosen numbers: all numbers of bits, places that differ, and divisors.
 CHOSEN = {
     "n": np.arange(32, dtype=np.int32).reshape(1, 32),
     "i": np.int32([3, 0, 7]),
     "m": np.arange(-58, 62, 4, dtype=np.int32).reshape(5, 6),
-}  # fmt: skip
+}
 
 
 def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:

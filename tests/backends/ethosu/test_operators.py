@@ -36,7 +36,8 @@ OPERATORS: dict[str, str | tuple[str, str]] = {
     "AVERAGE_POOL_2D": "rounded average of windows",
     "BATCH_MATMUL": "product of matrices",
     "CONCATENATION": (
-        MOVED + "qnn.concatenate((%0, %y), (0.1f, 0.2f), (3, 4), 0.2f, 5, axis=1)", f"{X}, %y: Tensor[(1, 2, 5, 6), int8]"
+        MOVED + "qnn.concatenate((%0, %y), (0.1f, 0.2f), (3, 4), 0.2f, 5, axis=1)",
+        f"{X}, %y: Tensor[(1, 2, 5, 6), int8]",
     ),
     "CONV_2D": (
         'qnn.requantize(qnn.conv2d(%x, %w, 3, 0, 0.1f, 0.1f, channels=4, kernel_size=[3, 3], out_dtype="int32"), 0.002f, 0, 0.1f, '
@@ -95,8 +96,10 @@ OPERATORS: dict[str, str | tuple[str, str]] = {
     "SOFTMAX": "probabilities",
     "SPLIT": "equal parts",
     "SPLIT_V": "parts",
-    "SQUARED_DIFFERENCE": ("%0 = qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, -12); "
-                           "qnn.mul(%0, %0, 0.05f, -12, 0.05f, -12, 0.1f, -100)", PAIR),
+    "SQUARED_DIFFERENCE": (
+        "%0 = qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, -12); qnn.mul(%0, %0, 0.05f, -12, 0.05f, -12, 0.1f, -100)",
+        PAIR,
+    ),
     "SQUEEZE": (MOVED + "squeeze(%0, axis=[0])", X),
     "STRIDED_SLICE": "slice with strides",
     "SUB": "difference",
@@ -105,7 +108,7 @@ OPERATORS: dict[str, str | tuple[str, str]] = {
     "TILE": "tile",
     "TRANSPOSE": "other axes",
     "TRANSPOSE_CONV": (
-        'qnn.requantize(qnn.conv2d_transpose(%x, %w, 3, 0, 0.1f, 0.1f, channels=4, kernel_size=[3, 3], strides=[2, 2], '
+        "qnn.requantize(qnn.conv2d_transpose(%x, %w, 3, 0, 0.1f, 0.1f, channels=4, kernel_size=[3, 3], strides=[2, 2], "
         'kernel_layout="OIHW", out_dtype="int32"), 0.002f, 0, 0.1f, 4, out_dtype="int8")',
         f"{X}, %w: Tensor[(4, 8, 3, 3), int8]",
     ),
@@ -125,7 +128,7 @@ OPERATORS: dict[str, str | tuple[str, str]] = {
     ),
     "SELECT": ("where(%c, %x, %y)", f"%c: Tensor[(1, 8, 5, 6), bool], {PAIR}"),
     "SELECT_V2": ("where(less(%x, %y), %x, 7u8)", f"{U}, %y: Tensor[(5, 6), uint8]"),
-}  # fmt: skip
+}
 #: Operators that no Relay program has.
 REASONS = {
     "ASSIGN_VARIABLE": "a program of Relay has no variables: their values are arguments and results",

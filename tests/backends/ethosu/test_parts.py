@@ -34,7 +34,13 @@ PROGRAMS = {
         "(1, 9, 20, 4)", "(2, 2, 4, 6)", strides=[3, 2], dilation=[1, 3], padding=[0, 1, 0, 1], channels=6, kernel_size=[2, 2], **NHWC
     ),
     "dilation of a depthwise kernel with strides": conv(
-        "(1, 5, 13, 8)", "(5, 1, 3, 3)", strides=[3, 2], dilation=[4, 1], padding=[1, 0, 1, 0], groups=5, channels=5,
+        "(1, 5, 13, 8)",
+        "(5, 1, 3, 3)",
+        strides=[3, 2],
+        dilation=[4, 1],
+        padding=[1, 0, 1, 0],
+        groups=5,
+        channels=5,
         kernel_size=[3, 3],
     ),
     "dilation of groups": conv(
@@ -47,7 +53,13 @@ PROGRAMS = {
         "(1, 5, 12, 9)", "(5, 1, 3, 3)", zero=0, strides=[1, 8], dilation=[1, 3], groups=5, channels=5, kernel_size=[3, 3]
     ),
     "pixels of two images that are spread out": conv(
-        "(2, 3, 4, 6)", "(3, 2, 3, 4)", "qnn.conv2d_transpose", zero=128, strides=[3, 3], channels=4, kernel_size=[3, 2],
+        "(2, 3, 4, 6)",
+        "(3, 2, 3, 4)",
+        "qnn.conv2d_transpose",
+        zero=128,
+        strides=[3, 3],
+        channels=4,
+        kernel_size=[3, 2],
         kernel_layout='"HWIO"',
     ),
     "zeros around numbers of another zero point": (
@@ -80,7 +92,8 @@ PROGRAMS = {
     ),
     "whole scales of a sum": ("qnn.add(%x, %x, 1f, -86, 0.5f, -102, 0.5f, -50)", "%x: Tensor[(2, 20, 1, 4), int8]"),
     "scales of channels behind a concatenation": (
-        f"%0 = concatenate((%x, %x), axis=1); {BY_CHANNEL}", f"%x: Tensor[(3, 20, 1, 1), int8], {SCALES.replace('5', '40')}"
+        f"%0 = concatenate((%x, %x), axis=1); {BY_CHANNEL}",
+        f"%x: Tensor[(3, 20, 1, 1), int8], {SCALES.replace('5', '40')}",
     ),
     "scales of channels behind an upsampling": (
         f"%0 = nn.upsampling(%x, scale_h=2f, scale_w=3f); {BY_CHANNEL.replace('axis=1', 'axis=3')}",

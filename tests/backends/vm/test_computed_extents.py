@@ -68,7 +68,7 @@ CONSUMERS = [
     "nn.max_pool2d(reshape(%p, newshape=[1, 1, -1, 2]), pool_size=[2, 1], strides=[2, 1], padding=[1, 0])",
     "nn.global_avg_pool2d(reshape(%p, newshape=[1, 2, -1, 1]))",
     'einsum((%p, %p), equation="ij,kj->ik")',
-]  # fmt: skip
+]
 
 
 def assert_agrees(producer: str, consumers: list[str]) -> VMExecutable:
@@ -101,9 +101,7 @@ def test_every_operator_behind_a_computed_extent(name: str) -> None:
 
 def test_regions_that_are_the_same_program_share_their_kernels() -> None:
     steps = 30
-    body = "".join(
-        f'let %s{n + 1} = shape_of(dyn.ones(%s{n}, shape=None, dtype="float32"), dtype="int32"); ' for n in range(steps)
-    )
+    body = "".join(f'let %s{n + 1} = shape_of(dyn.ones(%s{n}, shape=None, dtype="float32"), dtype="int32"); ' for n in range(steps))
     text = f'def @main(%x: Tensor[(?, 5, 2), float32]) {{ let %s0 = shape_of(%x, dtype="int32"); {body}%s{steps} }}'
     module = parse(text).module
     assert module is not None

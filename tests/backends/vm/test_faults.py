@@ -42,11 +42,13 @@ def fragile() -> Iterator[None]:
 
 def test_a_python_function_that_raises(fragile: None) -> None:
     """In the last turn of a loop. The next run is not its concern."""
-    made = compile_vm(module("""
+    made = compile_vm(
+        module("""
     def @root(%x: Tensor[(2), float32], Compiler="fragile", Primitive=1, global_symbol="root") { sqrt(%x) }
     def @main(%n: int32, %x: Tensor[(2), float32]) -> Tensor[(2), float32] {
       if (less(%n, 1)) { %x } else { @main(subtract(%n, 1), subtract(@root(%x), 1f)) } }
-    """))
+    """)
+    )
     with pytest.raises(RelayError, match="it takes no negative numbers") as failed:
         made.run(4, np.float32([4, 4]))
     first = failed.value.diagnostics[0]
@@ -59,10 +61,12 @@ def test_a_python_function_that_raises(fragile: None) -> None:
 
 def test_recursion_without_an_end() -> None:
     """It ends at the limit of memory, with its place and the calls before. The same program runs again."""
-    made = compile_vm(module("""
+    made = compile_vm(
+        module("""
     def @deep(%n: int32) -> int32 { add(1, @deep(add(%n, 1))) }
     def @main(%n: int32) -> int32 { if (less(%n, 0)) { %n } else { @deep(%n) } }
-    """))
+    """)
+    )
     for _ in range(2):
         with pytest.raises(RelayError, match="needs more than the 10") as failed:
             made.call("main", (0,), memory_limit=10e6)
@@ -83,15 +87,21 @@ def test_a_kernel_that_needs_more_memory_than_it_may_use() -> None:
 
 LOOPS = {
     "a loop": ("def @main(%n: int32, %x: int32) -> int32 { if (less(%n, 1)) { %x } else { @main(subtract(%n, 1), %x) } }", 0),
-    "kernels": ("""
+    "kernels": (
+        """
 def @main(%n: int32, %x: Tensor[(300, 300), float32]) -> Tensor[(300, 300), float32] {
   if (less(%n, 1)) { %x } else { @main(subtract(%n, 1), nn.dense(%x, %x)) } }
-""", np.eye(300, dtype="float32")),
-    "the interpreter": ("""
+""",
+        np.eye(300, dtype="float32"),
+    ),
+    "the interpreter": (
+        """
 def @main(%n: int32, %x: Tensor[(3, 3), float32]) -> Tensor[(3, 3), float32] {
   let %found = argwhere(%x); if (less(%n, 1)) { %x } else { @main(subtract(%n, 1), add(%x, cast(max(%found), dtype="float32"))) } }
-""", np.eye(3, dtype="float32")),
-}  # fmt: skip
+""",
+        np.eye(3, dtype="float32"),
+    ),
+}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -134,10 +144,12 @@ def test_ctrl_c_in_a_terminal(tmp_path: Path) -> None:
 
 def test_an_extent_that_a_kernel_of_sizes_knows() -> None:
     """`?` may stand for any extent in a call: the kernel of the callee reads no more than there is."""
-    made = compile_vm(module("""
+    made = compile_vm(
+        module("""
     def @f(%x: Tensor[(?, 3), float32], %r: ref(Tensor[(?, 3), float32])) { add(exp(%x), ref_read(%r)) }
     def @main(%x: Tensor[(?, ?), float32]) { @f(%x, ref(%x)) }
-    """))
+    """)
+    )
     assert made.run(np.zeros((2, 3), "float32")).tolist() == [[1, 1, 1]] * 2
     for columns in (2, 4):
         with pytest.raises(RelayError) as failed:
@@ -150,8 +162,14 @@ def test_a_file_whose_kernels_take_other_values() -> None:
     content = compile_vm(module("def @main(%x: Tensor[(?, 3), float32], %y: Tensor[(?, 3), float32]) { exp(add(%x, %y)) }")).content()
     files = read_sealed(content, "x")
     x = np.ones((2, 3), "float32")
-    for field, value in (("takes", [["float32", [-1]]] * 2), ("takes", [["float64", [-1, 3]]] * 2), ("sizes", 1),
-                         ("outputs", [["float32", [-1, 4]]]), ("arena", 1 << 20), ("fixed", 64)):  # fmt: skip
+    for field, value in (
+        ("takes", [["float32", [-1]]] * 2),
+        ("takes", [["float64", [-1, 3]]] * 2),
+        ("sizes", 1),
+        ("outputs", [["float32", [-1, 4]]]),
+        ("arena", 1 << 20),
+        ("fixed", 64),
+    ):
         manifest = json.loads(files["manifest.json"])
         manifest["packed"][0][field] = value
         made = loads(write_sealed({**files, "manifest.json": json.dumps(manifest).encode()}))

@@ -97,7 +97,7 @@ def test_damaged_files_with_right_checksums(content: bytes, turn: int) -> None:
             first, last = sorted(rng.integers(0, len(part) + 1, 2).tolist())
             last = min(last, first + int(rng.integers(1, 40)))
             noise = bytes(rng.integers(0, 256, last - first).tolist())
-            digits = bytes(rng.choice(list(b"0123456789-[]{}\"e"), last - first).tolist())
+            digits = bytes(rng.choice(list(b'0123456789-[]{}"e'), last - first).tolist())
             for middle in (noise, digits, b"", 2 * part[first:last]):
                 try:
                     loads(write_sealed({**files, name: part[:first] + middle + part[last:]}))
@@ -177,10 +177,13 @@ def test_verbs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 ENDLESS = {
     "a loop": ("def @main(%n: int32) -> int32 { @main(add(%n, 1)) }", "0"),
-    "kernels that take long": ("""
+    "kernels that take long": (
+        """
 def @main(%x: Tensor[(800, 800), float32]) -> Tensor[(800, 800), float32] { @main(nn.dense(%x, %x, units=None)) }
-""", "np.eye(800, dtype='float32')"),
-}  # fmt: skip
+""",
+        "np.eye(800, dtype='float32')",
+    ),
+}
 
 
 @pytest.mark.sweep

@@ -80,7 +80,9 @@ def test_a_million_nested_calls() -> None:
 @pytest.mark.parametrize("size", few([50_000, 1_000_000], 50_000))
 def test_a_long_list(size: int) -> None:
     """It is built, mapped, folded, turned round and appended to; it goes out to Python and comes back."""
-    mod = module(LISTS + """
+    mod = module(
+        LISTS
+        + """
 def @turn[A](%l: List[A], %done: List[A]) -> List[A] {
   match (%l) { Cons(%h, %t) => @turn(%t, Cons(%h, %done)), Nil => %done } }
 def @append[A](%l: List[A], %m: List[A]) -> List[A] { match (%l) { Cons(%h, %t) => Cons(%h, @append(%t, %m)), Nil => %m } }
@@ -88,7 +90,8 @@ def @work(%l: List[int32]) { let %more = @map(fn (%x: int32) -> (int32, bool) { 
   let %turned = @turn(%more, Nil);
   (@foldl(fn (%a: int64, %p: (int32, bool)) -> int64 { add(%a, cast(%p.0, dtype="int64")) }, 0i64, @append(%turned, %more)),
    %turned) }
-""")
+"""
+    )
     executable = compile_vm(mod)
     made = executable.call("build", (size, ConstructorValue(mod.get_type("List")[2])))
     assert repr(made).startswith("Cons(1, Cons(2, Cons(3") and len(repr(made)) < 10_000

@@ -134,9 +134,11 @@ def test_random_programs_with_compiled_kernels(first: int) -> None:
 
 def test_values_come_and_go() -> None:
     """Lists, cells and closures are given to a program; a closure that comes back can be called and given."""
-    text = LISTS + ("def @add_to(%n: int32) -> fn (int32) -> int32 { fn (%x: int32) -> int32 { add(%x, %n) } }\n"
-                    "def @apply(%f: fn (int32) -> int32, %x: int32) -> int32 { %f(%x) }\n"
-                    "def @same(%t: (List[int32], ref(int32))) { %t }\n")  # fmt: skip
+    text = LISTS + (
+        "def @add_to(%n: int32) -> fn (int32) -> int32 { fn (%x: int32) -> int32 { add(%x, %n) } }\n"
+        "def @apply(%f: fn (int32) -> int32, %x: int32) -> int32 { %f(%x) }\n"
+        "def @same(%t: (List[int32], ref(int32))) { %t }\n"
+    )
     mod = module(text)
     executable = compile_vm(mod)
     add = executable.call("add_to", (4,))
@@ -159,8 +161,9 @@ def test_the_limit_of_memory() -> None:
 
 
 def test_a_place_and_the_calls_of_a_failure() -> None:
-    text = ("def @half(%x: int32, %y: int32) -> int32 { add(1, divide(%x, %y)) }\n"
-            "def @main(%x: int32) -> int32 { add(2, @half(%x, 0)) }\n")  # fmt: skip
+    text = (
+        "def @half(%x: int32, %y: int32) -> int32 { add(1, divide(%x, %y)) }\ndef @main(%x: int32) -> int32 { add(2, @half(%x, 0)) }\n"
+    )
     with pytest.raises(RelayError) as failed:
         compile_vm(module(text)).call("main", (4,))
     (found,) = failed.value.diagnostics

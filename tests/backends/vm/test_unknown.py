@@ -162,33 +162,48 @@ def @main(%x: Tensor[(?, ?, 8), float32], %q: Tensor[(8, 8), float32], %k: Tenso
 #: Programs of unknown extents -> the shapes of their arguments. `n` and `m` are the unknown ones.
 PROGRAMS: dict[str, tuple[str, Any]] = {
     "attention": (ATTENTION, lambda n, m: [(n, m, 8), (8, 8), (8, 8)]),
-    "elements": ("""
+    "elements": (
+        """
 def @main(%x: Tensor[(?, ?), float32], %y: Tensor[(?, ?), float32], %z: Tensor[(?, 1), float32]) {
   tanh(add(multiply(%x, %y), where(less(%x, %y), divide(%x, 2f), broadcast_to_like(%z, %x)))) }
-""", lambda n, m: [(n, m), (n, m), (n, 1)]),
-    "layout": ("""
+""",
+        lambda n, m: [(n, m), (n, m), (n, 1)],
+    ),
+    "layout": (
+        """
 def @main(%x: Tensor[(?, ?, 4), float32]) {
   let %t = transpose(%x, axes=[2, 0, 1]);
   let %r = reshape(%x, newshape=[-1, 2]);
   (concatenate((%t, %t), axis=1), %r, reverse(%r, axis=0), expand_dims(squeeze(sum(%r, axis=[1], keepdims=True), axis=[1]), axis=0),
    stack((%x, %x), axis=1), split(%x, indices_or_sections=2, axis=2), shape_of(%t, dtype="int64"), tile(%r, reps=[1, 3])) }
-""", lambda n, m: [(n, m, 4)]),
-    "reductions": ("""
+""",
+        lambda n, m: [(n, m, 4)],
+    ),
+    "reductions": (
+        """
 def @main(%x: Tensor[(?, ?), float32]) {
   (sum(%x), mean(%x, axis=[0]), min(%x, axis=[1]), argmax(%x, axis=[1]), cumsum(%x, axis=1), sort(%x, axis=1),
    nn.log_softmax(%x, axis=0)) }
-""", lambda n, m: [(n, m)]),
-    "a table": ("""
+""",
+        lambda n, m: [(n, m)],
+    ),
+    "a table": (
+        """
 def @main(%x: Tensor[(?, ?), float32], %i: Tensor[(3), float32]) {
   let %n = cast(abs(%i), dtype="int32");
   (take(%x, %n, axis=0), take(%x, %n, axis=1, mode="wrap"), one_hot(%n, 1f, 0f, depth=4, axis=-1, dtype="float32")) }
-""", lambda n, m: [(n, m), (3,)]),
-    "quantised": ("""
+""",
+        lambda n, m: [(n, m), (3,)],
+    ),
+    "quantised": (
+        """
 def @main(%x: Tensor[(?, 5), float32]) {
   let %q = qnn.quantize(%x, 0.1f, 3, out_dtype="int8");
   qnn.dequantize(%q, 0.1f, 3) }
-""", lambda n, m: [(n, 5)]),
-}  # fmt: skip
+""",
+        lambda n, m: [(n, 5)],
+    ),
+}
 
 
 @pytest.mark.sample(2)
@@ -238,10 +253,22 @@ def test_extents_that_do_not_match() -> None:
 #: A call as a function, its arguments, and those that are cut along their first axis.
 _Case = tuple[Made, Function, list[np.ndarray], list[bool]]
 #: Compiled code takes places and extents that data give as they are.
-UNCHECKED = frozenset({
-    "adv_index", "collapse_sum_to", "gather_nd", "invert_permutation", "nn.internal.sparse_dense_padded", "nn.sparse_conv2d",
-    "nn.sparse_dense", "nn.sparse_transpose", "scatter_elements", "sparse_reshape", "strided_set", "vision.roi_align",
-})  # fmt: skip
+UNCHECKED = frozenset(
+    {
+        "adv_index",
+        "collapse_sum_to",
+        "gather_nd",
+        "invert_permutation",
+        "nn.internal.sparse_dense_padded",
+        "nn.sparse_conv2d",
+        "nn.sparse_dense",
+        "nn.sparse_transpose",
+        "scatter_elements",
+        "sparse_reshape",
+        "strided_set",
+        "vision.roi_align",
+    }
+)
 
 
 def differences(cases: list[_Case]) -> dict[str, str]:

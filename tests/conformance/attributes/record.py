@@ -23,8 +23,12 @@ def main() -> None:
         sys.exit("RELAY_ORACLE names no Python with TVM")
     done = subprocess.run(
         [os.environ["RELAY_ORACLE"], str(HERE / "worker.py"), str(SHARED / "oracle")],
-        input=json.dumps(cases()), capture_output=True, text=True, check=True, timeout=600,
-    )  # fmt: skip
+        input=json.dumps(cases()),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
     found = json.loads(done.stdout.splitlines()[-1])
     text = json.dumps(found, indent=0, sort_keys=True)
     (HERE / "recorded.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -44,15 +44,25 @@ HOW: dict[str, Any] = {
 #: For programs of other operators.
 OTHERS: dict[str, Any] = {
     "all NHWC": {
-        **{n: ["NHWC", "default"] for n in ("nn.conv2d", "nn.conv2d_transpose", "nn.deformable_conv2d", "qnn.conv2d",
-                                            "qnn.conv2d_transpose", "vision.roi_align", "vision.roi_pool")},
+        **{
+            n: ["NHWC", "default"]
+            for n in (
+                "nn.conv2d",
+                "nn.conv2d_transpose",
+                "nn.deformable_conv2d",
+                "qnn.conv2d",
+                "qnn.conv2d_transpose",
+                "vision.roi_align",
+                "vision.roi_pool",
+            )
+        },
         **{n: ["NDHWC", "default"] for n in ("nn.conv3d", "nn.conv3d_transpose")},
         **{n: ["NHWC"] for n in ("image.resize2d", "nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d")},
         "nn.conv2d_backward_weight": ["NHWC", "HWIO"],
     },
     "all NCHW": {"nn.conv2d": ["NCHW", "default"], "nn.max_pool2d": ["NCHW"], "image.resize2d": ["NCHW"]},
     "convolutions NHWC": {"nn.conv2d": ["NHWC", "default"], "qnn.conv2d": ["NHWC", "OHWI"]},
-}  # fmt: skip
+}
 
 _NEXT = "nn.conv2d({}, %v, padding=[1, 1, 1, 1], channels=16, kernel_size=[3, 3])"
 _POOL = "nn.max_pool2d({}, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0])"
@@ -71,8 +81,13 @@ def _b(shape: str) -> str:
 
 
 SMALL = {
-    "bias": _after("expand_dims(%b, axis=1, num_newaxis=2)", "add(%0, %1)", "multiply(%s, %2)", "nn.relu(%3)",
-                   more=_b("16") + ", %s: Tensor[(16, 1, 1), float32]"),
+    "bias": _after(
+        "expand_dims(%b, axis=1, num_newaxis=2)",
+        "add(%0, %1)",
+        "multiply(%s, %2)",
+        "nn.relu(%3)",
+        more=_b("16") + ", %s: Tensor[(16, 1, 1), float32]",
+    ),
     "bias_add": _after("nn.bias_add(%0, %b)", "nn.relu(%1)", more=_b("16")),
     "scalar": _after("multiply(2f, %0)", "add(%1, 1f)", "sigmoid(%2)"),
     "row": _after("add(%0, %b)", "multiply(%1, %q)", more=_b("8") + ", %q: Tensor[(1, 16, 1, 1), float32]"),
@@ -82,8 +97,9 @@ SMALL = {
     "right": _after("add(%0, %b)", more=_b("1, 16, 8, 8")),
     "concatenate": _after(_NEXT.format("%0"), "(%0, %1)", "concatenate(%2, axis=1)", "nn.relu(%3)"),
     "concatenate with plain": _after("(%0, %b)", "concatenate(%1, axis=1)", "nn.relu(%2)", more=_b("1, 16, 8, 8")),
-    "split": _after("split(%0, indices_or_sections=[8], axis=1)", "%1.0", "%1.1", "nn.relu(%2)", "(%4, %3)",
-                    "concatenate(%5, axis=1)"),
+    "split": _after(
+        "split(%0, indices_or_sections=[8], axis=1)", "%1.0", "%1.1", "nn.relu(%2)", "(%4, %3)", "concatenate(%5, axis=1)"
+    ),
     "sum": _after("nn.relu(%0)", "sum(%1, axis=[1], keepdims=True)", "add(%0, %2)"),
     "mean": _after("mean(%0, axis=[2, 3])", "nn.relu(%1)"),
     "max of all": _after("max(%0)"),
@@ -92,8 +108,7 @@ SMALL = {
     "pad of channels": _after("nn.pad(%0, 0f, pad_width=[[0, 0], [1, 1], [1, 1], [1, 1]])", "nn.relu(%1)"),
     "transpose": _after("transpose(%0, axes=[0, 2, 3, 1])", "nn.relu(%1)"),
     "slice": _after("strided_slice(%0, begin=[0, 0], end=[1, 8], strides=[1, 1], axes=None)", "nn.relu(%1)"),
-    "slice of all": _after("strided_slice(%0, begin=[0, 0, 1, 0], end=[1, 8, 5, 8], strides=[1, 1, 2, 1], axes=None)",
-                           "nn.relu(%1)"),
+    "slice of all": _after("strided_slice(%0, begin=[0, 0, 1, 0], end=[1, 8, 5, 8], strides=[1, 1, 2, 1], axes=None)", "nn.relu(%1)"),
     "slice along axes": _after("strided_slice(%0, begin=[0], end=[8], strides=[1], axes=[1])", "nn.relu(%1)"),
     "prelu": _after("nn.prelu(%0, %b)", "nn.relu(%1)", more=_b("16")),
     "upsampling": _after("nn.upsampling(%0, scale_h=2f, scale_w=2f)", "nn.relu(%1)"),
@@ -108,12 +123,15 @@ SMALL = {
     "tuple": _after("nn.relu(%0)", "(%1, %0)", "%2.0", _NEXT.format("%3"), "(%4, %2)"),
     "two ways": _after("nn.relu(%0)", "nn.batch_flatten(%1)", _NEXT.format("%1"), "(%2, %3)"),
     "where": _after("less(%0, 1f)", "where(%1, %0, %0)"),
-    "pools": _after("nn.avg_pool2d(%0, pool_size=[3, 3], padding=[1, 1, 1, 1])", "nn.adaptive_avg_pool2d(%1, output_size=[2, 2])",
-                    "nn.relu(%2)"),
+    "pools": _after(
+        "nn.avg_pool2d(%0, pool_size=[3, 3], padding=[1, 1, 1, 1])", "nn.adaptive_avg_pool2d(%1, output_size=[2, 2])", "nn.relu(%2)"
+    ),
     "cast": _after('cast(%0, dtype="int32")', "nn.batch_flatten(%1)"),
-    "lets": _after("(%0,)", "%0").replace("%0 =", "let %a =").replace("%1 = (%0,)", "let %c = nn.relu(%a)")
-                                  .replace("  %0\n", f"  {_NEXT.format('%c')}\n"),
-}  # fmt: skip
+    "lets": _after("(%0,)", "%0")
+    .replace("%0 =", "let %a =")
+    .replace("%1 = (%0,)", "let %c = nn.relu(%a)")
+    .replace("  %0\n", f"  {_NEXT.format('%c')}\n"),
+}
 
 
 def _program(params: str, *lines: str) -> str:
@@ -127,51 +145,79 @@ _CONV = "padding=[1, 1, 1, 1], channels=16, kernel_size=[3, 3]"
 WIDE = {
     "of TensorFlow": _program(
         _X + "%w: Tensor[(3, 3, 8, 16), float32], %b: Tensor[(16), float32]",
-        f'nn.conv2d(%x, %w, {_CONV}, data_layout="NHWC", kernel_layout="HWIO")', "add(%0, %b)", "nn.relu(%1)",
+        f'nn.conv2d(%x, %w, {_CONV}, data_layout="NHWC", kernel_layout="HWIO")',
+        "add(%0, %b)",
+        "nn.relu(%1)",
         'nn.max_pool2d(%2, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0], layout="NHWC")',
-        "nn.pad(%3, 0f, pad_width=[[0, 0], [1, 1], [2, 2], [0, 0]])", "mean(%4, axis=[1, 2])"),
+        "nn.pad(%3, 0f, pad_width=[[0, 0], [1, 1], [2, 2], [0, 0]])",
+        "mean(%4, axis=[1, 2])",
+    ),
     "depthwise": _program(
         _X + "%w: Tensor[(8, 1, 3, 3), float32]",
-        "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], groups=8, channels=8, kernel_size=[3, 3])", "clip(%0, a_min=0f, a_max=6f)"),
+        "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], groups=8, channels=8, kernel_size=[3, 3])",
+        "clip(%0, a_min=0f, a_max=6f)",
+    ),
     "transposed": _program(
         _X + "%w: Tensor[(8, 16, 3, 3), float32]",
-        "nn.conv2d_transpose(%x, %w, channels=16, kernel_size=[3, 3], strides=[2, 2])", "nn.relu(%0)"),
+        "nn.conv2d_transpose(%x, %w, channels=16, kernel_size=[3, 3], strides=[2, 2])",
+        "nn.relu(%0)",
+    ),
     "conv3d": _program(
         "%x: Tensor[(1, 8, 4, 8, 8), float32], %w: Tensor[(16, 8, 3, 3, 3), float32]",
         "nn.conv3d(%x, %w, padding=[1, 1, 1, 1, 1, 1], channels=16, kernel_size=[3, 3, 3])",
-        "nn.max_pool3d(%0, pool_size=[2, 2, 2], strides=[2, 2, 2], padding=[0, 0, 0, 0, 0, 0])", "nn.relu(%1)"),
+        "nn.max_pool3d(%0, pool_size=[2, 2, 2], strides=[2, 2, 2], padding=[0, 0, 0, 0, 0, 0])",
+        "nn.relu(%1)",
+    ),
     "conv3d transposed": _program(
         "%x: Tensor[(1, 8, 4, 8, 8), float32], %w: Tensor[(8, 16, 3, 3, 3), float32]",
-        "nn.conv3d_transpose(%x, %w, channels=16, kernel_size=[3, 3, 3])", "nn.relu(%0)"),
+        "nn.conv3d_transpose(%x, %w, channels=16, kernel_size=[3, 3, 3])",
+        "nn.relu(%0)",
+    ),
     "deformable": _program(
         _X + "%o: Tensor[(1, 18, 6, 6), float32], %w: Tensor[(16, 8, 3, 3), float32]",
-        "nn.deformable_conv2d(%x, %o, %w, channels=16, kernel_size=[3, 3])", "nn.relu(%0)",
-        "nn.max_pool2d(%1, pool_size=[2, 2], padding=[0, 0, 0, 0])"),
+        "nn.deformable_conv2d(%x, %o, %w, channels=16, kernel_size=[3, 3])",
+        "nn.relu(%0)",
+        "nn.max_pool2d(%1, pool_size=[2, 2], padding=[0, 0, 0, 0])",
+    ),
     "roi_align": _program(
-        _X + "%w: Tensor[(16, 8, 3, 3), float32], %r: Tensor[(4, 5), float32]", f"nn.conv2d(%x, %w, {_CONV})",
+        _X + "%w: Tensor[(16, 8, 3, 3), float32], %r: Tensor[(4, 5), float32]",
+        f"nn.conv2d(%x, %w, {_CONV})",
         'vision.roi_align(%0, %r, pooled_size=[2, 2], spatial_scale=0.5f, sample_ratio=2, layout="NCHW", mode="avg")',
-        "nn.relu(%1)"),
+        "nn.relu(%1)",
+    ),
     "roi_pool": _program(
-        _X + "%w: Tensor[(16, 8, 3, 3), float32], %r: Tensor[(4, 5), float32]", f"nn.conv2d(%x, %w, {_CONV})",
-        'vision.roi_pool(%0, %r, pooled_size=[2, 2], spatial_scale=0.5f, layout="NCHW")', "nn.relu(%1)"),
+        _X + "%w: Tensor[(16, 8, 3, 3), float32], %r: Tensor[(4, 5), float32]",
+        f"nn.conv2d(%x, %w, {_CONV})",
+        'vision.roi_pool(%0, %r, pooled_size=[2, 2], spatial_scale=0.5f, layout="NCHW")',
+        "nn.relu(%1)",
+    ),
     "quantised": _program(
         _QX + "%w: Tensor[(16, 8, 3, 3), int8], %b: Tensor[(16), int32], %y: Tensor[(1, 16, 8, 8), uint8]",
-        f'qnn.conv2d(%x, %w, 1, 2, 0.5f, 0.25f, {_CONV}, out_dtype="int32")', "nn.bias_add(%0, %b)",
-        'qnn.requantize(%1, 0.125f, 0, 0.5f, 3, axis=1, out_dtype="uint8")', "qnn.add(%2, %y, 0.5f, 3, 0.5f, 3, 0.5f, 3)",
-        "(%3, %2)", "(0.5f, 0.5f)", "(3, 3)", "qnn.concatenate(%4, %5, %6, 0.5f, 3, axis=1)"),
+        f'qnn.conv2d(%x, %w, 1, 2, 0.5f, 0.25f, {_CONV}, out_dtype="int32")',
+        "nn.bias_add(%0, %b)",
+        'qnn.requantize(%1, 0.125f, 0, 0.5f, 3, axis=1, out_dtype="uint8")',
+        "qnn.add(%2, %y, 0.5f, 3, 0.5f, 3, 0.5f, 3)",
+        "(%3, %2)",
+        "(0.5f, 0.5f)",
+        "(3, 3)",
+        "qnn.concatenate(%4, %5, %6, 0.5f, 3, axis=1)",
+    ),
     "quantised by channels": _program(
         _QX + "%w: Tensor[(16, 8, 3, 3), int8], %s: Tensor[(16), float32]",
         f'qnn.conv2d(%x, %w, 1, 2, 0.5f, %s, {_CONV}, out_dtype="int32")',
-        'qnn.requantize(%0, %s, 0, 0.5f, 3, axis=1, out_dtype="uint8")'),
+        'qnn.requantize(%0, %s, 0, 0.5f, 3, axis=1, out_dtype="uint8")',
+    ),
     "quantised transposed": _program(
         _QX + "%w: Tensor[(8, 16, 3, 3), int8]",
         'qnn.conv2d_transpose(%x, %w, 1, 2, 0.5f, 0.25f, channels=16, kernel_size=[3, 3], out_dtype="int32")',
-        'qnn.requantize(%0, 0.125f, 0, 0.5f, 3, axis=1, out_dtype="int8")'),
+        'qnn.requantize(%0, 0.125f, 0, 0.5f, 3, axis=1, out_dtype="int8")',
+    ),
     "gradient of a weight": _program(
         "%g: Tensor[(1, 16, 6, 6), float32], %x: Tensor[(1, 8, 8, 8), float32]",
         "nn.conv2d_backward_weight(%g, %x, channels=16, kernel_size=[3, 3], padding=[0, 0, 0, 0], "
-        'kernel_layout="NCHW", out_layout="OIHW")'),
-}  # fmt: skip
+        'kernel_layout="NCHW", out_layout="OIHW")',
+    ),
+}
 
 
 def cases(networks: dict[str, str]) -> dict[str, tuple[str, Any]]:

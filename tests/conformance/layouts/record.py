@@ -32,8 +32,12 @@ def main() -> None:
     asked = json.dumps(cases(networks()))
     done = subprocess.run(
         [os.environ["RELAY_ORACLE"], str(HERE / "worker.py"), str(SHARED / "oracle")],
-        input=asked, capture_output=True, text=True, check=True, timeout=1800,
-    )  # fmt: skip
+        input=asked,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1800,
+    )
     found = {}
     for name, text in json.loads(done.stdout.splitlines()[-1]).items():
         if text.startswith("!"):

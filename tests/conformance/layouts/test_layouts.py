@@ -20,8 +20,9 @@ REASONS = {
     "resnet18, NCHW4c": "TVM puts 3 channels into blocks of 4, with zeros behind; here what does not divide stays",
     "mobilenet, NCHW4c": "TVM asks the general operator for depthwise kernels of blocks that they do not have",
     "small left": "TVM brings the large operand back for the small one on its left; here the small one follows",
-    **dict.fromkeys([f"split, {how}" for how in ("blocks of 4", "NHWC", "NCHW4c", "HWNC")],
-                    "the wheel has no rule for split (TVM 0.16 has)"),
+    **dict.fromkeys(
+        [f"split, {how}" for how in ("blocks of 4", "NHWC", "NCHW4c", "HWNC")], "the wheel has no rule for split (TVM 0.16 has)"
+    ),
     "max of all": "a result without axes needs no change of layout; TVM makes one in front",
     "prelu, NHWC": "TVM brings the data back; here the axis moves",
     "prelu, HWNC": "TVM brings the data back; here the axis moves",
@@ -30,7 +31,7 @@ REASONS = {
     "lets": "TVM brings the values of lets back; here they keep their layout",
     "roi_align": "TVM's reader does not take the operator",
     "roi_pool": "TVM's reader does not take the operator",
-}  # fmt: skip
+}
 
 
 def is_tvms(name: str) -> None:

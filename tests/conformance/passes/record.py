@@ -104,8 +104,12 @@ def ask(oracle: str, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         done = subprocess.run(
             [oracle, str(HERE / "worker.py"), str(SHARED / "oracle"), folder],
             env={**os.environ, "PYTHONPATH": os.environ.get("RELAY_ORACLE_PATH", "")},
-            input="\n".join(map(json.dumps, requests)), capture_output=True, text=True, check=True, timeout=3000,
-        )  # fmt: skip
+            input="\n".join(map(json.dumps, requests)),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=3000,
+        )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(requests), (len(answers), len(requests), done.stderr[-500:])
     return answers
@@ -213,14 +217,24 @@ SAME = ("same", "names", "written")
 def row(case: Case) -> dict[str, Any]:
     """A case's row of the table."""
     number = signature(case.theirs, case.verdict) if case.theirs is not None and case.verdict in SAME else ""
-    return {"pass": case.spec.name, "kind": case.kind, "seed": case.seed, "name": case.name, "verdict": case.verdict,
-            "detail": case.detail or "", "changed": bool(case.said.get("changed")), "signature": number}  # fmt: skip
+    return {
+        "pass": case.spec.name,
+        "kind": case.kind,
+        "seed": case.seed,
+        "name": case.name,
+        "verdict": case.verdict,
+        "detail": case.detail or "",
+        "changed": bool(case.said.get("changed")),
+        "signature": number,
+    }
 
 
 def table(found: list[dict[str, Any]], there: dict[str, Counter[str]]) -> str:
     out = [HEAD]
-    out.append("| pass | programs | TVM changes | same program | same but for names | same as written otherwise | "
-               "same meaning | different | TVM refuses | TVM runs its own: as ours |")  # fmt: skip
+    out.append(
+        "| pass | programs | TVM changes | same program | same but for names | same as written otherwise | "
+        "same meaning | different | TVM refuses | TVM runs its own: as ours |"
+    )
     out.append("|---|---|---|---|---|---|---|---|---|---|")
     why: dict[str, Counter[str]] = {}
     total: Counter[str] = Counter()
@@ -233,16 +247,34 @@ def table(found: list[dict[str, Any]], there: dict[str, Counter[str]]) -> str:
         refused = sum(count[v] for v in ("TVM refuses", "both refuse", "TVM's is ill-typed", "TVM's does not run", "unlike ours"))
         ran = there.get(spec.name, Counter())
         runs = f"{ran['same']} of {ran['ran']}" if ran["ran"] else "-"
-        cells = [len(rows), changed, count["same"], count["names"], count["written"], count["meaning"] + count["type"],
-                 count["different"] + count["refused here"], refused, runs]  # fmt: skip
+        cells = [
+            len(rows),
+            changed,
+            count["same"],
+            count["names"],
+            count["written"],
+            count["meaning"] + count["type"],
+            count["different"] + count["refused here"],
+            refused,
+            runs,
+        ]
         out.append(f"| {spec.name.replace('|', '/')} | " + " | ".join(str(c) if c else "" for c in cells) + " |")
         total.update({"programs": len(rows), "changed": changed, "refused": refused, **count})
         for case in rows:
             if case["verdict"] not in ("same", "names"):
                 told = f"{LABEL[case['verdict']]}: {reason(case) or 'NO REASON: ' + case['name']}"
                 why.setdefault(spec.name, Counter())[told] += 1
-    cells = [total["programs"], total["changed"], total["same"], total["names"], total["written"], total["meaning"] + total["type"],
-             total["different"] + total["refused here"], total["refused"], ""]  # fmt: skip
+    cells = [
+        total["programs"],
+        total["changed"],
+        total["same"],
+        total["names"],
+        total["written"],
+        total["meaning"] + total["type"],
+        total["different"] + total["refused here"],
+        total["refused"],
+        "",
+    ]
     out.append("| **all** | " + " | ".join(f"**{c}**" if c else "" for c in cells) + " |")
     out.append("\n## What differs, and why\n")
     for name, lines in why.items():
@@ -253,11 +285,17 @@ def table(found: list[dict[str, Any]], there: dict[str, Counter[str]]) -> str:
 
 
 LABEL = {
-    "written": "written otherwise", "meaning": "same meaning", "type": "same type", "different": "different",
-    "refused here": "refused here", "TVM refuses": "TVM refuses", "both refuse": "both refuse",
-    "TVM's is ill-typed": "TVM's result has no type", "TVM's does not run": "TVM's result does not run",
+    "written": "written otherwise",
+    "meaning": "same meaning",
+    "type": "same type",
+    "different": "different",
+    "refused here": "refused here",
+    "TVM refuses": "TVM refuses",
+    "both refuse": "both refuse",
+    "TVM's is ill-typed": "TVM's result has no type",
+    "TVM's does not run": "TVM's result does not run",
     "unlike ours": "TVM's result does not read",
-}  # fmt: skip
+}
 
 HEAD = """# Passes beside TVM 0.16
 
@@ -283,9 +321,7 @@ def signature(mod: IRModule, verdict: str) -> str:
 
 def recorded(found: list[dict[str, Any]]) -> list[Any]:
     return [
-        [c["pass"], c["kind"], c["seed"], c["verdict"], c["signature"]]
-        for c in found
-        if c["kind"] != "network" and c["signature"]
+        [c["pass"], c["kind"], c["seed"], c["verdict"], c["signature"]] for c in found if c["kind"] != "network" and c["signature"]
     ]
 
 

@@ -200,18 +200,36 @@ def named(name: str, *kinds: str, theirs: str = "", **options: Any) -> Spec:
 CONTROL = ("control", "functions", "references", "data", "all")
 NETS = ("images", "dense", "parallel convolutions")
 PLAIN_NETS = ("scaled images", "dense")
-TARGETS = {"dnnl": ("images", "dense"), "bnns": ("images", "dense"), "arm_compute_lib": ("images", "layers", "dense"),
-           "cmsis-nn": ("layers", "qnn"), "ethos-u": ("layers",)}  # fmt: skip
+TARGETS = {
+    "dnnl": ("images", "dense"),
+    "bnns": ("images", "dense"),
+    "arm_compute_lib": ("images", "layers", "dense"),
+    "cmsis-nn": ("layers", "qnn"),
+    "ethos-u": ("layers",),
+}
 
 SPECS: list[Spec] = [
     named("InferType", *KINDS),
     named("ToANormalForm", *CONTROL, "images"),
     named("ToGraphNormalForm", *CONTROL),
     named("ToBasicBlockNormalForm", *CONTROL),
-    Spec("ToCPS", "cps", _changed(lambda f, mod: to_cps(f, mod)), CONTROL, prepare="ToANormalForm", networks=False,
-         finish=called_with_identity),
-    Spec("UnCPS", "lambda mod: cps(mod, True)", _changed(lambda f, mod: un_cps(_typed(to_cps(f, mod), mod))), CONTROL,
-         prepare="ToANormalForm", networks=False),
+    Spec(
+        "ToCPS",
+        "cps",
+        _changed(lambda f, mod: to_cps(f, mod)),
+        CONTROL,
+        prepare="ToANormalForm",
+        networks=False,
+        finish=called_with_identity,
+    ),
+    Spec(
+        "UnCPS",
+        "lambda mod: cps(mod, True)",
+        _changed(lambda f, mod: un_cps(_typed(to_cps(f, mod), mod))),
+        CONTROL,
+        prepare="ToANormalForm",
+        networks=False,
+    ),
     named("FoldConstant", "control", "functions", "rewrites", "images", "dynamic"),
     named("FoldConstant(True)", "qnn", "fake", theirs="transform.FoldConstant(fold_qnn=True)"),
     named("FoldScaleAxis", *PLAIN_NETS),
@@ -228,18 +246,37 @@ SPECS: list[Spec] = [
     named("EtaExpand(True)", "data", "all"),
     named("EtaExpand(False, True)", "functions", "data", "control"),
     named("LambdaLift", "functions", "control", "data"),
-    Spec("Defunctionalization", "defunctionalize", passes("Defunctionalization"), ("given functions", "functions", "data"),
-         networks=False),
+    Spec(
+        "Defunctionalization",
+        "defunctionalize",
+        passes("Defunctionalization"),
+        ("given functions", "functions", "data"),
+        networks=False,
+    ),
     named("PartialEvaluate", *CONTROL, networks=False, prepare="ToANormalForm"),
     named("RemoveUnusedFunctions", "marked", "functions"),
-    *[named(f"FuseOps({n})", "images", "dense", "control", "rewrites", theirs=f"transform.FuseOps(fuse_opt_level={n})",
-           prepare="SimplifyInference")
-      for n in range(5)],
+    *[
+        named(
+            f"FuseOps({n})",
+            "images",
+            "dense",
+            "control",
+            "rewrites",
+            theirs=f"transform.FuseOps(fuse_opt_level={n})",
+            prepare="SimplifyInference",
+        )
+        for n in range(5)
+    ],
     named("DefuseOps", "images", "dense", prepare="SimplifyInference,FuseOps(3)"),
     named("CombineParallelConv2D(2)", "parallel convolutions", "images", theirs="transform.CombineParallelConv2D(min_num_branches=2)"),
     named("CombineParallelConv2D", "parallel convolutions"),
-    named("CombineParallelDense(2)", "parallel dense", "dense", theirs="transform.CombineParallelDense(min_num_branches=2)",
-          prepare="SimplifyInference"),
+    named(
+        "CombineParallelDense(2)",
+        "parallel dense",
+        "dense",
+        theirs="transform.CombineParallelDense(min_num_branches=2)",
+        prepare="SimplifyInference",
+    ),
     named("CombineParallelDense(2, to_batch=False)", "parallel dense", theirs="transform.CombineParallelDense(2, False)"),
     named("CombineParallelBatchMatmul(2)", "parallel products", theirs="transform.CombineParallelBatchMatmul(2)"),
     named("ConvertLayout({'nn.conv2d': ['NHWC', 'default']})", "images", "padded"),
@@ -248,8 +285,13 @@ SPECS: list[Spec] = [
     Spec("Legalize", "test_rule('TestLegalize')", passes("Legalize('TestLegalize')"), ("images", "dense", "control")),
     named("QnnCanonicalizeOps", "qnn", "layers", theirs="here(relay.qnn.transform.CanonicalizeOps())"),
     Spec("qnn.Legalize", "here(relay.qnn.transform.Legalize())", passes("Legalize('FTVMQnnLegalize')"), ("qnn", "layers")),
-    Spec("AlterOpLayout, blocks of 4", "here(channels_in_blocks(4))", blocks_of_4, ("images", "scaled images"),
-         prepare="SimplifyInference,CanonicalizeOps"),
+    Spec(
+        "AlterOpLayout, blocks of 4",
+        "here(channels_in_blocks(4))",
+        blocks_of_4,
+        ("images", "scaled images"),
+        prepare="SimplifyInference,CanonicalizeOps",
+    ),
     named("FakeQuantizationToInteger", "fake", keeps=False),
     named("FakeQuantizationToInteger(use_qat=True)", "fake", keeps=False),
     named("ToMixedPrecision", *NETS, "control", keeps=False),
@@ -259,16 +301,27 @@ SPECS: list[Spec] = [
     named("FlattenAtrousConv", "atrous"),
     named("FoldExplicitPadding", "padded", "layers"),
     named("FirstOrderGradient", "differentiable", networks=False, keeps=False),
-    Spec("gradient, higher order", "gradient('higher_order')", _changed(lambda f, m: gradient(f, m)),
-         ("differentiable", "smooth", "smooth references"), networks=False, keeps=False, prepare="ToANormalForm"),
+    Spec(
+        "gradient, higher order",
+        "gradient('higher_order')",
+        _changed(lambda f, m: gradient(f, m)),
+        ("differentiable", "smooth", "smooth references"),
+        networks=False,
+        keeps=False,
+        prepare="ToANormalForm",
+    ),
     *[named(f"SplitArgs({n})", "wide", "control") for n in (2, 3, 5)],
     named("LazyGradientInit", "differentiable", "zeros", networks=False, prepare="ToANormalForm"),
     named("AnnotateSpans", "images", "control", "data"),
-    Spec("MergeComposite, a table of four rows", "transform.MergeComposite(toy_table())",
-         lambda mod: MergeComposite(toy_table())(InferType()(mod)), ("images", "dense", "control")),
+    Spec(
+        "MergeComposite, a table of four rows",
+        "transform.MergeComposite(toy_table())",
+        lambda mod: MergeComposite(toy_table())(InferType()(mod)),
+        ("images", "dense", "control"),
+    ),
     *[Spec(f"MergeComposite, {t}", f"transform.MergeComposite(table('{t}'))", merged(t), kinds) for t, kinds in TARGETS.items()],
     *[Spec(f"partitioned, {t}", f"partition('{t}')", partition(t), kinds) for t, kinds in TARGETS.items()],
-]  # fmt: skip
+]
 
 
 def _typed(func: Function, mod: IRModule) -> Function:

@@ -22,9 +22,16 @@ RECORDED: dict[str, list[Any]] = json.loads(gzip.decompress(record.FILE.read_byt
 SPECS = {spec.name: spec for spec in specs.SPECS}
 #: Passes whose every result is another program than TVM's, of the same meaning (see `reasons.py`).
 OTHERWISE = {
-    "PartialEvaluate", "LazyGradientInit", "FirstOrderGradient", "gradient, higher order", "Defunctionalization",
-    "EtaExpand(False, True)", "qnn.Legalize", "MergeComposite, ethos-u", "partitioned, ethos-u",
-}  # fmt: skip
+    "PartialEvaluate",
+    "LazyGradientInit",
+    "FirstOrderGradient",
+    "gradient, higher order",
+    "Defunctionalization",
+    "EtaExpand(False, True)",
+    "qnn.Legalize",
+    "MergeComposite, ethos-u",
+    "partitioned, ethos-u",
+}
 
 
 @pytest.mark.sample(3)

@@ -420,10 +420,19 @@ def toy_table():
 
 
 NAMES = {
-    "relay": relay, "transform": relay.transform, "tvm": tvm, "cps": cps, "gradient": gradient, "table": table,
-    "defunctionalize": defunctionalize, "test_rule": test_rule, "here": here,
-    "channels_in_blocks": channels_in_blocks, "partition": partition, "toy_table": toy_table,
-}  # fmt: skip
+    "relay": relay,
+    "transform": relay.transform,
+    "tvm": tvm,
+    "cps": cps,
+    "gradient": gradient,
+    "table": table,
+    "defunctionalize": defunctionalize,
+    "test_rule": test_rule,
+    "here": here,
+    "channels_in_blocks": channels_in_blocks,
+    "partition": partition,
+    "toy_table": toy_table,
+}
 
 
 # ---- analyses
@@ -432,9 +441,18 @@ NAMES = {
 def label(n):
     """A node in a word, the same on both sides."""
     kinds = {
-        "Call": "call", "Tuple": "tuple", "TupleGetItem": "field", "Let": "let", "If": "if", "Function": "function",
-        "Match": "match", "RefCreate": "ref", "RefRead": "read", "RefWrite": "write", "Constant": "constant",
-    }  # fmt: skip
+        "Call": "call",
+        "Tuple": "tuple",
+        "TupleGetItem": "field",
+        "Let": "let",
+        "If": "if",
+        "Function": "function",
+        "Match": "match",
+        "RefCreate": "ref",
+        "RefRead": "read",
+        "RefWrite": "write",
+        "Constant": "constant",
+    }
     if isinstance(n, (relay.Var, relay.GlobalVar, relay.Constructor)):
         return n.name_hint
     if isinstance(n, tvm.ir.Op):
@@ -475,10 +493,7 @@ def shape(p):
 
 def graph(mod):
     call_graph = relay.analysis.call_graph.CallGraph(mod)
-    return {
-        gv.name_hint: [call_graph.ref_count(gv), call_graph.is_recursive(gv)]
-        for gv in mod.functions
-    }
+    return {gv.name_hint: [call_graph.ref_count(gv), call_graph.is_recursive(gv)] for gv in mod.functions}
 
 
 def fused(mod):

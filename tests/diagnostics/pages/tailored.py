@@ -189,7 +189,7 @@ def nothing_for_it(place: Path, patch: Patch) -> Any:
 
 
 def c_compiler_fails(place: Path, patch: Patch) -> Any:
-    (place / "cc").write_text("#!/bin/sh\ncase \"$*\" in *--version*) echo cc 1.0; exit 0;; esac\necho no >&2\nexit 1\n")
+    (place / "cc").write_text('#!/bin/sh\ncase "$*" in *--version*) echo cc 1.0; exit 0;; esac\necho no >&2\nexit 1\n')
     (place / "cc").chmod(0o755)
     call = ["relay", "compile", "examples/mlp.relay", "--random-params", "0", "--cc", str(place / "cc")]
     return [*call, "-o", "net.so"]
@@ -348,17 +348,51 @@ def stream_without_end(place: Path, patch: Patch) -> Any:
 
 TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0016": beyond_the_budget,
-    "R0220": other_list, "R0221": no_library, "R0406": without_kernel, "R0407": called_number,
-    "R0408": endless, "R0409": external, "R0411": unwritten, "R0413": endless_loop, "R0504": wrong_pass, "R0506": changing_pass,
-    "R0509": free_variable, "R0510": no_expression, "R0522": changed_type, "R0523": no_end, "R0524": no_match,
-    "R0526": matches, "R0604": no_program,
-    "R0611": no_tools, "R0612": deep_result, "R0613": refused_region, "R0614": nothing_for_it,
-    "R0615": half_a_stream, "R0616": stream_without_end,
-    "R0620": nothing_for_it, "R0631": c_compiler_fails, "R0632": recursive, "R0633": without_code, "R0635": strange_dtype,
-    "R0641": no_artifact, "R0642": no_room,
-    "R0709": large_constants, "R0727": wrong_settings, "R0728": no_history, "R0760": failing_test, "R0761": empty_test,
-    "R0762": wrong_directive, "R0763": no_filecheck, "R0764": code_of_a_file,
-    "R0770": no_picture, "R0801": unconverted, "R0802": damaged, "R0803": no_onnx, "R0804": other_input, "R0805": operands_missing,
+    "R0220": other_list,
+    "R0221": no_library,
+    "R0406": without_kernel,
+    "R0407": called_number,
+    "R0408": endless,
+    "R0409": external,
+    "R0411": unwritten,
+    "R0413": endless_loop,
+    "R0504": wrong_pass,
+    "R0506": changing_pass,
+    "R0509": free_variable,
+    "R0510": no_expression,
+    "R0522": changed_type,
+    "R0523": no_end,
+    "R0524": no_match,
+    "R0526": matches,
+    "R0604": no_program,
+    "R0611": no_tools,
+    "R0612": deep_result,
+    "R0613": refused_region,
+    "R0614": nothing_for_it,
+    "R0615": half_a_stream,
+    "R0616": stream_without_end,
+    "R0620": nothing_for_it,
+    "R0631": c_compiler_fails,
+    "R0632": recursive,
+    "R0633": without_code,
+    "R0635": strange_dtype,
+    "R0641": no_artifact,
+    "R0642": no_room,
+    "R0709": large_constants,
+    "R0727": wrong_settings,
+    "R0728": no_history,
+    "R0760": failing_test,
+    "R0761": empty_test,
+    "R0762": wrong_directive,
+    "R0763": no_filecheck,
+    "R0764": code_of_a_file,
+    "R0770": no_picture,
+    "R0801": unconverted,
+    "R0802": damaged,
+    "R0803": no_onnx,
+    "R0804": other_input,
+    "R0805": operands_missing,
     "R0806": unexported,
-    "R0900": ours, "R0901": full,
-}  # fmt: skip
+    "R0900": ours,
+    "R0901": full,
+}

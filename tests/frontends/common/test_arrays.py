@@ -78,11 +78,17 @@ def _builder(**budget: int) -> Builder:
 
 HUGE = 1 << 40
 MAKERS = {
-    "zeros": lambda a: a.zeros((HUGE, 2)), "ones": lambda a: a.ones(HUGE), "full": lambda a: a.full([HUGE], 1, "int8"),
-    "eye": lambda a: a.eye(1 << 20), "arange": lambda a: a.arange(-HUGE, 3), "linspace": lambda a: a.linspace(0, 1, HUGE),
-    "repeat": lambda a: a.repeat(np.arange(2), np.array([1, HUGE])), "tile": lambda a: a.tile(np.ones(3), (HUGE, 1)),
-    "outer": lambda a: a.outer(np.ones(1 << 14), np.ones(1 << 14)), "reserve": lambda a: a.reserve((1 << 70, 1)),
-}  # fmt: skip
+    "zeros": lambda a: a.zeros((HUGE, 2)),
+    "ones": lambda a: a.ones(HUGE),
+    "full": lambda a: a.full([HUGE], 1, "int8"),
+    "eye": lambda a: a.eye(1 << 20),
+    "arange": lambda a: a.arange(-HUGE, 3),
+    "linspace": lambda a: a.linspace(0, 1, HUGE),
+    "repeat": lambda a: a.repeat(np.arange(2), np.array([1, HUGE])),
+    "tile": lambda a: a.tile(np.ones(3), (HUGE, 1)),
+    "outer": lambda a: a.outer(np.ones(1 << 14), np.ones(1 << 14)),
+    "reserve": lambda a: a.reserve((1 << 70, 1)),
+}
 
 
 def test_nothing_is_allocated_beyond_the_budget() -> None:
@@ -101,12 +107,17 @@ def test_nothing_is_allocated_beyond_the_budget() -> None:
 def test_makers_give_what_numpy_gives() -> None:
     arrays = _builder().arrays
     same = [
-        (arrays.zeros((2, 3), bool), np.zeros((2, 3), bool)), (arrays.ones(3), np.ones(3)), (arrays.full((2,), 7), np.full(2, 7)),
-        (arrays.eye(2, 3, 1), np.eye(2, 3, 1)), (arrays.arange(5), np.arange(5)), (arrays.arange(3, 1), np.arange(3, 1)),
-        (arrays.linspace(0, 1, 5), np.linspace(0, 1, 5)), (arrays.repeat(np.arange(3), [2, 0, 1]), np.repeat(np.arange(3), [2, 0, 1])),
+        (arrays.zeros((2, 3), bool), np.zeros((2, 3), bool)),
+        (arrays.ones(3), np.ones(3)),
+        (arrays.full((2,), 7), np.full(2, 7)),
+        (arrays.eye(2, 3, 1), np.eye(2, 3, 1)),
+        (arrays.arange(5), np.arange(5)),
+        (arrays.arange(3, 1), np.arange(3, 1)),
+        (arrays.linspace(0, 1, 5), np.linspace(0, 1, 5)),
+        (arrays.repeat(np.arange(3), [2, 0, 1]), np.repeat(np.arange(3), [2, 0, 1])),
         (arrays.tile(np.eye(2), (2, 1)), np.tile(np.eye(2), (2, 1))),
         (arrays.outer(np.arange(3), np.arange(2)), np.outer(range(3), range(2))),
-    ]  # fmt: skip
+    ]
     for ours, numpys in same:
         assert ours.dtype == numpys.dtype and ours.tolist() == numpys.tolist()
     with pytest.raises(Malformed, match="needs -1 elements"):

@@ -45,7 +45,7 @@ ACTIVATIONS = {
     "clip": (lambda b, x: nn.clip(b, x, -1, None), lambda x: np.maximum(x, -1)),
     "rms_norm": (lambda b, x: nn.rms_norm(b, x, [-1], 1e-5), lambda x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)),
     "log_sum_exp": (lambda b, x: nn.log_sum_exp(b, x, [1], False), lambda x: np.log(np.exp(x).sum(1))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -109,12 +109,20 @@ def test_layer_norm(b, axis):
 
 
 PRODUCTS = {
-    "vectors": ((4,), (4,)), "vector_matrix": ((4,), (4, 3)), "matrix_vector": ((2, 4), (4,)),
-    "matrices": ((2, 4), (4, 3)), "batch_matrix": ((5, 2, 4), (4, 3)), "matrix_batch": ((2, 4), (5, 4, 3)),
-    "batches": ((5, 2, 4), (5, 4, 3)), "one_batch": ((1, 2, 4), (5, 4, 3)), "spread": ((5, 1, 2, 4), (1, 6, 4, 3)),
-    "deep": ((2, 3, 5, 2, 4), (2, 3, 5, 4, 3)), "mixed": ((3, 5, 2, 4), (5, 4, 3)), "vector_batch": ((4,), (5, 4, 3)),
+    "vectors": ((4,), (4,)),
+    "vector_matrix": ((4,), (4, 3)),
+    "matrix_vector": ((2, 4), (4,)),
+    "matrices": ((2, 4), (4, 3)),
+    "batch_matrix": ((5, 2, 4), (4, 3)),
+    "matrix_batch": ((2, 4), (5, 4, 3)),
+    "batches": ((5, 2, 4), (5, 4, 3)),
+    "one_batch": ((1, 2, 4), (5, 4, 3)),
+    "spread": ((5, 1, 2, 4), (1, 6, 4, 3)),
+    "deep": ((2, 3, 5, 2, 4), (2, 3, 5, 4, 3)),
+    "mixed": ((3, 5, 2, 4), (5, 4, 3)),
+    "vector_batch": ((4,), (5, 4, 3)),
     "batch_vector": ((5, 6, 2, 4), (4,)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("dynamic", ["none", "first", "all"])
@@ -143,12 +151,24 @@ def test_same_padding():
 
 
 SUMS = {
-    "ij,jk->ik": ((2, 3), (3, 4)), "bij,bjk->bik": ((5, 2, 3), (5, 3, 4)), "bhid,bhjd->bhij": ((2, 3, 4, 5), (2, 3, 6, 5)),
-    "i,i": ((4,), (4,)), "i,j->ij": ((3,), (4,)), "ij->ji": ((2, 3),), "ij->": ((2, 3),), "ii->i": ((3, 3),),
-    "...ij,...jk->...ik": ((5, 1, 2, 3), (4, 3, 2)), "bqhd,bkhd->bhqk": ((2, 3, 4, 5), (2, 6, 4, 5)), "ij,j": ((2, 3), (3,)),
-    "ij,jk,kl->il": ((2, 3), (3, 4), (4, 5)), "abc,cd->abd": ((2, 3, 4), (4, 5)), "bi,bi->b": ((2, 3), (2, 3)),
-    "...ii->...i": ((2, 3, 3),), "bij,bj->bi": ((2, 3, 4), (2, 4)), "abcd,cdef->abef": ((2, 3, 4, 5), (4, 5, 6, 2)),
-}  # fmt: skip
+    "ij,jk->ik": ((2, 3), (3, 4)),
+    "bij,bjk->bik": ((5, 2, 3), (5, 3, 4)),
+    "bhid,bhjd->bhij": ((2, 3, 4, 5), (2, 3, 6, 5)),
+    "i,i": ((4,), (4,)),
+    "i,j->ij": ((3,), (4,)),
+    "ij->ji": ((2, 3),),
+    "ij->": ((2, 3),),
+    "ii->i": ((3, 3),),
+    "...ij,...jk->...ik": ((5, 1, 2, 3), (4, 3, 2)),
+    "bqhd,bkhd->bhqk": ((2, 3, 4, 5), (2, 6, 4, 5)),
+    "ij,j": ((2, 3), (3,)),
+    "ij,jk,kl->il": ((2, 3), (3, 4), (4, 5)),
+    "abc,cd->abd": ((2, 3, 4), (4, 5)),
+    "bi,bi->b": ((2, 3), (2, 3)),
+    "...ii->...i": ((2, 3, 3),),
+    "bij,bj->bi": ((2, 3, 4), (2, 4)),
+    "abcd,cdef->abef": ((2, 3, 4, 5), (4, 5, 6, 2)),
+}
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["known", "open"])

@@ -19,32 +19,68 @@ def net(h: int = 8, w: int = 8, c: int = 3) -> str:
     return _NET.format(h=h, w=w, c=c)
 
 
-ACTIVATIONS = ("linear", "logistic", "relu", "relu6", "relie", "ramp", "tanh", "plse", "leaky", "elu", "selu", "loggy",
-    "stair", "hardtan",
-               "lhtan", "swish", "mish", "hard_mish", "gelu")  # fmt: skip
+ACTIVATIONS = (
+    "linear",
+    "logistic",
+    "relu",
+    "relu6",
+    "relie",
+    "ramp",
+    "tanh",
+    "plse",
+    "leaky",
+    "elu",
+    "selu",
+    "loggy",
+    "stair",
+    "hardtan",
+    "lhtan",
+    "swish",
+    "mish",
+    "hard_mish",
+    "gelu",
+)
 
 NETWORKS: dict[str, str] = {
-    "yolo3": net() + conv(4) + BATCH.format(n=6, a="leaky") + "[maxpool]\nsize=2\nstride=2\n" + conv(12, 1, a="linear")
-    + "[yolo]\nmask=0,1\nanchors=10,13, 16,30, 33,23\nclasses=1\nnum=3\n[route]\nlayers=-3\n" + conv(4, 1)
-    + "[upsample]\nstride=2\n[route]\nlayers=-1, 1\n" + conv(18, 1, a="linear")
-        + "[yolo]\nmask=0,1,2\nanchors=10,13,16,30,33,23\nclasses=1\nnum=3\n",
-    "yolo4": net() + BATCH.format(n=8, a="mish") + "[route]\nlayers=-1\ngroups=2\ngroup_id=1\n" + conv(4, a="swish")
-        + "[maxpool]\nsize=3\nstride=1\n"
-    + "[route]\nlayers=-1,-3\n" + conv(14, 1, a="logistic") + "[yolo]\nmask=1,2\nanchors=1,2,3,4,5,6\nclasses=2\n"
+    "yolo3": net()
+    + conv(4)
+    + BATCH.format(n=6, a="leaky")
+    + "[maxpool]\nsize=2\nstride=2\n"
+    + conv(12, 1, a="linear")
+    + "[yolo]\nmask=0,1\nanchors=10,13, 16,30, 33,23\nclasses=1\nnum=3\n[route]\nlayers=-3\n"
+    + conv(4, 1)
+    + "[upsample]\nstride=2\n[route]\nlayers=-1, 1\n"
+    + conv(18, 1, a="linear")
+    + "[yolo]\nmask=0,1,2\nanchors=10,13,16,30,33,23\nclasses=1\nnum=3\n",
+    "yolo4": net()
+    + BATCH.format(n=8, a="mish")
+    + "[route]\nlayers=-1\ngroups=2\ngroup_id=1\n"
+    + conv(4, a="swish")
+    + "[maxpool]\nsize=3\nstride=1\n"
+    + "[route]\nlayers=-1,-3\n"
+    + conv(14, 1, a="logistic")
+    + "[yolo]\nmask=1,2\nanchors=1,2,3,4,5,6\nclasses=2\n"
     "num=3\nscale_x_y=1.2\nnew_coords=1\n",
-    "yolo2": net() + conv(4) + "[maxpool]\nsize=2\nstride=2\n" + conv(8)
-        + "[route]\nlayers=-3\n[reorg]\nstride=2\n[route]\nlayers=-1,-3\n"
-    + conv(14, 1, a="linear") + "[region]\nanchors=1,2,3,4\nclasses=2\ncoords=4\nnum=2\nsoftmax=1\n",
-    "classes": net(9, 7) + BATCH.format(n=4, a="relu") + "[shortcut]\nfrom=-1\nactivation=leaky\n[dropout]\nprobability=.5\n"
-        + conv(6, 3, 2)
+    "yolo2": net()
+    + conv(4)
+    + "[maxpool]\nsize=2\nstride=2\n"
+    + conv(8)
+    + "[route]\nlayers=-3\n[reorg]\nstride=2\n[route]\nlayers=-1,-3\n"
+    + conv(14, 1, a="linear")
+    + "[region]\nanchors=1,2,3,4\nclasses=2\ncoords=4\nnum=2\nsoftmax=1\n",
+    "classes": net(9, 7)
+    + BATCH.format(n=4, a="relu")
+    + "[shortcut]\nfrom=-1\nactivation=leaky\n[dropout]\nprobability=.5\n"
+    + conv(6, 3, 2)
     + "[maxpool]\nsize=2\nstride=1\n[avgpool]\n[connected]\noutput=5\nactivation=relu\n[softmax]\ngroups=1\n[cost]\n",
     "dense": net(4, 4) + "[connected]\noutput=6\nbatch_normalize=1\nactivation=linear\n[softmax]\ngroups=2\ntemperature=2\n",
-    "grouped": net(6, 6, 4) + "[convolutional]\nfilters=8\ngroups=4\nsize=3\nstride=2\npadding=1\nactivation=linear\n"
+    "grouped": net(6, 6, 4)
+    + "[convolutional]\nfilters=8\ngroups=4\nsize=3\nstride=2\npadding=1\nactivation=linear\n"
     + "[convolutional]\nfilters=4\nsize=3\nstride=1\npad=1\ndilation=2\nactivation=linear\n[shortcut]\nfrom=-2\n"
     "[normalization]\nsize=3\n[l2norm]\n"
     + "[deconvolutional]\nfilters=3\nsize=2\nstride=2\nactivation=linear\n[crop]\ncrop_height=4\ncrop_width=3\n",
     "activations": net(4, 4, 2) + "".join(conv(2, 1, a=a) for a in ACTIVATIONS),
-}  # fmt: skip
+}
 
 
 def parsed(cfg: str) -> list[tuple[str, dict[str, str]]]:
@@ -74,16 +110,26 @@ def _active(x: np.ndarray, name: str) -> np.ndarray:
     whole = np.floor(x)
     soft = np.log1p(np.exp(x))
     table: dict[str, Any] = {
-        "linear": x, "logistic": one, "relu": np.maximum(x, 0), "relu6": np.clip(x, 0, 6), "relie": np.where(x > 0, x, 0.01 * x),
-        "ramp": x * (x > 0) + 0.1 * x, "tanh": np.tanh(x), "leaky": np.where(x > 0, x, 0.1 * x), "elu": np.where(x >= 0, x,
-            np.expm1(x)),
+        "linear": x,
+        "logistic": one,
+        "relu": np.maximum(x, 0),
+        "relu6": np.clip(x, 0, 6),
+        "relie": np.where(x > 0, x, 0.01 * x),
+        "ramp": x * (x > 0) + 0.1 * x,
+        "tanh": np.tanh(x),
+        "leaky": np.where(x > 0, x, 0.1 * x),
+        "elu": np.where(x >= 0, x, np.expm1(x)),
         "plse": np.where(x < -4, 0.01 * (x + 4), np.where(x > 4, 0.01 * (x - 4) + 1, 0.125 * x + 0.5)),
-        "selu": np.where(x >= 0, 1.0507 * x, 1.0507 * 1.6732 * np.expm1(x)), "loggy": 2 * one - 1,
-        "stair": np.where(whole % 2 == 0, np.floor(x / 2), x - whole + np.floor(x / 2)), "hardtan": np.clip(x, -1, 1),
-        "lhtan": np.where(x < 0, 0.001 * x, np.where(x > 1, 0.001 * (x - 1) + 1, x)), "swish": x * one, "mish": x * np.tanh(soft),
+        "selu": np.where(x >= 0, 1.0507 * x, 1.0507 * 1.6732 * np.expm1(x)),
+        "loggy": 2 * one - 1,
+        "stair": np.where(whole % 2 == 0, np.floor(x / 2), x - whole + np.floor(x / 2)),
+        "hardtan": np.clip(x, -1, 1),
+        "lhtan": np.where(x < 0, 0.001 * x, np.where(x > 1, 0.001 * (x - 1) + 1, x)),
+        "swish": x * one,
+        "mish": x * np.tanh(soft),
         "hard_mish": np.where(x > 0, x, np.where(x > -2, x * x / 2 + x, 0)),
         "gelu": 0.5 * x * (1 + np.tanh(0.797885 * x + 0.035677 * x**3)),
-    }  # fmt: skip
+    }
     return np.asarray(table[name])
 
 

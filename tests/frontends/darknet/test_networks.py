@@ -77,20 +77,23 @@ def test_from_darknet_has_the_results_of_tvm(tmp_path: Path) -> None:
     assert found[3].tolist() == [3, 18, 8, 8, 1, 3]
 
 
-@pytest.mark.parametrize(("cfg", "says"), [
-    ("[net]\nheight=8\nwidth=8\n[convolutional\n", "line 4 begins a section"),
-    ("filters=3\n", "line 1 is no entry"),
-    ("[convolutional]\nfilters=3\n", "its first section is not"),
-    ("[net]\n" + conv(3), "no height and width"),
-    (net() + conv(3, s=0), "numbers from 1 on"),
-    (net() + "[route]\nlayers=-1\n", "it names the layer -1"),
-    (net() + "[route]\nlayers=3\n", "it names the layer 3"),
-    (net() + conv(1 << 20, 31), "weights, and the weights has"),
-    (net() + "[upsample]\nstride=1000000\n", "needs"),
-    (net() + conv(3) + "[lstm]\noutput=3\n[gru]\noutput=3\n", "2 layers of 2 operators"),
-    (net() + conv(3, a="norm_chan"), "its activation is norm_chan"),
-    (net() + conv(7) + "[yolo]\nmask=0\nanchors=1,2\nclasses=80\nnum=1\n", "7 channels"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cfg", "says"),
+    [
+        ("[net]\nheight=8\nwidth=8\n[convolutional\n", "line 4 begins a section"),
+        ("filters=3\n", "line 1 is no entry"),
+        ("[convolutional]\nfilters=3\n", "its first section is not"),
+        ("[net]\n" + conv(3), "no height and width"),
+        (net() + conv(3, s=0), "numbers from 1 on"),
+        (net() + "[route]\nlayers=-1\n", "it names the layer -1"),
+        (net() + "[route]\nlayers=3\n", "it names the layer 3"),
+        (net() + conv(1 << 20, 31), "weights, and the weights has"),
+        (net() + "[upsample]\nstride=1000000\n", "needs"),
+        (net() + conv(3) + "[lstm]\noutput=3\n[gru]\noutput=3\n", "2 layers of 2 operators"),
+        (net() + conv(3, a="norm_chan"), "its activation is norm_chan"),
+        (net() + conv(7) + "[yolo]\nmask=0\nanchors=1,2\nclasses=80\nnum=1\n", "7 channels"),
+    ],
+)
 def test_a_wrong_network_gets_a_diagnostic(cfg: str, says: str) -> None:
     with pytest.raises(RelayError) as wrong:
         import_darknet(cfg.encode(), weights=weights_for(NETWORKS["yolo3"]))

@@ -89,26 +89,114 @@ def _unary(m: Maker, name: str) -> Case:
 
 
 UNARY = (
-    "abs", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "cos", "cosh", "degrees", "erf", "exp",
-    "expm1", "fix", "floor", "log", "log10", "log1p", "log2", "logical_not", "negative", "radians", "rcbrt", "reciprocal",
-    "relu", "rint",
-    "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "softsign", "sqrt", "square", "tan", "tanh", "trunc", "zeros_like",
+    "abs",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctanh",
+    "cbrt",
+    "ceil",
+    "cos",
+    "cosh",
+    "degrees",
+    "erf",
+    "exp",
+    "expm1",
+    "fix",
+    "floor",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logical_not",
+    "negative",
+    "radians",
+    "rcbrt",
+    "reciprocal",
+    "relu",
+    "rint",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "softsign",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+    "zeros_like",
     "ones_like",
-    "_copy", "BlockGrad", "make_loss", "MakeLoss", "hard_sigmoid", "smooth_l1", "_contrib_div_sqrt_dim", "size_array", "shape_array",
+    "_copy",
+    "BlockGrad",
+    "make_loss",
+    "MakeLoss",
+    "hard_sigmoid",
+    "smooth_l1",
+    "_contrib_div_sqrt_dim",
+    "size_array",
+    "shape_array",
     "_contrib_quadratic",
-)  # fmt: skip
-BINARY = ("add", "sub", "mul", "div", "mod", "power", "maximum", "minimum", "hypot", "equal", "not_equal", "greater", "greater_equal",
-          "lesser", "lesser_equal", "logical_and", "logical_or", "logical_xor")  # fmt: skip
-SCALAR = ("_plus", "_minus", "_rminus", "_mul", "_div", "_rdiv", "_mod", "_rmod", "_power", "_rpower", "_maximum",
-          "_minimum", "_hypot",
-          "_equal", "_not_equal", "_greater", "_greater_equal", "_lesser", "_lesser_equal", "_logical_and", "_logical_or",
-          "_logical_xor")  # fmt: skip
+)
+BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "mod",
+    "power",
+    "maximum",
+    "minimum",
+    "hypot",
+    "equal",
+    "not_equal",
+    "greater",
+    "greater_equal",
+    "lesser",
+    "lesser_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+)
+SCALAR = (
+    "_plus",
+    "_minus",
+    "_rminus",
+    "_mul",
+    "_div",
+    "_rdiv",
+    "_mod",
+    "_rmod",
+    "_power",
+    "_rpower",
+    "_maximum",
+    "_minimum",
+    "_hypot",
+    "_equal",
+    "_not_equal",
+    "_greater",
+    "_greater_equal",
+    "_lesser",
+    "_lesser_equal",
+    "_logical_and",
+    "_logical_or",
+    "_logical_xor",
+)
 NUMPY = ("add", "subtract", "multiply", "power", "less", "less_equal", "equal", "greater", "true_divide", "mod")
 #: RNN: mode, layers, both directions, state outputs.
 RECURRENT = (
-    ("lstm", 1, False, True), ("lstm", 2, True, True), ("gru", 1, False, True), ("gru", 2, True, False), ("rnn_tanh", 1, False, True),
-    ("rnn_relu", 2, True, True), ("lstm", 1, False, False),
-)  # fmt: skip
+    ("lstm", 1, False, True),
+    ("lstm", 2, True, True),
+    ("gru", 1, False, True),
+    ("gru", 2, True, False),
+    ("rnn_tanh", 1, False, True),
+    ("rnn_relu", 2, True, True),
+    ("lstm", 1, False, False),
+)
 
 
 def elementwise(made: dict[str, Case]) -> None:
@@ -182,8 +270,10 @@ def convolutions(made: dict[str, Case]) -> None:
     more = {**conv, "num_group": 2, "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2), "no_bias": True}
     made["conv_group"] = Case("Convolution", [m.real(2, 4, 6, 5), m.real(4, 2, 3, 2)], more)
     made["conv_1d"] = Case(
-        "Convolution", [m.real(2, 3, 8), m.real(4, 3, 3), m.real(4)], {"kernel": (3,), "num_filter": 4, "stride": (2,)},
-    )  # fmt: skip
+        "Convolution",
+        [m.real(2, 3, 8), m.real(4, 3, 3), m.real(4)],
+        {"kernel": (3,), "num_filter": 4, "stride": (2,)},
+    )
     three = {"kernel": (2, 2, 2), "num_filter": 3, "pad": (1, 0, 1)}
     made["conv_3d"] = Case("Convolution", [m.real(1, 2, 3, 4, 4), m.real(3, 2, 2, 2, 2), m.real(3)], three)
     made["deconv"] = Case("Deconvolution", [m.real(1, 3, 4, 3), m.real(3, 2, 3, 3)], {"kernel": (3, 3), "num_filter": 2})
@@ -192,11 +282,15 @@ def convolutions(made: dict[str, Case]) -> None:
     more = {"kernel": (4, 4), "num_filter": 2, "stride": (2, 2), "dilate": (1, 1), "target_shape": (7, 6)}
     made["deconv_target"] = Case("Deconvolution", [m.real(1, 3, 4, 3), m.real(3, 2, 4, 4)], more)
     made["deconv_dilate"] = Case(
-        "Deconvolution", [m.real(1, 3, 4, 3), m.real(3, 2, 2, 2)], {"kernel": (2, 2), "num_filter": 2, "dilate": (2, 2)},
-    )  # fmt: skip
+        "Deconvolution",
+        [m.real(1, 3, 4, 3), m.real(3, 2, 2, 2)],
+        {"kernel": (2, 2), "num_filter": 2, "dilate": (2, 2)},
+    )
     made["deconv_1d"] = Case(
-        "Deconvolution", [m.real(1, 3, 4), m.real(3, 2, 3)], {"kernel": (3,), "num_filter": 2, "stride": (2,), "pad": (1,)},
-    )  # fmt: skip
+        "Deconvolution",
+        [m.real(1, 3, 4), m.real(3, 2, 3)],
+        {"kernel": (3,), "num_filter": 2, "stride": (2,), "pad": (1,)},
+    )
     made["dense"] = Case("FullyConnected", [m.real(2, 3, 4), m.real(5, 12), m.real(5)], {"num_hidden": 5})
     made["dense_rows"] = Case("FullyConnected", [m.real(2, 3, 4), m.real(5, 4)], {"num_hidden": 5, "flatten": False, "no_bias": True})
     made["dot"] = Case("dot", [m.real(3, 4), m.real(4, 2)])
@@ -225,8 +319,10 @@ def convolutions(made: dict[str, Case]) -> None:
     own = {"kernel": (3, 3), "num_filter": 2, "num_group": 2, "stride": (2, 2), "no_bias": True}
     made["modulated"] = Case("_contrib_ModulatedDeformableConvolution", masked, own)
     made["deformable"] = Case(
-        "_contrib_DeformableConvolution", [m.real(1, 4, 5, 5), m.unit(1, 18, 5, 5), m.real(4, 4, 3, 3), m.real(4)], more,
-    )  # fmt: skip
+        "_contrib_DeformableConvolution",
+        [m.real(1, 4, 5, 5), m.unit(1, 18, 5, 5), m.real(4, 4, 3, 3), m.real(4)],
+        more,
+    )
 
 
 def pools(made: dict[str, Case]) -> None:
@@ -242,11 +338,18 @@ def pools(made: dict[str, Case]) -> None:
         made[f"pool_{kind}_1d"] = Case("Pooling", [m.real(1, 2, 7)], {"kernel": (3,), "stride": (2,), **own})
         made[f"pool_{kind}_3d"] = Case("Pooling", [m.real(1, 2, 4, 5, 4)], {"kernel": (2, 2, 2), "stride": (2, 2, 2), **own})
     made["pool_avg_own"] = Case(
-        "Pooling", [m.real(1, 2, 6, 8)],
+        "Pooling",
+        [m.real(1, 2, 6, 8)],
         {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1), "pool_type": "avg", "count_include_pad": False},
-    )  # fmt: skip
-    full = {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1), "pooling_convention": "full", "pool_type": "avg",
-        "count_include_pad": False}  # fmt: skip
+    )
+    full = {
+        "kernel": (3, 3),
+        "stride": (2, 2),
+        "pad": (1, 1),
+        "pooling_convention": "full",
+        "pool_type": "avg",
+        "count_include_pad": False,
+    }
     made["pool_avg_own_full"] = Case("Pooling", [m.real(1, 2, 6, 8)], full)
     full = {"kernel": (2, 2), "stride": (3, 3), "pooling_convention": "full", "pool_type": "avg"}
     made["pool_avg_full_far"] = Case("Pooling", [m.real(1, 2, 6, 7)], full)
@@ -266,8 +369,10 @@ def norms(made: dict[str, Case]) -> None:
     made["batch_norm"] = Case("BatchNorm", [m.real(2, 3, 4, 2), *states(3)])
     made["batch_norm_gamma"] = Case("BatchNorm", [m.real(2, 3, 4), *states(3)], {"fix_gamma": False, "eps": 1e-5})
     made["batch_norm_last"] = Case(
-        "BatchNorm", [m.real(2, 3, 4), *states(4)], {"fix_gamma": False, "axis": -1, "use_global_stats": True},
-    )  # fmt: skip
+        "BatchNorm",
+        [m.real(2, 3, 4), *states(4)],
+        {"fix_gamma": False, "axis": -1, "use_global_stats": True},
+    )
     made["layer_norm"] = Case("LayerNorm", [m.real(2, 3, 4), m.positive(4), m.real(4)])
     made["layer_norm_axis"] = Case("LayerNorm", [m.real(2, 3, 4), m.positive(3), m.real(3)], {"axis": 1, "eps": 1e-3})
     made["instance_norm"] = Case("InstanceNorm", [m.real(2, 3, 4, 2), m.positive(3), m.real(3)])
@@ -304,15 +409,24 @@ def reductions(made: dict[str, Case]) -> None:
 
 def shapes(made: dict[str, Case]) -> None:
     m = Maker("shapes")
-    for number, (shape, attributes) in enumerate((
-        ((2, 3, 4), {"shape": (4, -1)}), ((2, 3, 4), {"shape": (0, -1)}), ((2, 3, 4), {"shape": (-2, 1, 1)}),
-        ((2, 3, 4, 5), {"shape": (-3, -3)}),
-        ((2, 3, 4), {"shape": (0, -3)}), ((2, 6, 4), {"shape": (0, -4, 2, -1, -2)}), ((2, 3, 4), {"shape": (-4, 1, 2, -2)}),
-        ((10, 5, 4), {"shape": (-1, 0), "reverse": True}), ((2, 3, 4), {"shape": (6, 4)}),
-        ((8, 3, 3, 4, 4), {"shape": (-4, -1, 2, 0, 0, -3), "reverse": False}),
-        ((2, 3, 4), {"shape": -1}), ((2, 3, 12), {"shape": (0, 0, -4, 3, -1), "reverse": True}), ((2, 3, 4), {"target_shape": (2, 0)}),
-        ((2, 3, 4), {"target_shape": (5, 0), "keep_highest": True}),
-    )):  # fmt: skip
+    for number, (shape, attributes) in enumerate(
+        (
+            ((2, 3, 4), {"shape": (4, -1)}),
+            ((2, 3, 4), {"shape": (0, -1)}),
+            ((2, 3, 4), {"shape": (-2, 1, 1)}),
+            ((2, 3, 4, 5), {"shape": (-3, -3)}),
+            ((2, 3, 4), {"shape": (0, -3)}),
+            ((2, 6, 4), {"shape": (0, -4, 2, -1, -2)}),
+            ((2, 3, 4), {"shape": (-4, 1, 2, -2)}),
+            ((10, 5, 4), {"shape": (-1, 0), "reverse": True}),
+            ((2, 3, 4), {"shape": (6, 4)}),
+            ((8, 3, 3, 4, 4), {"shape": (-4, -1, 2, 0, 0, -3), "reverse": False}),
+            ((2, 3, 4), {"shape": -1}),
+            ((2, 3, 12), {"shape": (0, 0, -4, 3, -1), "reverse": True}),
+            ((2, 3, 4), {"target_shape": (2, 0)}),
+            ((2, 3, 4), {"target_shape": (5, 0), "keep_highest": True}),
+        )
+    ):
         made[f"reshape_{number}"] = Case("Reshape", [m.real(*shape)], attributes)
     made["npx_reshape"] = Case("_npx_reshape", [m.real(2, 3, 4)], {"newshape": (-2, -5)})
     made["flatten"] = Case("Flatten", [m.real(2, 3, 4)])
@@ -328,8 +442,10 @@ def shapes(made: dict[str, Case]) -> None:
     made["broadcast_like_axes"] = Case("broadcast_like", [m.real(1, 3, 1), m.real(5, 4)], {"lhs_axes": (0, 2), "rhs_axes": (0, 1)})
     made["reshape_like"] = Case("reshape_like", [m.real(2, 6), m.real(3, 4)])
     made["reshape_like_part"] = Case(
-        "reshape_like", [m.real(30, 7), m.real(15, 2, 4)], {"lhs_begin": 0, "lhs_end": 1, "rhs_begin": 0, "rhs_end": 2},
-    )  # fmt: skip
+        "reshape_like",
+        [m.real(30, 7), m.real(15, 2, 4)],
+        {"lhs_begin": 0, "lhs_end": 1, "rhs_begin": 0, "rhs_end": 2},
+    )
     made["tile"] = Case("tile", [m.real(2, 3)], {"reps": (2, 1, 2)})
     made["repeat"] = Case("repeat", [m.real(2, 3)], {"repeats": 2, "axis": 1})
     made["repeat_all"] = Case("repeat", [m.real(2, 3)], {"repeats": 2})
@@ -343,8 +459,10 @@ def shapes(made: dict[str, Case]) -> None:
     made["split_v2_sections"] = Case("_split_v2", [m.real(6, 2)], {"indices": (), "axis": 0, "sections": 3}, 3)
     for mode in ("constant", "edge", "reflect"):
         made[f"pad_{mode}"] = Case(
-            "Pad", [m.real(1, 2, 3, 4)], {"mode": mode, "pad_width": (0, 0, 0, 0, 1, 2, 2, 1), "constant_value": 0.5},
-        )  # fmt: skip
+            "Pad",
+            [m.real(1, 2, 3, 4)],
+            {"mode": mode, "pad_width": (0, 0, 0, 0, 1, 2, 2, 1), "constant_value": 0.5},
+        )
     made["depth_to_space"] = Case("depth_to_space", [m.real(1, 8, 2, 3)], {"block_size": 2})
     made["space_to_depth"] = Case("space_to_depth", [m.real(1, 2, 4, 6)], {"block_size": 2})
     made["diag"] = Case("diag", [m.real(3, 4)])
@@ -413,11 +531,15 @@ def sequences(made: dict[str, Case]) -> None:
         made[name] = Case(name, [m.real(4, 3, 2)])
         made[f"{name}_lengths"] = Case(name, [m.real(4, 3, 2), np.float32([1, 4, 2])], {"use_sequence_length": True, **more})
     made["SequenceMask_axis"] = Case(
-        "SequenceMask", [m.real(3, 4, 2), np.float32([1, 4, 2])], {"use_sequence_length": True, "axis": 1},
-    )  # fmt: skip
+        "SequenceMask",
+        [m.real(3, 4, 2), np.float32([1, 4, 2])],
+        {"use_sequence_length": True, "axis": 1},
+    )
     made["SequenceLast_axis"] = Case(
-        "SequenceLast", [m.real(3, 4, 2), np.float32([1, 4, 2])], {"use_sequence_length": True, "axis": 1},
-    )  # fmt: skip
+        "SequenceLast",
+        [m.real(3, 4, 2), np.float32([1, 4, 2])],
+        {"use_sequence_length": True, "axis": 1},
+    )
 
 
 def attentions(made: dict[str, Case]) -> None:
@@ -433,8 +555,10 @@ def detections(made: dict[str, Case]) -> None:
     m = Maker("detections")
     made["prior"] = Case("_contrib_MultiBoxPrior", [m.real(1, 3, 4, 5)], {"sizes": (0.4, 0.2), "ratios": (1, 2, 0.5)})
     made["prior_clip"] = Case(
-        "_contrib_MultiBoxPrior", [m.real(1, 3, 4, 5)], {"sizes": (0.9,), "clip": True, "steps": (0.3, 0.2), "offsets": (0.4, 0.6)},
-    )  # fmt: skip
+        "_contrib_MultiBoxPrior",
+        [m.real(1, 3, 4, 5)],
+        {"sizes": (0.9,), "clip": True, "steps": (0.3, 0.2), "offsets": (0.4, 0.6)},
+    )
     scores = np.exp(m.real(2, 4, 8))
     scores /= scores.sum(1, keepdims=True)
     anchors = m.boxes(1, 8)
@@ -444,42 +568,61 @@ def detections(made: dict[str, Case]) -> None:
     more = {"nms_threshold": 0.2, "nms_topk": 5}
     made["detect_topk"] = Case("_contrib_MultiBoxDetection", [scores, m.unit(2, 32), anchors], more, live=True)
     for name, more in (
-        ("nms", {}), ("nms_id", {"id_index": 0}), ("nms_force", {"id_index": 0, "force_suppress": True}),
-        ("nms_topk", {"topk": 4}), ("nms_center", {"in_format": "center", "out_format": "corner"}),
-        ("nms_to_center", {"out_format": "center"}), ("nms_background", {"id_index": 0, "background_id": 1}),
-    ):  # fmt: skip
+        ("nms", {}),
+        ("nms_id", {"id_index": 0}),
+        ("nms_force", {"id_index": 0, "force_suppress": True}),
+        ("nms_topk", {"topk": 4}),
+        ("nms_center", {"in_format": "center", "out_format": "corner"}),
+        ("nms_to_center", {"out_format": "center"}),
+        ("nms_background", {"id_index": 0, "background_id": 1}),
+    ):
         columns = [m.whole(0, 3, 2, 10, 1), m.different(2, 10, 1) + 0.4, m.boxes(2, 10)]
         attributes = {"overlap_thresh": 0.1, "valid_thresh": 0.05, "coord_start": 2, "score_index": 1, **more}
         made[name] = Case("_contrib_box_nms", [np.concatenate(columns, -1)], attributes)
     made["box_iou"] = Case("_contrib_box_iou", [m.boxes(2, 3), m.boxes(4)])
     made["box_iou_center"] = Case("_contrib_box_iou", [m.boxes(3), m.boxes(4)], {"format": "center"})
     made["box_decode"] = Case(
-        "_contrib_box_decode", [m.unit(2, 5, 4), m.boxes(1, 5)], {"std0": 0.1, "std1": 0.1, "std2": 0.2, "std3": 0.2},
-    )  # fmt: skip
+        "_contrib_box_decode",
+        [m.unit(2, 5, 4), m.boxes(1, 5)],
+        {"std0": 0.1, "std1": 0.1, "std2": 0.2, "std3": 0.2},
+    )
     made["box_decode_corner"] = Case("_contrib_box_decode", [m.unit(2, 5, 4), m.boxes(1, 5)], {"format": "corner", "clip": 0.3})
     rois = np.concatenate([m.whole(0, 2, 4, 1), m.boxes(4) * 16], 1)
     made["roi_pooling"] = Case("ROIPooling", [m.real(2, 3, 8, 8), rois], {"pooled_size": (2, 3), "spatial_scale": 0.5})
     made["roi_align"] = Case(
-        "_contrib_ROIAlign", [m.real(2, 3, 8, 8), rois], {"pooled_size": (2, 3), "spatial_scale": 0.5, "sample_ratio": 2},
-    )  # fmt: skip
+        "_contrib_ROIAlign",
+        [m.real(2, 3, 8, 8), rois],
+        {"pooled_size": (2, 3), "spatial_scale": 0.5, "sample_ratio": 2},
+    )
     made["roi_align_free"] = Case("_contrib_ROIAlign", [m.real(2, 3, 8, 8), rois], {"pooled_size": (2, 3), "spatial_scale": 0.5})
     made["roi_align_half"] = Case(
-        "_contrib_ROIAlign", [m.real(2, 3, 8, 8), rois],
+        "_contrib_ROIAlign",
+        [m.real(2, 3, 8, 8), rois],
         {"pooled_size": (2, 2), "spatial_scale": 0.5, "aligned": True, "sample_ratio": 2},
-    )  # fmt: skip
+    )
     info = np.float32([[64, 80, 1.0]])
-    more = {"scales": (2, 4), "ratios": (0.5, 1), "feature_stride": 16, "rpn_pre_nms_top_n": 20, "rpn_post_nms_top_n": 6,
-        "rpn_min_size": 4}  # fmt: skip
+    more = {
+        "scales": (2, 4),
+        "ratios": (0.5, 1),
+        "feature_stride": 16,
+        "rpn_pre_nms_top_n": 20,
+        "rpn_post_nms_top_n": 6,
+        "rpn_min_size": 4,
+    }
     made["proposal"] = Case("_contrib_Proposal", [m.different(1, 8, 4, 5) + 0.5, m.unit(1, 16, 4, 5) * 0.3, info], more)
     made["multi_proposal"] = Case(
-        "_contrib_MultiProposal", [m.different(2, 8, 4, 5) + 0.5, m.unit(2, 16, 4, 5) * 0.3, np.repeat(info, 2, 0)], more,
-    )  # fmt: skip
+        "_contrib_MultiProposal",
+        [m.different(2, 8, 4, 5) + 0.5, m.unit(2, 16, 4, 5) * 0.3, np.repeat(info, 2, 0)],
+        more,
+    )
     made["resize"] = Case("_contrib_BilinearResize2D", [m.real(1, 2, 3, 4)], {"height": 5, "width": 7})
     made["resize_half"] = Case("_contrib_BilinearResize2D", [m.real(1, 2, 3, 4)], {"height": 6, "width": 6, "align_corners": False})
     made["resize_scale"] = Case("_contrib_BilinearResize2D", [m.real(1, 2, 4, 4)], {"scale_height": 1.5, "scale_width": 0.5})
     made["resize_odd"] = Case(
-        "_contrib_BilinearResize2D", [m.real(1, 2, 5, 4)], {"scale_height": 2, "scale_width": 2, "mode": "odd_scale"},
-    )  # fmt: skip
+        "_contrib_BilinearResize2D",
+        [m.real(1, 2, 5, 4)],
+        {"scale_height": 2, "scale_width": 2, "mode": "odd_scale"},
+    )
     made["resize_like"] = Case("_contrib_BilinearResize2D", [m.real(1, 2, 5, 4), m.real(1, 1, 3, 6)], {"mode": "like"})
     for mode in ("to_even_down", "to_even_up", "to_odd_down", "to_odd_up"):
         made[f"resize_{mode}"] = Case("_contrib_BilinearResize2D", [m.real(1, 1, 5, 4)], {"mode": mode})
@@ -488,17 +631,20 @@ def detections(made: dict[str, Case]) -> None:
     made["grid_warp"] = Case("GridGenerator", [m.unit(1, 2, 3, 4)], {"transform_type": "warp"})
     made["sampler"] = Case("BilinearSampler", [m.real(1, 2, 4, 5), m.unit(1, 2, 3, 4) * 1.3])
     made["transformer"] = Case(
-        "SpatialTransformer", [m.real(1, 2, 4, 5), theta],
+        "SpatialTransformer",
+        [m.real(1, 2, 4, 5), theta],
         {"target_shape": (3, 4), "transform_type": "affine", "sampler_type": "bilinear"},
-    )  # fmt: skip
+    )
     made["correlation"] = Case(
-        "Correlation", [m.real(1, 2, 5, 5), m.real(1, 2, 5, 5)],
+        "Correlation",
+        [m.real(1, 2, 5, 5), m.real(1, 2, 5, 5)],
         {"kernel_size": 1, "max_displacement": 2, "stride1": 1, "stride2": 1, "pad_size": 2},
-    )  # fmt: skip
+    )
     made["correlation_3"] = Case(
-        "Correlation", [m.real(1, 2, 6, 6), m.real(1, 2, 6, 6)],
+        "Correlation",
+        [m.real(1, 2, 6, 6), m.real(1, 2, 6, 6)],
         {"kernel_size": 3, "max_displacement": 1, "stride1": 2, "stride2": 1, "pad_size": 2, "is_multiply": False},
-    )  # fmt: skip
+    )
 
 
 FAMILIES = (elementwise, activations, convolutions, pools, norms, reductions, shapes, creations, sequences, attentions, detections)

@@ -33,12 +33,28 @@ VERSIONS = {
     "v1": struct.pack("<I", 0xF993FAC8) + dims("q", 2, 3) + CPU + F32 + DATA.tobytes(),
     "v2": struct.pack("<Ii", 0xF993FAC9, 0) + dims("q", 2, 3) + CPU + F32 + DATA.tobytes(),
     "v3": struct.pack("<Ii", 0xF993FACA, 0) + dims("q", 2, 3) + CPU + F32 + DATA.tobytes(),
-    "rows": struct.pack("<Ii", 0xF993FAC9, 1) + dims("q", 2, 3) + dims("q", 2, 3) + CPU + F32
-    + struct.pack("<i", 6) + dims("q", 2) + DATA.tobytes() + struct.pack("<2q", 0, 1),
-    "csr": struct.pack("<Ii", 0xF993FAC9, 2) + dims("q", 5) + dims("q", 2, 3) + CPU + F32
-    + struct.pack("<i", 6) + dims("q", 3) + struct.pack("<i", 6) + dims("q", 5)
-    + DATA.reshape(-1)[1:].tobytes() + struct.pack("<3q", 0, 2, 5) + struct.pack("<5q", 1, 2, 0, 1, 2),
-}  # fmt: skip
+    "rows": struct.pack("<Ii", 0xF993FAC9, 1)
+    + dims("q", 2, 3)
+    + dims("q", 2, 3)
+    + CPU
+    + F32
+    + struct.pack("<i", 6)
+    + dims("q", 2)
+    + DATA.tobytes()
+    + struct.pack("<2q", 0, 1),
+    "csr": struct.pack("<Ii", 0xF993FAC9, 2)
+    + dims("q", 5)
+    + dims("q", 2, 3)
+    + CPU
+    + F32
+    + struct.pack("<i", 6)
+    + dims("q", 3)
+    + struct.pack("<i", 6)
+    + dims("q", 5)
+    + DATA.reshape(-1)[1:].tobytes()
+    + struct.pack("<3q", 0, 2, 5)
+    + struct.pack("<5q", 1, 2, 0, 1, 2),
+}
 
 
 def params(array: bytes, name: bytes = b"arg:w") -> bytes:

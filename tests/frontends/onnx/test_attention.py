@@ -38,8 +38,13 @@ def test_attention_with_a_cache_of_unknown_length() -> None:
 @pytest.mark.parametrize("interleaved", [0, 1])
 def test_rotary_embedding_of_unknown_length(interleaved: int) -> None:
     layer = node("RotaryEmbedding", ["x", "c", "s", "p"], num_heads=2, interleaved=interleaved)
-    data = model([layer], {"x": ("b", "t", 16), "p": ("b", "t")}, weights={"c": values(9, 4), "s": values(9, 4)}, opset=23,
-                 dtypes={"p": "int64"})
+    data = model(
+        [layer],
+        {"x": ("b", "t", 16), "p": ("b", "t")},
+        weights={"c": values(9, 4), "s": values(9, 4)},
+        opset=23,
+        dtypes={"p": "int64"},
+    )
     assert differ(data, {"x": values(2, 3, 16), "p": rng.integers(0, 9, (2, 3))}) <= 1e-5
 
 

@@ -27,8 +27,15 @@ def ints(*values: Any) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def compare(op: str, inputs: dict[str, np.ndarray], weights: dict[str, np.ndarray], opset: int, opened: bool,
-            outputs: tuple[str, ...] = ("out",), **attrs: Any) -> Any:  # fmt: skip
+def compare(
+    op: str,
+    inputs: dict[str, np.ndarray],
+    weights: dict[str, np.ndarray],
+    opset: int,
+    opened: bool,
+    outputs: tuple[str, ...] = ("out",),
+    **attrs: Any,
+) -> Any:
     """Import a model of one layer, with all extents of float inputs open or known, and compare values and shapes."""
     names = [*inputs, *weights]
     shapes = {n: [f"{n}{i}" for i in range(v.ndim)] if opened and v.dtype.kind == "f" else v.shape for n, v in inputs.items()}
@@ -112,7 +119,7 @@ CASES: dict[str, tuple[str, dict[str, np.ndarray], dict[str, np.ndarray], int, d
     "trilu": ("Trilu", {"x": X}, {"k": ints(1).reshape(())}, 14, {"upper": 0}),
     "depth_to_space": ("DepthToSpace", {"x": X}, {}, 13, {"blocksize": 2, "mode": "CRD"}),
     "reverse_sequence": ("ReverseSequence", {"x": X, "l": ints(2, 1)}, {}, 10, {"time_axis": 1, "batch_axis": 0}),
-}  # fmt: skip
+}
 SEVERAL: dict[str, tuple[str, dict[str, np.ndarray], dict[str, np.ndarray], int, tuple[str, ...], dict[str, Any]]] = {
     "split": ("Split", {"x": X}, {"l": ints(1, 3, 3)}, 13, ("a", "b", "c"), {"axis": 2}),
     "split_by_count": ("Split", {"x": X}, {}, 18, ("a", "b"), {"axis": 1, "num_outputs": 2}),
@@ -122,7 +129,7 @@ SEVERAL: dict[str, tuple[str, dict[str, np.ndarray], dict[str, np.ndarray], int,
     "computed_top_k": ("TopK", {"x": X, "k": ints(3)}, {}, 11, ("v", "i"), {}),
     "unique": ("Unique", {"x": np.array([3, 1, 3, 2, 1], np.float32)}, {}, 11, ("v", "i", "r", "c"), {}),
     "unique_unsorted": ("Unique", {"x": np.array([3, 1, 3, 2, 1], np.float32)}, {}, 11, ("v", "i", "r", "c"), {"sorted": 0}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.sample(2)
@@ -148,7 +155,11 @@ def test_max_pool_with_places(ceil: int, order: int) -> None:
 
 
 def test_slices_keep_known_extents() -> None:
-    data = model([node("Slice", ["x", "s", "e", "a"])], {"x": ("n", 4, 6), "e": (1,)}, weights={"s": ints(1), "a": ints(1)},
-                 dtypes={"e": "int64"})  # fmt: skip
+    data = model(
+        [node("Slice", ["x", "s", "e", "a"])],
+        {"x": ("n", 4, 6), "e": (1,)},
+        weights={"s": ints(1), "a": ints(1)},
+        dtypes={"e": "int64"},
+    )
     body = import_onnx(data).module["main"].body
     assert tuple(body.checked_type.shape) == (ANY, ANY, 6)

@@ -89,11 +89,17 @@ def test_external_data_is_a_regular_file_of_its_folder(tmp_path: Path, kind: str
     path.write_bytes(proto.SerializeToString())
     code, text = wrong(str(path))
     expected = {
-        "pipe": "which is a pipe, not a regular file", "folder": "which is a directory, not a regular file",
-        "link": "outside the model's folder", "circle": "w", "nul": r"whose path 'a\x00b' is none", "long": "w",
-        "short": "has the bytes 0 to 12 of short, which has 8", "negative": "has an offset below 0",
-        "text": "which has 8", "absent": "cannot read absent: No such file",
-    }  # fmt: skip
+        "pipe": "which is a pipe, not a regular file",
+        "folder": "which is a directory, not a regular file",
+        "link": "outside the model's folder",
+        "circle": "w",
+        "nul": r"whose path 'a\x00b' is none",
+        "long": "w",
+        "short": "has the bytes 0 to 12 of short, which has 8",
+        "negative": "has an offset below 0",
+        "text": "which has 8",
+        "absent": "cannot read absent: No such file",
+    }
     assert code == "R0802" and expected[kind] in text
 
 
@@ -109,20 +115,32 @@ LAYERS: dict[str, tuple[Any, dict[str, tuple[int, ...]], dict[str, Any], str]] =
     "empty operand": (node("MatMul", ["x", ""]), X, {}, "the operand 1 (B) is missing"),
     "too many operands": (node("Relu", ["x", "x"]), X, {}, "it has 2 operands, and the operator takes at most 1"),
     "missing attribute": (node("Concat", ["x"]), X, {}, "the attribute axis is missing; it is a whole number"),
-    "kind of attribute": (node("Concat", ["x"], axis=1.5), X, {},
-                          "the attribute axis is a number with a point; it must be a whole number"),
+    "kind of attribute": (
+        node("Concat", ["x"], axis=1.5),
+        X,
+        {},
+        "the attribute axis is a number with a point; it must be a whole number",
+    ),
     "axis": (node("Softmax", ["x"], axis=7), X, {}, "axis"),
     "pads": (node("MaxPool", ["x"], kernel_shape=[2, 2], pads=[1]), IMAGE, {}, "pads has 1 numbers; it must have 4"),
-    "strides": (node("MaxPool", ["x"], kernel_shape=[2, 2], strides=[0, 1]), IMAGE, {},
-                "the strides [0, 1] must be numbers from 1 on"),
+    "strides": (
+        node("MaxPool", ["x"], kernel_shape=[2, 2], strides=[0, 1]),
+        IMAGE,
+        {},
+        "the strides [0, 1] must be numbers from 1 on",
+    ),
     "kernel": (node("MaxPool", ["x"], kernel_shape=[0, 0]), IMAGE, {}, "the kernel [0, 0] must be numbers from 1 on"),
     "steps": (node("Range", ["a", "b", "a"]), {}, {"a": np.int64(0), "b": np.int64(10)}, "it counts from 0 to 10 by steps of 0"),
     "scale": (node("Resize", ["x", "", "s"]), IMAGE, {"s": np.float32([1, 1, 1e30, 1e30])}, "R0016"),
-    "mode": (node("Resize", ["x", "", "s"], mode="best"), IMAGE, {"s": np.float32([1, 1, 2, 2])},
-             "it resizes by 'best', which is none of nearest"),
+    "mode": (
+        node("Resize", ["x", "", "s"], mode="best"),
+        IMAGE,
+        {"s": np.float32([1, 1, 2, 2])},
+        "it resizes by 'best', which is none of nearest",
+    ),
     "rank": (node("Conv", ["x", "w"]), X, {"w": np.ones((1, 2, 3), "float32")}, "1, 2 or 3 spatial axes, not 0"),
     "dtype": (node("GridSample", ["x", "x"], mode="x"), IMAGE, {}, "the attribute mode is 'x'; it must be one of"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -31,9 +31,16 @@ def alone(layer, given, weights=None, outputs=("y",)) -> list[np.ndarray]:
     return ours(build(layer, given, weights, outputs), given)
 
 
-@pytest.mark.parametrize("kind, attrs", [
-    ("Gelu", {}), ("BiasGelu", {}), ("FastGelu", {}), ("QuickGelu", {"alpha": 1.3}), ("ScaledSiLU", {"alpha": 0.7}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, attrs",
+    [
+        ("Gelu", {}),
+        ("BiasGelu", {}),
+        ("FastGelu", {}),
+        ("QuickGelu", {"alpha": 1.3}),
+        ("ScaledSiLU", {"alpha": 0.7}),
+    ],
+)
 def test_activations(kind: str, attrs) -> None:
     names = ["x", "b"] if kind in ("BiasGelu", "FastGelu") else ["x"]
     assert run(node(kind, names, domain=MS, **attrs), {"x": reals(2, 3, 8)}, {"b": reals(8)}) <= 1e-5

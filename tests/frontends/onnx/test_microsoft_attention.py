@@ -25,8 +25,11 @@ def run(layer, given, weights=None, outputs=("y",), dynamic: bool = False) -> fl
     return differ(model([layer], shapes, outputs, weights or {}, dtypes=dtypes), given)
 
 
-@pytest.mark.parametrize("mask", [None, np.array([3, 2]), np.array([[1, 1, 0], [1, 0, 1]]), np.array([3, 2, 1, 0]),
-                                  rng.integers(0, 2, (B, S, S))], ids=["none", "ends", "keys", "ranges", "pairs"])  # fmt: skip
+@pytest.mark.parametrize(
+    "mask",
+    [None, np.array([3, 2]), np.array([[1, 1, 0], [1, 0, 1]]), np.array([3, 2, 1, 0]), rng.integers(0, 2, (B, S, S))],
+    ids=["none", "ends", "keys", "ranges", "pairs"],
+)
 @pytest.mark.parametrize("causal", [0, 1])
 def test_attention(mask, causal: int) -> None:
     weights = {"w": reals(10, 3 * N * H), "b": reals(3 * N * H)}
@@ -45,9 +48,14 @@ def test_attention_with_a_past() -> None:
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention_of_whole_numbers(masked: bool) -> None:
     weights = {
-        "w": rng.integers(-64, 64, (10, 3 * N * H)).astype("int8"), "b": reals(3 * N * H), "xs": np.array(0.02, "float32"),
-        "ws": np.array(0.01, "float32"), "xz": np.array(120, "uint8"), "wz": np.array(0, "int8"), "m": np.array([3, 2], "int32"),
-    }  # fmt: skip
+        "w": rng.integers(-64, 64, (10, 3 * N * H)).astype("int8"),
+        "b": reals(3 * N * H),
+        "xs": np.array(0.02, "float32"),
+        "ws": np.array(0.01, "float32"),
+        "xz": np.array(120, "uint8"),
+        "wz": np.array(0, "int8"),
+        "m": np.array([3, 2], "int32"),
+    }
     layer = node("QAttention", ["x", "w", "b", "xs", "ws", "m" if masked else "", "xz", "wz"], domain=MS, num_heads=N)
     assert run(layer, {"x": rng.integers(0, 256, (B, S, 10)).astype("uint8")}, weights) <= 1e-5
 
@@ -74,18 +82,38 @@ def test_multi_head_attention_with_a_past() -> None:
     assert run(layer, given, outputs=["y", "k2", "v2"]) <= 1e-5
 
 
-@pytest.mark.parametrize("attrs", [
-    {}, {"do_rotary": 1}, {"do_rotary": 1, "rotary_interleaved": 1}, {"local_window_size": 2}, {"softcap": 3.0}, {"scale": 0.2},
-    {"smooth_softmax": 1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {},
+        {"do_rotary": 1},
+        {"do_rotary": 1, "rotary_interleaved": 1},
+        {"local_window_size": 2},
+        {"softcap": 3.0},
+        {"scale": 0.2},
+        {"smooth_softmax": 1},
+    ],
+)
 @pytest.mark.parametrize("past", [0, 4])
 def test_group_query_attention(attrs, past: int) -> None:
     steps = 1 if past else S
     names = ["q", "k", "v", "pk", "pv", "l", "t", "c", "s"]
-    layer = node("GroupQueryAttention", names if attrs.get("do_rotary") else names[:7], ["y", "k2", "v2"], domain=MS,
-                 num_heads=4, kv_num_heads=2, **attrs)  # fmt: skip
-    given = {"q": reals(B, steps, 64), "k": reals(B, steps, 32), "v": reals(B, steps, 32), "pk": reals(B, 2, past, 16),
-             "pv": reals(B, 2, past, 16)}  # fmt: skip
+    layer = node(
+        "GroupQueryAttention",
+        names if attrs.get("do_rotary") else names[:7],
+        ["y", "k2", "v2"],
+        domain=MS,
+        num_heads=4,
+        kv_num_heads=2,
+        **attrs,
+    )
+    given = {
+        "q": reals(B, steps, 64),
+        "k": reals(B, steps, 32),
+        "v": reals(B, steps, 32),
+        "pk": reals(B, 2, past, 16),
+        "pv": reals(B, 2, past, 16),
+    }
     whole = past + steps
     weights = {"l": np.full(B, whole - 1, "int32"), "t": np.array(whole, "int32"), "c": reals(10, 8), "s": reals(10, 8)}
     assert run(layer, given, weights, ["y", "k2", "v2"]) <= 1e-5

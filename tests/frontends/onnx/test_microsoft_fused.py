@@ -27,9 +27,17 @@ def run(layer, given, weights=None) -> float:
     return differ(build(layer, given, weights), given)
 
 
-@pytest.mark.parametrize("kind, params", [
-    ("Relu", []), ("Sigmoid", []), ("Tanh", []), ("LeakyRelu", [0.2]), ("Clip", [-0.5, 0.5]), ("HardSigmoid", [0.3, 0.4]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, params",
+    [
+        ("Relu", []),
+        ("Sigmoid", []),
+        ("Tanh", []),
+        ("LeakyRelu", [0.2]),
+        ("Clip", [-0.5, 0.5]),
+        ("HardSigmoid", [0.3, 0.4]),
+    ],
+)
 def test_convolutions(kind: str, params) -> None:
     attrs = {"activation": kind, "pads": [1, 1, 1, 1], **({"activation_params": params} if params else {})}
     weights = {"w": reals(4, 3, 3, 3), "b": reals(4)}
@@ -56,11 +64,15 @@ def test_gemm(kind: str) -> None:
     assert run(layer, {"x": reals(3, 4)}, {"w": reals(5, 4), "b": reals(5)}) <= 1e-5
 
 
-@pytest.mark.parametrize("attrs, x, y", [
-    ({"transA": 1, "alpha": 0.25}, (2, 4, 3), (2, 4, 5)), ({"transB": 1}, (2, 3, 4), (5, 4)),
-    ({"transBatchA": 1}, (3, 2, 4), (2, 4, 5)),
-    ({"transBatchB": 1, "transB": 1}, (2, 3, 3, 4), (5, 2, 3, 4)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "attrs, x, y",
+    [
+        ({"transA": 1, "alpha": 0.25}, (2, 4, 3), (2, 4, 5)),
+        ({"transB": 1}, (2, 3, 4), (5, 4)),
+        ({"transBatchA": 1}, (3, 2, 4), (2, 4, 5)),
+        ({"transBatchB": 1, "transB": 1}, (2, 3, 3, 4), (5, 2, 3, 4)),
+    ],
+)
 def test_products(attrs, x, y) -> None:
     assert run(node("FusedMatMul", ["x", "v"], domain=MS, **attrs), {"x": reals(*x), "v": reals(*y)}) <= 1e-5
 

@@ -13,9 +13,13 @@ from tests.frontends.onnx.runtime import differ
 rng = np.random.default_rng(11)
 MS = "com.microsoft"
 SCALES = {
-    "xs": np.float32(0.037), "xz": np.uint8(120), "ys": np.float32(0.021), "yz": np.uint8(131),
-    "zs": np.float32(0.05), "zz": np.uint8(117),
-}  # fmt: skip
+    "xs": np.float32(0.037),
+    "xz": np.uint8(120),
+    "ys": np.float32(0.021),
+    "yz": np.uint8(131),
+    "zs": np.float32(0.05),
+    "zz": np.uint8(117),
+}
 WEIGHTS = {name: np.array(value) for name, value in SCALES.items()}
 
 
@@ -43,13 +47,19 @@ def test_two_operands(kind: str) -> None:
     assert run(layer, {"x": ints(2, 3, 4), "v": ints(3, 4)}) <= 1
 
 
-@pytest.mark.parametrize("kind, attrs", [
-    ("QLinearLeakyRelu", {"alpha": 0.1}), ("QLinearSigmoid", {}), ("QLinearSoftmax", {"axis": -1, "opset": 13}),
-    ("QLinearSoftmax", {"axis": 1, "opset": 11}), ("QLinearGlobalAveragePool", {}),
-    ("QLinearGlobalAveragePool", {"channels_last": 1}),
-    ("QLinearAveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]}),
-    ("QLinearAveragePool", {"kernel_shape": [3, 2], "count_include_pad": 1, "auto_pad": "SAME_UPPER"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, attrs",
+    [
+        ("QLinearLeakyRelu", {"alpha": 0.1}),
+        ("QLinearSigmoid", {}),
+        ("QLinearSoftmax", {"axis": -1, "opset": 13}),
+        ("QLinearSoftmax", {"axis": 1, "opset": 11}),
+        ("QLinearGlobalAveragePool", {}),
+        ("QLinearGlobalAveragePool", {"channels_last": 1}),
+        ("QLinearAveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]}),
+        ("QLinearAveragePool", {"kernel_shape": [3, 2], "count_include_pad": 1, "auto_pad": "SAME_UPPER"}),
+    ],
+)
 def test_one_operand(kind: str, attrs) -> None:
     scales = {"zs": np.array(1 / 256, "float32"), "zz": np.array(0, "uint8")} if "Softmax" in kind or "Sigm" in kind else {}
     assert run(node(kind, ["x", "xs", "xz", "zs", "zz"], domain=MS, **attrs), {"x": ints(2, 4, 6, 6)}, scales) <= 1
@@ -66,9 +76,11 @@ def test_joining_and_choosing() -> None:
 @pytest.mark.parametrize("whole", [True, False])
 def test_gemm(trans: int, whole: bool) -> None:
     weights = {
-        "w": small(5, 4) if trans else small(4, 5), "ws": rng.uniform(0.01, 0.02, 5).astype("float32"), "wz": np.zeros(5, "int8"),
+        "w": small(5, 4) if trans else small(4, 5),
+        "ws": rng.uniform(0.01, 0.02, 5).astype("float32"),
+        "wz": np.zeros(5, "int8"),
         "b": rng.integers(-500, 500, 5).astype("int32"),
-    }  # fmt: skip
+    }
     names = ["x", "xs", "xz", "w", "ws", "wz", "b", *(["zs", "zz"] if whole else [])]
     assert run(node("QGemm", names, domain=MS, transB=trans, alpha=0.5), {"x": ints(3, 4)}, weights) <= (1 if whole else 1e-5)
 
@@ -102,9 +114,14 @@ def test_rows_of_quantised_tables() -> None:
 def test_an_lstm_of_quantised_weights(direction: str) -> None:
     d = 2 if direction == "bidirectional" else 1
     weights = {
-        "w": small(d, 3, 16), "r": small(d, 4, 16), "b": reals(d, 32), "ws": np.full(d, 0.02, "float32"),
-        "wz": np.zeros(d, "int8"), "rs": np.full(d, 0.01, "float32"), "rz": np.zeros(d, "int8"),
-    }  # fmt: skip
+        "w": small(d, 3, 16),
+        "r": small(d, 4, 16),
+        "b": reals(d, 32),
+        "ws": np.full(d, 0.02, "float32"),
+        "wz": np.zeros(d, "int8"),
+        "rs": np.full(d, 0.01, "float32"),
+        "rz": np.zeros(d, "int8"),
+    }
     names = ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"]
     layer = node("DynamicQuantizeLSTM", names, ["y", "h", "c"], domain=MS, hidden_size=4, direction=direction)
     # A number between two quantised ones may go either way, and the recurrence carries it on.

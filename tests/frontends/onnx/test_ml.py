@@ -66,24 +66,47 @@ def test_linear_models(transform: str) -> None:
 def test_support_vectors(kernel: str) -> None:
     x = reals(4, 3)
     given = {"kernel_type": kernel, "kernel_params": [0.3, 0.2, 3.0]}
-    assert run("SVMRegressor", x, n_supports=5, support_vectors=reals(15).tolist(), coefficients=reals(5).tolist(), rho=[0.3],
-               **given) <= 1e-5  # fmt: skip
-    assert run("SVMClassifier", x, ["y", "z"], vectors_per_class=[2, 1, 2], support_vectors=reals(15).tolist(),
-               coefficients=reals(10).tolist(), rho=[0.1, -0.2, 0.3], classlabels_ints=[4, 6, 8], **given) <= 1e-5  # fmt: skip
+    assert (
+        run("SVMRegressor", x, n_supports=5, support_vectors=reals(15).tolist(), coefficients=reals(5).tolist(), rho=[0.3], **given)
+        <= 1e-5
+    )
+    assert (
+        run(
+            "SVMClassifier",
+            x,
+            ["y", "z"],
+            vectors_per_class=[2, 1, 2],
+            support_vectors=reals(15).tolist(),
+            coefficients=reals(10).tolist(),
+            rho=[0.1, -0.2, 0.3],
+            classlabels_ints=[4, 6, 8],
+            **given,
+        )
+        <= 1e-5
+    )
 
 
 def tree_nodes(trees: int, depth: int, features: int, modes=("BRANCH_LEQ",)):
     """Complete trees with random splits; the numbers of their leaves."""
-    found = {k: [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids",
-                             "missing_value_tracks_true")}  # fmt: skip
+    found = {
+        k: []
+        for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids", "missing_value_tracks_true")
+    }
     leaves, inner = [], 2**depth - 1
     for tree in range(trees):
         for i in range(2 ** (depth + 1) - 1):
             leaf = i >= inner
             leaves += [(tree, i)] if leaf else []
-            row = (tree, i, 0 if leaf else int(rng.integers(features)), 0.0 if leaf else float(np.round(rng.normal(), 1)),
-                   "LEAF" if leaf else str(rng.choice(modes)), 0 if leaf else 2 * i + 1, 0 if leaf else 2 * i + 2,
-                   0 if leaf else int(rng.integers(2)))  # fmt: skip
+            row = (
+                tree,
+                i,
+                0 if leaf else int(rng.integers(features)),
+                0.0 if leaf else float(np.round(rng.normal(), 1)),
+                "LEAF" if leaf else str(rng.choice(modes)),
+                0 if leaf else 2 * i + 1,
+                0 if leaf else 2 * i + 2,
+                0 if leaf else int(rng.integers(2)),
+            )
             for values, v in zip(found.values(), row):
                 values.append(v)
     return {f"nodes_{k}": v for k, v in found.items()}, leaves

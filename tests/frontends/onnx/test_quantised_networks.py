@@ -37,41 +37,84 @@ def reals(*shape) -> np.ndarray:
 def conv_net() -> tuple[bytes, tuple[int, ...]]:
     """Convolutions with a residual sum, pools, a classifier."""
     weights = {
-        "w1": reals(8, 3, 3, 3), "b1": reals(8), "w2": reals(8, 8, 3, 3), "b2": reals(8), "w3": reals(8, 1, 3, 3), "b3": reals(8),
-        "s": np.array([0, -1]), "wd": reals(8, 5), "bd": reals(5),
-    }  # fmt: skip
+        "w1": reals(8, 3, 3, 3),
+        "b1": reals(8),
+        "w2": reals(8, 8, 3, 3),
+        "b2": reals(8),
+        "w3": reals(8, 1, 3, 3),
+        "b3": reals(8),
+        "s": np.array([0, -1]),
+        "wd": reals(8, 5),
+        "bd": reals(5),
+    }
     pads = {"pads": [1, 1, 1, 1]}
     nodes = [
-        node("Conv", ["x", "w1", "b1"], ["a"], **pads), node("Relu", ["a"], ["b"]),
+        node("Conv", ["x", "w1", "b1"], ["a"], **pads),
+        node("Relu", ["a"], ["b"]),
         node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2], strides=[2, 2]),
-        node("Conv", ["c", "w2", "b2"], ["d"], **pads), node("LeakyRelu", ["d"], ["e"], alpha=0.1), node("Add", ["c", "e"], ["f"]),
-        node("Conv", ["f", "w3", "b3"], ["g"], group=8, **pads), node("Sigmoid", ["g"], ["h"]), node("Mul", ["g", "h"], ["i"]),
-        node("GlobalAveragePool", ["i"], ["j"]), node("Reshape", ["j", "s"], ["k"]), node("Gemm", ["k", "wd", "bd"], ["y"]),
-    ]  # fmt: skip
+        node("Conv", ["c", "w2", "b2"], ["d"], **pads),
+        node("LeakyRelu", ["d"], ["e"], alpha=0.1),
+        node("Add", ["c", "e"], ["f"]),
+        node("Conv", ["f", "w3", "b3"], ["g"], group=8, **pads),
+        node("Sigmoid", ["g"], ["h"]),
+        node("Mul", ["g", "h"], ["i"]),
+        node("GlobalAveragePool", ["i"], ["j"]),
+        node("Reshape", ["j", "s"], ["k"]),
+        node("Gemm", ["k", "wd", "bd"], ["y"]),
+    ]
     return model(nodes, {"x": (1, 3, 8, 8)}, weights=weights, opset=17), (1, 3, 8, 8)
 
 
 def transformer() -> tuple[bytes, tuple[int, ...]]:
     """One block: attention of two heads, and a layer of width 32 with GELU."""
     weights = {name: reals(16, 16).T * 2 for name in ("wq", "wk", "wv", "wo")} | {
-        "w1": reals(16, 32), "b1": reals(32), "w2": reals(32, 16), "b2": reals(16), "g": np.ones(16, "float32"), "t": reals(16),
-        "bq": reals(16), "bk": reals(16), "bv": reals(16), "bo": reals(16),
-        "h": np.array([0, 0, 2, 8]), "m": np.array([0, 0, 16]), "r": np.array(np.sqrt(8), "float32"),
-        "half": np.array(0.5, "float32"), "one": np.array(1, "float32"), "two": np.array(np.sqrt(2), "float32"),
-    }  # fmt: skip
+        "w1": reals(16, 32),
+        "b1": reals(32),
+        "w2": reals(32, 16),
+        "b2": reals(16),
+        "g": np.ones(16, "float32"),
+        "t": reals(16),
+        "bq": reals(16),
+        "bk": reals(16),
+        "bv": reals(16),
+        "bo": reals(16),
+        "h": np.array([0, 0, 2, 8]),
+        "m": np.array([0, 0, 16]),
+        "r": np.array(np.sqrt(8), "float32"),
+        "half": np.array(0.5, "float32"),
+        "one": np.array(1, "float32"),
+        "two": np.array(np.sqrt(2), "float32"),
+    }
     nodes = [node("LayerNormalization", ["x", "g", "t"], ["n"])]
     for p, perm in (("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])):
-        nodes += [node("MatMul", ["n", f"w{p}"], [f"{p}0"]), node("Add", [f"{p}0", f"b{p}"], [f"{p}1"]),
-                  node("Reshape", [f"{p}1", "h"], [f"{p}2"]), node("Transpose", [f"{p}2"], [p], perm=perm)]  # fmt: skip
+        nodes += [
+            node("MatMul", ["n", f"w{p}"], [f"{p}0"]),
+            node("Add", [f"{p}0", f"b{p}"], [f"{p}1"]),
+            node("Reshape", [f"{p}1", "h"], [f"{p}2"]),
+            node("Transpose", [f"{p}2"], [p], perm=perm),
+        ]
     nodes += [
-        node("MatMul", ["q", "k"], ["s0"]), node("Div", ["s0", "r"], ["s1"]), node("Softmax", ["s1"], ["s"], axis=-1),
-        node("MatMul", ["s", "v"], ["o0"]), node("Transpose", ["o0"], ["o1"], perm=[0, 2, 1, 3]), node("Reshape", ["o1", "m"], ["o2"]),
-        node("MatMul", ["o2", "wo"], ["o3"]), node("Add", ["o3", "bo"], ["o4"]), node("Add", ["x", "o4"], ["z"]),
-        node("LayerNormalization", ["z", "g", "t"], ["f"]), node("MatMul", ["f", "w1"], ["f1"]), node("Add", ["f1", "b1"], ["f2"]),
-        node("Div", ["f2", "two"], ["e0"]), node("Erf", ["e0"], ["e1"]), node("Add", ["e1", "one"], ["e2"]),
-        node("Mul", ["f2", "e2"], ["e3"]), node("Mul", ["e3", "half"], ["e4"]), node("MatMul", ["e4", "w2"], ["u"]),
-        node("Add", ["u", "b2"], ["u2"]), node("Add", ["z", "u2"], ["y"]),
-    ]  # fmt: skip
+        node("MatMul", ["q", "k"], ["s0"]),
+        node("Div", ["s0", "r"], ["s1"]),
+        node("Softmax", ["s1"], ["s"], axis=-1),
+        node("MatMul", ["s", "v"], ["o0"]),
+        node("Transpose", ["o0"], ["o1"], perm=[0, 2, 1, 3]),
+        node("Reshape", ["o1", "m"], ["o2"]),
+        node("MatMul", ["o2", "wo"], ["o3"]),
+        node("Add", ["o3", "bo"], ["o4"]),
+        node("Add", ["x", "o4"], ["z"]),
+        node("LayerNormalization", ["z", "g", "t"], ["f"]),
+        node("MatMul", ["f", "w1"], ["f1"]),
+        node("Add", ["f1", "b1"], ["f2"]),
+        node("Div", ["f2", "two"], ["e0"]),
+        node("Erf", ["e0"], ["e1"]),
+        node("Add", ["e1", "one"], ["e2"]),
+        node("Mul", ["f2", "e2"], ["e3"]),
+        node("Mul", ["e3", "half"], ["e4"]),
+        node("MatMul", ["e4", "w2"], ["u"]),
+        node("Add", ["u", "b2"], ["u2"]),
+        node("Add", ["z", "u2"], ["y"]),
+    ]
     return model(nodes, {"x": (1, 6, 16)}, weights=weights, opset=17), (1, 6, 16)
 
 
@@ -102,9 +145,16 @@ def quantised(folder, name: str, form: str, **options) -> tuple[bytes, np.ndarra
             def get_next(self):
                 return next(samples, None)
 
-        quantization.quantize_static(source, target, Reader(), quant_format=getattr(quantization.QuantFormat, form),
-                                     activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8,
-                                     reduce_range=True, **options)  # fmt: skip
+        quantization.quantize_static(
+            source,
+            target,
+            Reader(),
+            quant_format=getattr(quantization.QuantFormat, form),
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8,
+            reduce_range=True,
+            **options,
+        )
     logging.disable(logging.NOTSET)
     return (folder / "int8.onnx").read_bytes(), rng.normal(size=shape).astype("float32")
 

@@ -38,8 +38,9 @@ def text(data: bytes) -> str:
 def test_quantize_and_dequantize(dtype: str) -> None:
     zero = scalar(3, dtype)
     weights = {"s": scalar(0.037), "z": zero}
-    data = model([node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"])], {"x": (4, 5)},
-                 ["q", "y"], weights)
+    data = model(
+        [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"])], {"x": (4, 5)}, ["q", "y"], weights
+    )
     x = rng.normal(size=(4, 5)).astype("float32") * 10
     assert "qnn.quantize" in text(data) and "qnn.dequantize" in text(data)
     assert differ(data, {"x": x}) == 0
@@ -63,22 +64,30 @@ def test_scales_of_channels_and_of_blocks() -> None:
 def conv_model(kind: str, w_shape, dtype: str = "uint8", per_channel: bool = False, **attrs) -> bytes:
     wide = (w_shape[0],) if per_channel else ()
     weights = {
-        "xs": scalar(0.02), "xz": scalar(5, dtype), "w": small(w_shape),
-        "ws": rng.uniform(0.01, 0.03, wide).astype("float32"), "wz": np.zeros(wide, "int8"),
-        "ys": scalar(0.9), "yz": scalar(7, dtype), "b": ints(w_shape[0], "int16").astype("int32"),
+        "xs": scalar(0.02),
+        "xz": scalar(5, dtype),
+        "w": small(w_shape),
+        "ws": rng.uniform(0.01, 0.03, wide).astype("float32"),
+        "wz": np.zeros(wide, "int8"),
+        "ys": scalar(0.9),
+        "yz": scalar(7, dtype),
+        "b": ints(w_shape[0], "int16").astype("int32"),
     }
     inputs = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz", "b"] if kind == "QLinearConv" else ["x", "w", "xz"]
     shape = (2, w_shape[1] * attrs.get("group", 1), *(9,) * (len(w_shape) - 2))
     return model([node(kind, inputs, **attrs)], {"x": shape}, weights=weights, dtypes={"x": dtype})
 
 
-@pytest.mark.parametrize("w_shape, attrs", [
-    ((4, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
-    ((4, 3, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
-    ((4, 1, 3, 3), {"group": 4}),
-    ((4, 2, 3, 3), {"group": 2, "dilations": [2, 2]}),
-    ((4, 3, 3), {"pads": [1, 0]}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "w_shape, attrs",
+    [
+        ((4, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
+        ((4, 3, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ((4, 1, 3, 3), {"group": 4}),
+        ((4, 2, 3, 3), {"group": 2, "dilations": [2, 2]}),
+        ((4, 3, 3), {"pads": [1, 0]}),
+    ],
+)
 @pytest.mark.parametrize("kind", ["QLinearConv", "ConvInteger"])
 def test_convolutions(kind: str, w_shape, attrs) -> None:
     data = conv_model(kind, w_shape, per_channel=kind == "QLinearConv", **attrs)
@@ -91,9 +100,14 @@ def test_convolutions(kind: str, w_shape, attrs) -> None:
 @pytest.mark.parametrize("kind", ["QLinearMatMul", "MatMulInteger"])
 def test_products(kind: str, x_shape, y_shape) -> None:
     weights = {
-        "xs": scalar(0.02), "xz": scalar(5, "uint8"), "w": small(y_shape), "ws": scalar(0.04),
-        "wz": scalar(-3, "int8"), "ys": scalar(0.9), "yz": scalar(7, "uint8"),
-    }  # fmt: skip
+        "xs": scalar(0.02),
+        "xz": scalar(5, "uint8"),
+        "w": small(y_shape),
+        "ws": scalar(0.04),
+        "wz": scalar(-3, "int8"),
+        "ys": scalar(0.9),
+        "yz": scalar(7, "uint8"),
+    }
     inputs = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"] if kind == "QLinearMatMul" else ["x", "w", "xz", "wz"]
     data = model([node(kind, inputs)], {"x": x_shape}, weights=weights, dtypes={"x": "uint8"})
     assert differ(data, {"x": ints(x_shape, "uint8")}) <= (kind == "QLinearMatMul")
@@ -115,14 +129,21 @@ def test_weights_between_quantize_and_dequantize_are_constants() -> None:
 def test_a_quantised_network_becomes_integers() -> None:
     w = rng.normal(size=(4, 3, 3, 3)).astype("float32")
     weights = {
-        "s": scalar(0.05), "z": scalar(128, "uint8"), "ws": np.abs(w).max((1, 2, 3)) / 127, "wz": np.zeros(4, "int8"),
-        "w": np.round(w / (np.abs(w).max((1, 2, 3)) / 127)[:, None, None, None]).astype("int8"), "ys": scalar(0.2),
-    }  # fmt: skip
+        "s": scalar(0.05),
+        "z": scalar(128, "uint8"),
+        "ws": np.abs(w).max((1, 2, 3)) / 127,
+        "wz": np.zeros(4, "int8"),
+        "w": np.round(w / (np.abs(w).max((1, 2, 3)) / 127)[:, None, None, None]).astype("int8"),
+        "ys": scalar(0.2),
+    }
     nodes = [
-        node("QuantizeLinear", ["x", "s", "z"], ["xq"]), node("DequantizeLinear", ["xq", "s", "z"], ["xf"]),
-        node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], axis=0), node("Conv", ["xf", "wf"], ["c"], pads=[1, 1, 1, 1]),
-        node("Relu", ["c"], ["r"]), node("QuantizeLinear", ["r", "ys", "z"], ["y"]),
-    ]  # fmt: skip
+        node("QuantizeLinear", ["x", "s", "z"], ["xq"]),
+        node("DequantizeLinear", ["xq", "s", "z"], ["xf"]),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], axis=0),
+        node("Conv", ["xf", "wf"], ["c"], pads=[1, 1, 1, 1]),
+        node("Relu", ["c"], ["r"]),
+        node("QuantizeLinear", ["r", "ys", "z"], ["y"]),
+    ]
     data = model(nodes, {"x": (1, 3, 8, 8)}, ["y"], weights)
     if table().find("Conv", 21) is None:
         pytest.skip("convolutions are not converted")

@@ -63,8 +63,10 @@ def test_classes_by_their_probability(dtype: str) -> None:
 
 
 def test_layers_have_keys_of_their_own() -> None:
-    layers = [node("RandomNormal", [], [name], shape=[8], **attrs) for name, attrs in
-              (("a", {}), ("b", {}), ("c", {"seed": 1.0}), ("d", {"seed": 1.0}), ("e", {"seed": 2.0}))]
+    layers = [
+        node("RandomNormal", [], [name], shape=[8], **attrs)
+        for name, attrs in (("a", {}), ("b", {}), ("c", {"seed": 1.0}), ("d", {"seed": 1.0}), ("e", {"seed": 2.0}))
+    ]
     a, b, c, d, e = ours(model(layers, {}, list("abcde")), {})
     assert not np.array_equal(a, b) and np.array_equal(c, d) and not np.array_equal(c, e)
 

@@ -28,8 +28,15 @@ def ours(data: bytes, inputs: dict[str, np.ndarray]) -> np.ndarray:
     return np.asarray(Evaluator(made.module, made.params).call("main", (), inputs))
 
 
-def check(x: np.ndarray, opset: int, weights: dict[str, np.ndarray], inputs: list[str], opened: bool = False, op: str = "Resize",
-          **attrs: Any) -> None:  # fmt: skip
+def check(
+    x: np.ndarray,
+    opset: int,
+    weights: dict[str, np.ndarray],
+    inputs: list[str],
+    opened: bool = False,
+    op: str = "Resize",
+    **attrs: Any,
+) -> None:
     """Sums of integers may be 1 apart: onnxruntime adds with float32 before it cuts them."""
     if op == "Resize" and opset == 11 and not inputs[1]:  # the region is required there
         inputs, weights = ["x", "r", *inputs[2:]], {**weights, "r": np.zeros(0, np.float32)}
@@ -51,9 +58,14 @@ def test_an_axis_keeps_its_extent(opened: bool) -> None:
     """
     x, disagree = np.array([[[[0, 1, 9], [4, 25, 16]]]], np.float32), 0
     for mode, antialias, scales in (
-        ("linear", 0, [1.25, 1.3]), ("cubic", 0, [1.25, 1.3]), ("linear", 1, [1.25, 1.7]), ("cubic", 1, [1.25, 1.7]),
-        ("nearest", 0, [1.25, 1.3]), ("linear", 0, [1, 1.3]), ("linear", 0, [1.25, 1.7]),
-    ):  # fmt: skip
+        ("linear", 0, [1.25, 1.3]),
+        ("cubic", 0, [1.25, 1.3]),
+        ("linear", 1, [1.25, 1.7]),
+        ("cubic", 1, [1.25, 1.7]),
+        ("nearest", 0, [1.25, 1.3]),
+        ("linear", 0, [1, 1.3]),
+        ("linear", 0, [1.25, 1.7]),
+    ):
         for coordinates in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric"):
             if opened and antialias:
                 continue
@@ -226,5 +238,14 @@ def test_roi_align(seed: int, coordinates: str, mode: str) -> None:
             regions = _regions(kind, rng)
             height, width = ((1, 1), (2, 3), (7, 7))[rng.integers(3)]
             scale = (1.0, 0.25, 0.5)[rng.integers(3)]
-            roi_align(regions, x, rng.integers(0, 2, len(regions)), mode=mode, coordinate_transformation_mode=coordinates,
-                      output_height=height, output_width=width, sampling_ratio=ratio, spatial_scale=scale)  # fmt: skip
+            roi_align(
+                regions,
+                x,
+                rng.integers(0, 2, len(regions)),
+                mode=mode,
+                coordinate_transformation_mode=coordinates,
+                output_height=height,
+                output_width=width,
+                sampling_ratio=ratio,
+                spatial_scale=scale,
+            )

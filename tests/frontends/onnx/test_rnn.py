@@ -40,27 +40,46 @@ def build(kind: str, steps, directions: int = 1, lengths=None, states: bool = Fa
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("form", [
-    {}, {"direction": "reverse"}, {"directions": 2}, {"states": True}, {"directions": 2, "lengths": [3, 5]},
-    {"direction": "reverse", "lengths": [5, 2], "states": True}, {"clip": 0.3}, {"directions": 2, "states": True},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"direction": "reverse"},
+        {"directions": 2},
+        {"states": True},
+        {"directions": 2, "lengths": [3, 5]},
+        {"direction": "reverse", "lengths": [5, 2], "states": True},
+        {"clip": 0.3},
+        {"directions": 2, "states": True},
+    ],
+)
 @pytest.mark.parametrize("kind", list(GATES))
 def test_forms(kind: str, form) -> None:
     assert differ(build(kind, 5, **form), {"x": values(5, B, I)}) <= 1e-5
 
 
-@pytest.mark.parametrize("kind, attrs", [
-    ("GRU", {"linear_before_reset": 1}), ("GRU", {"linear_before_reset": 1, "directions": 2, "states": True}),
-    ("LSTM", {"input_forget": 1}), ("LSTM", {"peep": True, "states": True}), ("LSTM", {"peep": True, "directions": 2}),
-    ("RNN", {"activations": ["Affine"], "activation_alpha": [0.5], "activation_beta": [0.1]}),
-    ("RNN", {"activations": ["ScaledTanh", "LeakyRelu"], "directions": 2, "activation_alpha": [0.5, 0.2],
-             "activation_beta": [0.7]}),
-    ("RNN", {"activations": ["Softsign"]}), ("RNN", {"activations": ["ThresholdedRelu"], "activation_alpha": [0.3]}),
-    ("RNN", {"activations": ["Softplus"]}), ("RNN", {"activations": ["Relu"]}),
-    ("RNN", {"activations": ["Elu"], "activation_alpha": [0.4]}),
-    ("LSTM", {"activations": ["HardSigmoid", "Relu", "Tanh"], "activation_alpha": [0.3], "activation_beta": [0.4]}),
-    ("GRU", {"activations": ["HardSigmoid", "Softsign"], "activation_alpha": [0.3], "activation_beta": [0.4]}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, attrs",
+    [
+        ("GRU", {"linear_before_reset": 1}),
+        ("GRU", {"linear_before_reset": 1, "directions": 2, "states": True}),
+        ("LSTM", {"input_forget": 1}),
+        ("LSTM", {"peep": True, "states": True}),
+        ("LSTM", {"peep": True, "directions": 2}),
+        ("RNN", {"activations": ["Affine"], "activation_alpha": [0.5], "activation_beta": [0.1]}),
+        (
+            "RNN",
+            {"activations": ["ScaledTanh", "LeakyRelu"], "directions": 2, "activation_alpha": [0.5, 0.2], "activation_beta": [0.7]},
+        ),
+        ("RNN", {"activations": ["Softsign"]}),
+        ("RNN", {"activations": ["ThresholdedRelu"], "activation_alpha": [0.3]}),
+        ("RNN", {"activations": ["Softplus"]}),
+        ("RNN", {"activations": ["Relu"]}),
+        ("RNN", {"activations": ["Elu"], "activation_alpha": [0.4]}),
+        ("LSTM", {"activations": ["HardSigmoid", "Relu", "Tanh"], "activation_alpha": [0.3], "activation_beta": [0.4]}),
+        ("GRU", {"activations": ["HardSigmoid", "Softsign"], "activation_alpha": [0.3], "activation_beta": [0.4]}),
+    ],
+)
 def test_attributes(kind: str, attrs) -> None:
     assert differ(build(kind, 4, **attrs), {"x": values(4, B, I)}) <= 1e-5
 

@@ -44,8 +44,12 @@ def option(inner: Any) -> Any:
 def graph(nodes: Any, inputs: dict[str, Any], outputs: dict[str, Any], name: str = "graph") -> Any:
     from onnx import helper
 
-    return helper.make_graph(list(nodes), name, [helper.make_value_info(n, t) for n, t in inputs.items()],
-                             [helper.make_value_info(n, t) for n, t in outputs.items()])
+    return helper.make_graph(
+        list(nodes),
+        name,
+        [helper.make_value_info(n, t) for n, t in inputs.items()],
+        [helper.make_value_info(n, t) for n, t in outputs.items()],
+    )
 
 
 def made(*args: Any) -> bytes:
@@ -162,8 +166,11 @@ def test_parts_of_computed_lengths(count: Any) -> None:
 
 
 def test_a_function_over_lists() -> None:
-    body = graph([node("Add", ["a", "b"], ["s"]), node("Mul", ["s", "c"], ["p"]), node("Neg", ["a"], ["m"])],
-                 {n: tensor("float32", ("?", 3)) for n in "abc"}, {n: tensor("float32", None) for n in "pm"})
+    body = graph(
+        [node("Add", ["a", "b"], ["s"]), node("Mul", ["s", "c"], ["p"]), node("Neg", ["a"], ["m"])],
+        {n: tensor("float32", ("?", 3)) for n in "abc"},
+        {n: tensor("float32", None) for n in "pm"},
+    )
     layers = [node("SequenceMap", ["xs", "zs", "k"], ["ps", "ms"], body=body)]
     data = made(layers, {"xs": OPEN, "zs": OPEN, "k": tensor("float32", (1, 3))}, {"ps": OPEN, "ms": OPEN})
     text = compare(data, {"xs": XS, "zs": [x + 1 for x in XS], "k": floats(1, 3)})
@@ -193,16 +200,24 @@ def test_loops_that_make_sequences_longer(start: str, stated: Any) -> None:
 
 def test_loops_whose_elements_differ() -> None:
     body = [
-        constant("flat", np.array([1])), node("Reshape", ["i", "flat"], ["j"]), node("Add", ["j", "flat"], ["k"]),
-        node("Concat", ["k", "flat"], ["by"], axis=0), node("Tile", ["x", "by"], ["a"]), node("SequenceInsert", ["s", "a"], ["t"]),
-    ]  # fmt: skip
+        constant("flat", np.array([1])),
+        node("Reshape", ["i", "flat"], ["j"]),
+        node("Add", ["j", "flat"], ["k"]),
+        node("Concat", ["k", "flat"], ["by"], axis=0),
+        node("Tile", ["x", "by"], ["a"]),
+        node("SequenceInsert", ["s", "a"], ["t"]),
+    ]
     for start in ("empty", "one"):
         compare(grows(body, OPEN, start=start), {"x": floats(2, 3), "n": np.array(4, "int64")})
 
 
 def test_loops_that_read_their_sequence() -> None:
-    body = [constant("last", np.int64(-1)), node("SequenceAt", ["s", "last"], ["b"]), node("Add", ["b", "x"], ["a"]),
-            node("SequenceInsert", ["s", "a"], ["t"])]
+    body = [
+        constant("last", np.int64(-1)),
+        node("SequenceAt", ["s", "last"], ["b"]),
+        node("Add", ["b", "x"], ["a"]),
+        node("SequenceInsert", ["s", "a"], ["t"]),
+    ]
     compare(grows(body, OPEN, start="one"), {"x": floats(2, 3), "n": np.array(5, "int64")})
 
 
@@ -219,8 +234,14 @@ def test_branches_with_sequences_of_different_lengths(cond: bool) -> None:
     then = [node("SequenceConstruct", ["x"], ["p"])]
     other = [node("SequenceConstruct", ["x", "z"], ["q"])]
     rest = [node("SequenceLength", ["r"], ["n"]), node("ConcatFromSequence", ["r"], axis=0)]
-    data = branches(then, other, OPEN, {"x": tensor("float32", (2, 3)), "z": tensor("float32", (4, 3))}, rest,
-                    {"r": OPEN, "n": tensor("int64", ()), "y": tensor("float32", None)})
+    data = branches(
+        then,
+        other,
+        OPEN,
+        {"x": tensor("float32", (2, 3)), "z": tensor("float32", (4, 3))},
+        rest,
+        {"r": OPEN, "n": tensor("int64", ()), "y": tensor("float32", None)},
+    )
     compare(data, {"c": np.array(cond), "x": floats(2, 3), "z": floats(4, 3)})
 
 
@@ -229,16 +250,18 @@ def test_branches_with_optionals(cond: bool) -> None:
     kind = option(tensor("float32", (2, 3)))
     then = [node("Optional", ["x"], ["p"])]
     other = [node("Optional", [], ["q"], type=tensor("float32", (2, 3)))]
-    data = branches(then, other, kind, {"x": tensor("float32", (2, 3))}, [node("OptionalHasElement", ["r"], ["h"])],
-                    {"h": tensor("bool", ())})
+    data = branches(
+        then, other, kind, {"x": tensor("float32", (2, 3))}, [node("OptionalHasElement", ["r"], ["h"])], {"h": tensor("bool", ())}
+    )
     assert "Option[Tensor[(2, 3), float32]]" in compare(data, {"c": np.array(cond), "x": floats(2, 3)})
 
 
 @pytest.mark.parametrize("given", [None, floats(2, 3)])
 def test_optional_inputs(given: Any) -> None:
     kind = option(tensor("float32", (2, 3)))
-    data = made([node("OptionalHasElement", ["o"], ["h"]), node("Identity", ["o"], ["p"])], {"o": kind},
-                {"h": tensor("bool", ()), "p": kind})
+    data = made(
+        [node("OptionalHasElement", ["o"], ["h"]), node("Identity", ["o"], ["p"])], {"o": kind}, {"h": tensor("bool", ()), "p": kind}
+    )
     has, same = prepare(data).run({"o": given})
     assert bool(has) == (given is not None)
     alike(same, given)
@@ -299,15 +322,23 @@ def test_loops_whose_optional_gets_a_value() -> None:
     then = graph([node("OptionalGetElement", ["o"], ["p"])], {}, {"p": OPEN})
     other = graph([node("SequenceConstruct", ["x"], ["q"])], {}, {"q": OPEN})
     inside = graph(
-        [node("OptionalHasElement", ["o"], ["h"]), node("If", ["h"], ["r"], then_branch=then, else_branch=other),
-         node("SequenceInsert", ["r", "x"], ["t"]), constant("on", True)],
-        {"i": tensor("int64", ()), "go": tensor("bool", ()), "o": kind}, {"on": tensor("bool", ()), "t": OPEN},
-    )  # fmt: skip
-    data = made([constant("true", True), node("Loop", ["n", "true", "start"], ["ys"], body=inside)],
-                {"n": tensor("int64", ()), "start": kind, "x": tensor("float32", (2, 3))}, {"ys": OPEN})
+        [
+            node("OptionalHasElement", ["o"], ["h"]),
+            node("If", ["h"], ["r"], then_branch=then, else_branch=other),
+            node("SequenceInsert", ["r", "x"], ["t"]),
+            constant("on", True),
+        ],
+        {"i": tensor("int64", ()), "go": tensor("bool", ()), "o": kind},
+        {"on": tensor("bool", ()), "t": OPEN},
+    )
+    data = made(
+        [constant("true", True), node("Loop", ["n", "true", "start"], ["ys"], body=inside)],
+        {"n": tensor("int64", ()), "start": kind, "x": tensor("float32", (2, 3))},
+        {"ys": OPEN},
+    )
     x = floats(2, 3)
     for start in (None, [x, x + 1]):
-        found, = prepare(data).run({"n": np.int64(3), "start": start, "x": x})
+        (found,) = prepare(data).run({"n": np.int64(3), "start": start, "x": x})
         alike(found, [*(start or [x]), x, x, x])
 
 

@@ -105,9 +105,11 @@ def squeezing(axes: object) -> bytes:
         helper.make_graph([node("Identity", ["x"], ["i"])], "else", [], [helper.make_empty_tensor_value_info("i")]),
     ]
     nodes = [
-        node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "one"], ["extent"]), node("Equal", ["extent", "one"], ["is"]),
+        node("Shape", ["x"], ["shape"]),
+        node("Gather", ["shape", "one"], ["extent"]),
+        node("Equal", ["extent", "one"], ["is"]),
         node("If", ["is"], then_branch=branches[0], else_branch=branches[1]),
-    ]  # fmt: skip
+    ]
     return model(nodes, {"x": (2, axes, 3)}, weights={"one": np.array([1])})
 
 

@@ -61,20 +61,84 @@ def const(*values: Any, dtype: str = "int32") -> Any:
 
 
 def elementwise() -> None:
-    for name in ("Abs", "Ceil", "Cos", "Erf", "Erfc", "Exp", "Floor", "Neg", "Relu", "Relu6", "Rint", "Round", "Sigmoid", "Sign",
-                 "Sin", "Sinh", "Cosh", "Softplus", "Softsign", "Square", "Tan", "Tanh", "Elu", "Selu", "Expm1", "Atan", "Asinh",
-                 "ZerosLike", "OnesLike", "Identity", "LeakyRelu", "IsFinite", "IsNan", "L2Loss", "Reciprocal", "Inv"):
-        argument = {"Relu": "features", "Relu6": "features", "Softplus": "features", "Softsign": "features", "Elu": "features",
-                    "Selu": "features", "LeakyRelu": "features", "Identity": "input", "L2Loss": "t"}.get(name, "x")
+    for name in (
+        "Abs",
+        "Ceil",
+        "Cos",
+        "Erf",
+        "Erfc",
+        "Exp",
+        "Floor",
+        "Neg",
+        "Relu",
+        "Relu6",
+        "Rint",
+        "Round",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Cosh",
+        "Softplus",
+        "Softsign",
+        "Square",
+        "Tan",
+        "Tanh",
+        "Elu",
+        "Selu",
+        "Expm1",
+        "Atan",
+        "Asinh",
+        "ZerosLike",
+        "OnesLike",
+        "Identity",
+        "LeakyRelu",
+        "IsFinite",
+        "IsNan",
+        "L2Loss",
+        "Reciprocal",
+        "Inv",
+    ):
+        argument = {
+            "Relu": "features",
+            "Relu6": "features",
+            "Softplus": "features",
+            "Softsign": "features",
+            "Elu": "features",
+            "Selu": "features",
+            "LeakyRelu": "features",
+            "Identity": "input",
+            "L2Loss": "t",
+        }.get(name, "x")
         add(name, lambda x, n=name, a=argument: getattr(raw, n)(**{a: x}), F(2, 5))
     for name in ("Log", "Sqrt", "Rsqrt", "Log1p"):
         add(name, lambda x, n=name: getattr(raw, n)(x=x), F(2, 5, low=0.1))
     for name in ("Acos", "Asin", "Atanh"):
         add(name, lambda x, n=name: getattr(raw, n)(x=x), F(2, 5, low=-0.9, high=0.9))
     add("Acosh", lambda x: raw.Acosh(x=x), F(2, 5, low=1.1))
-    for name in ("Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "SquaredDifference", "FloorDiv", "FloorMod",
-                 "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "Atan2", "DivNoNan", "MulNoNan", "Xdivy",
-                 "Div"):
+    for name in (
+        "Add",
+        "AddV2",
+        "Sub",
+        "Mul",
+        "RealDiv",
+        "Maximum",
+        "Minimum",
+        "SquaredDifference",
+        "FloorDiv",
+        "FloorMod",
+        "Equal",
+        "NotEqual",
+        "Less",
+        "LessEqual",
+        "Greater",
+        "GreaterEqual",
+        "Atan2",
+        "DivNoNan",
+        "MulNoNan",
+        "Xdivy",
+        "Div",
+    ):
         add(name, lambda x, y, n=name: getattr(raw, n)(x=x, y=y), F(2, 3, 4), F(3, 1))
     add("TruncateMod", lambda x, y: raw.TruncateMod(x=x, y=y), I(2, 9, low=-20, high=20), I(9, low=1, high=6))
     add("Mod", lambda x, y: raw.Mod(x=x, y=y), I(2, 9, low=-20, high=20), I(9, low=1, high=6))
@@ -215,9 +279,7 @@ def layers() -> None:
             add(
                 f"{name} {training}",
                 lambda x, s, o, m, v, n=name, t=training: list(
-                    getattr(raw, n)(
-                        x=x, scale=s, offset=o, mean=[] if t else m, variance=[] if t else v, is_training=t, epsilon=0.01
-                    )
+                    getattr(raw, n)(x=x, scale=s, offset=o, mean=[] if t else m, variance=[] if t else v, is_training=t, epsilon=0.01)
                 )[: 3 if t else 1],
                 F(2, 3, 3, 4),
                 F(4),
@@ -249,9 +311,7 @@ def layers() -> None:
             )
             add(
                 f"ResizeNearest {align} {half} {size}",
-                lambda x, a=align, h=half, s=size: raw.ResizeNearestNeighbor(
-                    images=x, size=s, align_corners=a, half_pixel_centers=h
-                ),
+                lambda x, a=align, h=half, s=size: raw.ResizeNearestNeighbor(images=x, size=s, align_corners=a, half_pixel_centers=h),
                 F(1, 5, 6, 2),
             )
     for method in ("bilinear", "nearest"):
@@ -352,9 +412,7 @@ def shapes() -> None:
 
 def rows() -> None:
     add("GatherV2", lambda x, i: raw.GatherV2(params=x, indices=i, axis=1), F(2, 5, 3), I(2, 2, low=0, high=5))
-    add(
-        "GatherV2 batch", lambda x, i: raw.GatherV2(params=x, indices=i, axis=1, batch_dims=1), F(2, 5, 3), I(2, 2, low=0, high=5)
-    )
+    add("GatherV2 batch", lambda x, i: raw.GatherV2(params=x, indices=i, axis=1, batch_dims=1), F(2, 5, 3), I(2, 2, low=0, high=5))
     add("Gather", lambda x, i: raw.Gather(params=x, indices=i), F(5, 3), I(2, 2, low=0, high=5))
     add("GatherNd", lambda x, i: raw.GatherNd(params=x, indices=i), F(3, 3, 2), I(4, 2, low=0, high=3))
     add("ScatterNd", lambda i, u: raw.ScatterNd(indices=i, updates=u, shape=[4, 3]), I(5, 1, low=0, high=4), F(5, 3))
@@ -460,9 +518,7 @@ def rows() -> None:
     add(
         "NonMaxSuppressionV5",
         lambda b, s: list(
-            raw.NonMaxSuppressionV5(
-                boxes=b, scores=s, max_output_size=7, iou_threshold=0.6, score_threshold=0.4, soft_nms_sigma=0.5
-            )
+            raw.NonMaxSuppressionV5(boxes=b, scores=s, max_output_size=7, iou_threshold=0.6, score_threshold=0.4, soft_nms_sigma=0.5)
         ),
         boxes,
         scores,

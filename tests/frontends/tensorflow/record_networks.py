@@ -102,14 +102,18 @@ def frozen(name: str, function: Any, given: dict[str, np.ndarray], lower: bool =
 def main() -> None:
     keras.utils.set_random_seed(1)
     block = [
-        layers.Conv2D(4, 3, padding="same", strides=2), layers.BatchNormalization(), layers.ReLU(max_value=6),
-        layers.DepthwiseConv2D(3, padding="valid"), layers.Activation("swish"), layers.MaxPool2D(), layers.UpSampling2D(),
-        layers.Conv2DTranspose(3, 3, strides=2, padding="same"), layers.GlobalAveragePooling2D(),
+        layers.Conv2D(4, 3, padding="same", strides=2),
+        layers.BatchNormalization(),
+        layers.ReLU(max_value=6),
+        layers.DepthwiseConv2D(3, padding="valid"),
+        layers.Activation("swish"),
+        layers.MaxPool2D(),
+        layers.UpSampling2D(),
+        layers.Conv2DTranspose(3, 3, strides=2, padding="same"),
+        layers.GlobalAveragePooling2D(),
         layers.Dense(5, activation="softmax"),
-    ]  # fmt: skip
-    keras_network(
-        "convolutions", keras.Sequential([keras.Input((12, 14, 3), batch_size=2), *block]), inputs(inputs=(2, 12, 14, 3))
-    )
+    ]
+    keras_network("convolutions", keras.Sequential([keras.Input((12, 14, 3), batch_size=2), *block]), inputs(inputs=(2, 12, 14, 3)))
     for kind in (layers.LSTM, layers.GRU, layers.SimpleRNN):
         for steps in (5, 40):
             net = keras.Sequential([keras.Input((steps, 3), batch_size=2), kind(4, return_sequences=steps == 5), layers.Dense(2)])

@@ -18,8 +18,23 @@ from relaylang.interpreter.evaluate import Evaluator
 from tests.frontends.tensorflow.recorded import Network, networks, same
 
 pytest.importorskip("google.protobuf", reason="the importer reads messages by protobuf")
-NAMES = ["attention", "both_ways", "branches", "convolutions", "gru_40", "gru_5", "lstm_40", "lstm_5", "lstm_frames", "lstm_functions",
-         "old", "quantised", "signature", "simplernn_40", "simplernn_5"]  # fmt: skip
+NAMES = [
+    "attention",
+    "both_ways",
+    "branches",
+    "convolutions",
+    "gru_40",
+    "gru_5",
+    "lstm_40",
+    "lstm_5",
+    "lstm_frames",
+    "lstm_functions",
+    "old",
+    "quantised",
+    "signature",
+    "simplernn_40",
+    "simplernn_5",
+]
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +80,7 @@ def test_tvms_names_read_both_kinds(recorded: dict[str, Network]) -> None:
     assert mod["main"].params[0].checked_type.shape == (7, 3)
 
 
-def test_the_command_takes_folders_and_files(
-    recorded: dict[str, Network], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_takes_folders_and_files(recorded: dict[str, Network], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("old", "branches"):
         assert main(["import", str(recorded[name].path), "-o", str(tmp_path / "net.relay")]) == 0
         assert main(["check", str(tmp_path / "net.relay")]) == 0

@@ -105,16 +105,10 @@ def _quantization(b: Any, schema: Any, t: T) -> dict[str, int]:
     if not t.scale:
         return {}
     scale, zero = _vector(b, "float32", t.scale), _vector(b, "int64", t.zero or [0] * len(t.scale))
-    return {
-        "Quantization": _table(
-            b, schema, "QuantizationParameters", Scale=scale, ZeroPoint=zero, QuantizedDimension=t.axis
-        )
-    }
+    return {"Quantization": _table(b, schema, "QuantizationParameters", Scale=scale, ZeroPoint=zero, QuantizedDimension=t.axis)}
 
 
-def file(
-    tensors: Mapping[str, T], ops: Sequence[Op], inputs: Sequence[str], outputs: Sequence[str], *others: Graph
-) -> bytes:
+def file(tensors: Mapping[str, T], ops: Sequence[Op], inputs: Sequence[str], outputs: Sequence[str], *others: Graph) -> bytes:
     """A model of one graph, and of `others` that its layers run by their numbers, from 1."""
     schema = pytest.importorskip("tflite")
     flatbuffers = pytest.importorskip("flatbuffers")
@@ -152,9 +146,7 @@ def _graph(b: Any, schema: Any, graph: Graph, buffers: list[int], codes: list[in
         number = getattr(schema.BuiltinOperator, op.name, schema.BuiltinOperator.CUSTOM)
         own = {"CustomCode": b.CreateString(op.name)} if number == schema.BuiltinOperator.CUSTOM else {}
         low = min(number, 127)
-        codes.append(
-            _table(b, schema, "OperatorCode", DeprecatedBuiltinCode=low, BuiltinCode=number, Version=op.version, **own)
-        )
+        codes.append(_table(b, schema, "OperatorCode", DeprecatedBuiltinCode=low, BuiltinCode=number, Version=op.version, **own))
         parts = _options(b, schema, op)
         if op.custom:
             parts["CustomOptions"] = _vector(b, "uint8", np.frombuffer(op.custom, np.uint8))

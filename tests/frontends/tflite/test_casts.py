@@ -17,10 +17,35 @@ pytest.importorskip("tflite")
 pytest.importorskip("ai_edge_litert")
 
 TYPES = ["float32", "float16", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool"]
-NUMBERS = np.array([
-    0, 1, 3, -1, -100, 0.5, -0.5, 1.5, 2.7, -2.7, 127, 128, -128, -129, 255, 256, 32768, 7e4, 1e9, -1e9, 3e9, 1e15,
-    np.nan, np.inf, -np.inf,
-])  # fmt: skip
+NUMBERS = np.array(
+    [
+        0,
+        1,
+        3,
+        -1,
+        -100,
+        0.5,
+        -0.5,
+        1.5,
+        2.7,
+        -2.7,
+        127,
+        128,
+        -128,
+        -129,
+        255,
+        256,
+        32768,
+        7e4,
+        1e9,
+        -1e9,
+        3e9,
+        1e15,
+        np.nan,
+        np.inf,
+        -np.inf,
+    ]
+)
 X = np.random.default_rng(0).normal(size=(2, 4, 8), scale=3).astype("float32")
 BINS = (2, 4, 5)
 
@@ -71,9 +96,13 @@ def test_casts_to_complex_numbers(dtype: str) -> None:
     tensors = {"x": T(x.shape, dtype), "z": T(x.shape, "complex64"), **{n: T(x.shape) for n in ("re", "im", "abs", "cast")}}
     tensors["again"] = T(x.shape, "complex64")
     ops = [
-        Op("CAST", ["x"], ["z"], "CastOptions"), Op("CAST", ["z"], ["again"], "CastOptions"), Op("REAL", ["again"], ["re"]),
-        Op("IMAG", ["z"], ["im"]), Op("COMPLEX_ABS", ["z"], ["abs"]), Op("CAST", ["z"], ["cast"], "CastOptions"),
-    ]  # fmt: skip
+        Op("CAST", ["x"], ["z"], "CastOptions"),
+        Op("CAST", ["z"], ["again"], "CastOptions"),
+        Op("REAL", ["again"], ["re"]),
+        Op("IMAG", ["z"], ["im"]),
+        Op("COMPLEX_ABS", ["z"], ["abs"]),
+        Op("CAST", ["z"], ["cast"], "CastOptions"),
+    ]
     data = file(tensors, ops, ["x"], ["re", "im", "abs", "cast"])
     for found, wanted in zip(run(data, x), outputs(data, [[x]])[0], strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
@@ -90,12 +119,18 @@ COMPLEX: dict[str, tuple[tuple[int, ...], Op, dict[str, T]]] = {
     "expand": ((1, *BINS), Op("EXPAND_DIMS", ["z", "m"], ["w"], "ExpandDimsOptions"), {"m": i32(0)}),
     "transpose": ((5, 4, 2), Op("TRANSPOSE", ["z", "m"], ["w"], "TransposeOptions"), {"m": i32([2, 1, 0])}),
     "slice": ((2, 2, 2), Op("SLICE", ["z", "m", "s"], ["w"], "SliceOptions"), {"m": i32([0, 1, 1]), "s": i32([2, 2, 2])}),
-    "select": (BINS, Op("SELECT", ["c", "z", "k"], ["w"], "SelectOptions"),
-               {"c": const(np.arange(40).reshape(BINS) % 3 == 0), "k": const(np.full(BINS, 3 - 2j, "complex64"))}),
+    "select": (
+        BINS,
+        Op("SELECT", ["c", "z", "k"], ["w"], "SelectOptions"),
+        {"c": const(np.arange(40).reshape(BINS) % 3 == 0), "k": const(np.full(BINS, 3 - 2j, "complex64"))},
+    ),
     "pad": ((2, 6, 5), Op("MIRROR_PAD", ["z", "m"], ["w"], "MirrorPadOptions", {"Mode": 0}), {"m": i32([[0, 0], [1, 1], [0, 0]])}),
-    "update": (BINS, Op("DYNAMIC_UPDATE_SLICE", ["z", "k", "m"], ["w"], "DynamicUpdateSliceOptions"),
-               {"k": const(np.full((2, 2, 2), 1 + 1j, "complex64")), "m": i32([0, 1, 1])}),
-}  # fmt: skip
+    "update": (
+        BINS,
+        Op("DYNAMIC_UPDATE_SLICE", ["z", "k", "m"], ["w"], "DynamicUpdateSliceOptions"),
+        {"k": const(np.full((2, 2, 2), 1 + 1j, "complex64")), "m": i32([0, 1, 1])},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", COMPLEX)

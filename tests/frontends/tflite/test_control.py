@@ -59,13 +59,23 @@ def counting(limit: int) -> tuple[Graph, Graph]:
         ["r"],
     )
     body: Graph = (
-        {"i": T((), "int32"), "a": T((3,)), "one": const(np.int32(1)), "more": const(np.float32(0.1)),
-         "j": T((), "int32"), "s": T((3,)), "r": T((3,))},
-        [Op("ADD", ["i", "one"], ["j"], "AddOptions"), Op("MUL", ["a", "a"], ["s"], "MulOptions"),
-         Op("ADD", ["s", "more"], ["r"], "AddOptions")],
+        {
+            "i": T((), "int32"),
+            "a": T((3,)),
+            "one": const(np.int32(1)),
+            "more": const(np.float32(0.1)),
+            "j": T((), "int32"),
+            "s": T((3,)),
+            "r": T((3,)),
+        },
+        [
+            Op("ADD", ["i", "one"], ["j"], "AddOptions"),
+            Op("MUL", ["a", "a"], ["s"], "MulOptions"),
+            Op("ADD", ["s", "more"], ["r"], "AddOptions"),
+        ],
         ["i", "a"],
         ["j", "r"],
-    )  # fmt: skip
+    )
     return cond, body
 
 
@@ -170,10 +180,15 @@ def start_of(value: np.ndarray) -> Graph:
 def test_branches_and_loops_change_variables() -> None:
     grown: Graph = (
         {"v": T((), "resource"), "a": T((3,)), "old": T((3,)), "new": T((3,)), "r": T((3,))},
-        [Op("READ_VARIABLE", ["v"], ["old"]), Op("ADD", ["old", "a"], ["new"], "AddOptions"),
-         Op("ASSIGN_VARIABLE", ["v", "new"], []), Op("ABS", ["new"], ["r"])],
-        ["v", "a"], ["r"],
-    )  # fmt: skip
+        [
+            Op("READ_VARIABLE", ["v"], ["old"]),
+            Op("ADD", ["old", "a"], ["new"], "AddOptions"),
+            Op("ASSIGN_VARIABLE", ["v", "new"], []),
+            Op("ABS", ["new"], ["r"]),
+        ],
+        ["v", "a"],
+        ["r"],
+    )
     kept: Graph = ({"v": T((), "resource"), "a": T((3,)), "r": T((3,))}, [Op("NEG", ["a"], ["r"])], ["v", "a"], ["r"])
     tensors = {"c": T((), "bool"), "x": T((3,)), "v": T((), "resource"), "y": T((3,)), "z": T((3,))}
     ops = [
@@ -197,10 +212,15 @@ def test_loops_change_variables() -> None:
     )
     body: Graph = (
         {"i": T((), "int32"), **handles, "one": const(np.int32(1)), "j": T((), "int32"), "old": T((3,)), "new": T((3,))},
-        [Op("ADD", ["i", "one"], ["j"], "AddOptions"), Op("READ_VARIABLE", ["v"], ["old"]),
-         Op("ADD", ["old", "old"], ["new"], "AddOptions"), Op("ASSIGN_VARIABLE", ["v", "new"], [])],
-        ["i", "v"], ["j", "v"],
-    )  # fmt: skip
+        [
+            Op("ADD", ["i", "one"], ["j"], "AddOptions"),
+            Op("READ_VARIABLE", ["v"], ["old"]),
+            Op("ADD", ["old", "old"], ["new"], "AddOptions"),
+            Op("ASSIGN_VARIABLE", ["v", "new"], []),
+        ],
+        ["i", "v"],
+        ["j", "v"],
+    )
     tensors = {"i": T((), "int32"), **handles, "w": T((), "resource"), "j": T((), "int32"), "z": T((3,))}
     ops = [
         Op("CALL_ONCE", [], [], "CallOnceOptions", {"InitSubgraphIndex": 3}),

@@ -27,10 +27,7 @@ def test_a_network_gives_the_runtimes_integers(name: str) -> None:
     """All layers but the softmax at the end are whole-number ones."""
     mod = compare((DATA / f"{name}.tflite").read_bytes(), *[[x] for x in inputs(name, 4)], apart=1)
     text = mod.astext(show_meta_data=False)
-    assert (
-        text.count("qnn.dequantize(") == 1
-        and text.count("qnn.conv2d(") == {"mobilenet_int8": 21, "keywords_int8": 9}[name]
-    )
+    assert text.count("qnn.dequantize(") == 1 and text.count("qnn.conv2d(") == {"mobilenet_int8": 21, "keywords_int8": 9}[name]
 
 
 @pytest.mark.parametrize("name, shape", [("loops", (1, 5, 4)), ("rounded", (1, 16, 16, 3)), ("variables", (3,))])

@@ -44,9 +44,7 @@ def suppression(name: str, count: int, most: int, overlap: float, least: float, 
     return file({**tensors, **results}, [op], ["boxes", "scores"], list(results))
 
 
-@pytest.mark.parametrize(
-    "count, most, overlap, least", [(20, 6, 0.4, 0.1), (20, 30, 0.3, 0.5), (9, 9, 0.9, -2.0), (5, 3, 0.5, 9.0)]
-)
+@pytest.mark.parametrize("count, most, overlap, least", [(20, 6, 0.4, 0.1), (20, 30, 0.3, 0.5), (9, 9, 0.9, -2.0), (5, 3, 0.5, 9.0)])
 @pytest.mark.parametrize("sigma", [None, 0.0, 0.5, 1e-4])
 def test_suppression(count: int, most: int, overlap: float, least: float, sigma: float | None) -> None:
     if sigma == 1e-4:  # lowered scores of 0 would have no order
@@ -72,9 +70,16 @@ def detection(count: int, columns: int, most: int, **options: Any) -> bytes:
 def test_detection(regular: bool, most: int, each: int) -> None:
     """Rows behind the last box are not defined in the runtime."""
     data = detection(
-        25, 4, most, num_classes=3, max_classes_per_detection=each, detections_per_class=4, use_regular_nms=regular,
-        nms_iou_threshold=0.4, nms_score_threshold=0.3,
-    )  # fmt: skip
+        25,
+        4,
+        most,
+        num_classes=3,
+        max_classes_per_detection=each,
+        detections_per_class=4,
+        use_regular_nms=regular,
+        nms_iou_threshold=0.4,
+        nms_score_threshold=0.3,
+    )
     code = rng.normal(size=(1, 25, 4)).astype("float32")
     scores = rng.permutation(np.linspace(0.01, 1, 100)).reshape(1, 25, 4).astype("float32")
     found = [np.asarray(f) for f in Evaluator(import_tflite(data).module).call("main", (code, scores))]

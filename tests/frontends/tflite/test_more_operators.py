@@ -24,9 +24,7 @@ def real(*shape: int) -> np.ndarray:
     return rng.normal(size=shape).astype("float32")
 
 
-def layer(
-    name: str, kind: str, given: list[Any], consts: list[Any], outs: list[T], order: str = "", **options: Any
-) -> Any:
+def layer(name: str, kind: str, given: list[Any], consts: list[Any], outs: list[T], order: str = "", **options: Any) -> Any:
     """A file of one layer and its operands. `order` puts constants (c) among given operands (x)."""
     xs, cs = [f"x{i}" for i in range(len(given))], [f"c{i}" for i in range(len(consts))]
     tensors = {x: T(np.shape(v), np.asarray(v).dtype.name) for x, v in zip(xs, given)}
@@ -57,51 +55,90 @@ CASES = {
     ),
     "unique": layer("UNIQUE", "UniqueOptions", [i32([4, 1, 4, 4, -2, 1])], [], [T((3,), "int32"), T((6,), "int32")], IdxOutType=2),
     "bucketize": layer(
-        "BUCKETIZE", "BucketizeOptions", [np.float32([[-9, 0, 1], [1.5, 2, 7]])], [], [T((2, 3), "int32")],
+        "BUCKETIZE",
+        "BucketizeOptions",
+        [np.float32([[-9, 0, 1], [1.5, 2, 7]])],
+        [],
+        [T((2, 3), "int32")],
         Boundaries=np.float32([0, 1, 2, 5]),
     ),
     "hashtable_lookup": layer("HASHTABLE_LOOKUP", "", [i32([7, 1, 5])], [i32([1, 3, 7]), real(3, 2)], [T((3, 2)), T((3,), "uint8")]),
     **{
         f"embedding_sparse_{c}": layer(
-            "EMBEDDING_LOOKUP_SPARSE", "EmbeddingLookupSparseOptions", [i32([1, 3, 0])],
-            [i32([[0, 0], [2, 0], [2, 1]]), i32([3, 2]), np.float32([1, 2, 4]), real(4, 3, 2)], [T((3, 3, 2))], Combiner=c,
+            "EMBEDDING_LOOKUP_SPARSE",
+            "EmbeddingLookupSparseOptions",
+            [i32([1, 3, 0])],
+            [i32([[0, 0], [2, 0], [2, 1]]), i32([3, 2]), np.float32([1, 2, 4]), real(4, 3, 2)],
+            [T((3, 3, 2))],
+            Combiner=c,
         )
         for c in (0, 1, 2)
     },
     "bitcast": layer("BITCAST", "", [real(4)], [], [T((4,), "int32")]),
     "fake_quant": layer("FAKE_QUANT", "FakeQuantOptions", [3 * real(40)], [], [T((40,))], Min=-2.0, Max=3.1, NumBits=5),
-    "fake_quant_above": layer(
-        "FAKE_QUANT", "FakeQuantOptions", [3 * real(40)], [], [T((40,))], Min=0.5, Max=3.1, NumBits=8
-    ),
+    "fake_quant_above": layer("FAKE_QUANT", "FakeQuantOptions", [3 * real(40)], [], [T((40,))], Min=0.5, Max=3.1, NumBits=8),
     "broadcast_args": layer("BROADCAST_ARGS", "", [i32([3, 1]), i32([2, 1, 4])], [], [T((3,), "int32")]),
     "dilate": layer("DILATE", "DilateOptions", [real(2, 3)], [i32([2, 3]), np.float32(9)], [T((3, 7))]),
     **{
         f"reduce_window_{k}": layer(
-            "REDUCE_WINDOW", "ReduceWindowOptions", [real(5, 6)], [np.float32(0.5), *(np.int64(v) for v in ([2, 3], [2, 1], [1, 2]))],
-            [T((2, 2))], ReduceFunction=k,
+            "REDUCE_WINDOW",
+            "ReduceWindowOptions",
+            [real(5, 6)],
+            [np.float32(0.5), *(np.int64(v) for v in ([2, 3], [2, 1], [1, 2]))],
+            [T((2, 2))],
+            ReduceFunction=k,
         )
         for k in (1, 2, 3, 4)
     },
     "conv_3d": layer(
-        "CONV_3D", "Conv3DOptions", [real(1, 4, 5, 6, 2)], [real(2, 3, 3, 2, 4), real(4)], [T((1, 4, 3, 6, 4))],
-        Padding=0, FusedActivationFunction=1, **three,
+        "CONV_3D",
+        "Conv3DOptions",
+        [real(1, 4, 5, 6, 2)],
+        [real(2, 3, 3, 2, 4), real(4)],
+        [T((1, 4, 3, 6, 4))],
+        Padding=0,
+        FusedActivationFunction=1,
+        **three,
     ),
     **{
         f"conv_3d_transpose_{p}": layer(
-            "CONV_3D_TRANSPOSE", "Conv3DOptions", [real(1, 3, 3, 4, 2)], [i32([1, *s, 4]), real(2, 3, 3, 4, 2), real(4)],
-            [T((1, *s, 4))], "ccxc", Padding=p, **three,
+            "CONV_3D_TRANSPOSE",
+            "Conv3DOptions",
+            [real(1, 3, 3, 4, 2)],
+            [i32([1, *s, 4]), real(2, 3, 3, 4, 2), real(4)],
+            [T((1, *s, 4))],
+            "ccxc",
+            Padding=p,
+            **three,
         )
         for p, s in ((0, (3, 6, 4)), (1, (4, 7, 6)))
     },
     "slice_computed": layer("SLICE", "SliceOptions", [real(4, 5), i32([1, 2])], [i32([2, -1])], [T((2, 3))]),
     "slice_computed_size": layer("SLICE", "SliceOptions", [real(4, 5), i32([-1, 2])], [i32([1, 0])], [T((3, 2))], "xcx"),
     "strided_slice_computed": layer(
-        "STRIDED_SLICE", "StridedSliceOptions", [real(4, 5, 3), i32([-1, 3, 0]), i32([0, 0, 2])], [i32([1, -2, 1])], [T((2, 2))],
-        EndMask=2, BeginMask=0, EllipsisMask=0, NewAxisMask=0, ShrinkAxisMask=1,
+        "STRIDED_SLICE",
+        "StridedSliceOptions",
+        [real(4, 5, 3), i32([-1, 3, 0]), i32([0, 0, 2])],
+        [i32([1, -2, 1])],
+        [T((2, 2))],
+        EndMask=2,
+        BeginMask=0,
+        EllipsisMask=0,
+        NewAxisMask=0,
+        ShrinkAxisMask=1,
     ),
     "strided_slice_offset": layer(
-        "STRIDED_SLICE", "StridedSliceOptions", [real(4, 5), i32([1, 2])], [i32([2, 3]), i32([1, 1])], [T((2, 3))],
-        EndMask=0, BeginMask=0, EllipsisMask=0, NewAxisMask=0, ShrinkAxisMask=0, Offset=True,
+        "STRIDED_SLICE",
+        "StridedSliceOptions",
+        [real(4, 5), i32([1, 2])],
+        [i32([2, 3]), i32([1, 1])],
+        [T((2, 3))],
+        EndMask=0,
+        BeginMask=0,
+        EllipsisMask=0,
+        NewAxisMask=0,
+        ShrinkAxisMask=0,
+        Offset=True,
     ),
     "tile_computed": layer("TILE", "TileOptions", [real(2, 3), i32([2, 3])], [], [T((4, 9))]),
     "to_a_scalar": layer("RESHAPE", "ReshapeOptions", [real(1)], [np.zeros(0, i32)], [T(())]),
@@ -133,10 +170,18 @@ CASES = {
     "fill": layer("FILL", "FillOptions", [np.float32(3)], [i32([2, 3])], [T((2, 3))], "cx"),
     "add_n": layer("ADD_N", "AddNOptions", [real(3), real(3), real(3)], [], [T((3,))]),
     "l2_pool": layer(
-        "L2_POOL_2D", "Pool2DOptions", [real(1, 4, 4, 2)], [], [T((1, 2, 2, 2))],
-        StrideH=2, StrideW=2, FilterHeight=2, FilterWidth=2, Padding=1,
+        "L2_POOL_2D",
+        "Pool2DOptions",
+        [real(1, 4, 4, 2)],
+        [],
+        [T((1, 2, 2, 2))],
+        StrideH=2,
+        StrideW=2,
+        FilterHeight=2,
+        FilterWidth=2,
+        Padding=1,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -148,9 +148,7 @@ FLOATS = {
     "resize_bilinear_corners": one(
         "RESIZE_BILINEAR", (1, 3, 4, 2), (1, 6, 6, 2), "ResizeBilinearOptions", [i32([6, 6])], AlignCorners=True
     ),
-    "resize_nearest": one(
-        "RESIZE_NEAREST_NEIGHBOR", (1, 3, 4, 2), (1, 6, 6, 2), "ResizeNearestNeighborOptions", [i32([6, 6])]
-    ),
+    "resize_nearest": one("RESIZE_NEAREST_NEIGHBOR", (1, 3, 4, 2), (1, 6, 6, 2), "ResizeNearestNeighborOptions", [i32([6, 6])]),
     "conv": one(
         "CONV_2D",
         (1, 7, 6, 3),

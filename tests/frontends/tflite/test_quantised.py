@@ -132,9 +132,7 @@ def test_convolutions_of_16_bits() -> None:
     w = weights((4, 3, 3, 3), 4)
     bias = const(rng.integers(-90000, 90000, 4).astype("int64"), scale=[s * 0.001 for s in w.scale], zero=[0] * 4)
     given, out = stored(x.shape, "int16", 0.001, 0), stored((1, 5, 6, 4), "int16", 0.0015, 0)
-    mod = compare(
-        layer("CONV_2D", "Conv2DOptions", [given], out, w, bias, FusedActivationFunction=1, **CONV), [x]
-    )
+    mod = compare(layer("CONV_2D", "Conv2DOptions", [given], out, w, bias, FusedActivationFunction=1, **CONV), [x])
     assert "qnn.conv2d" in mod.astext(show_meta_data=False)
 
 
@@ -155,9 +153,11 @@ def test_transposed_convolutions_of_16_bits(biased: bool) -> None:
     w = weights((4, 3, 3, 3), 4)
     scales = [s * 0.001 for s in w.scale]
     tensors = {
-        "s": const(np.array([1, 10, 12, 4], np.int32)), "w": w, "x": stored(x.shape, "int16", 0.001, 0),
+        "s": const(np.array([1, 10, 12, 4], np.int32)),
+        "w": w,
+        "x": stored(x.shape, "int16", 0.001, 0),
         "y": stored((1, 10, 12, 4), "int16", 0.0015, 0),
-    }  # fmt: skip
+    }
     if biased:
         tensors["b"] = const(rng.integers(-90000, 90000, 4), scale=scales, zero=[0] * 4)
     options = {"Padding": 0, "StrideW": 2, "StrideH": 2}
@@ -226,9 +226,7 @@ def test_depthwise_convolutions_round_real_operands() -> None:
     x = real(2, 5, 6, 3)
     w = weights((1, 3, 3, 6), 6, axis=3)
     options = {"DepthMultiplier": 2, **CONV}
-    data = layer(
-        "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", [T(x.shape)], T((2, 5, 6, 6)), w, const(real(6)), **options
-    )
+    data = layer("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", [T(x.shape)], T((2, 5, 6, 6)), w, const(real(6)), **options)
     compare(data, [x], [np.abs(x)])
 
 
@@ -243,9 +241,7 @@ def test_products_of_matrices_round_real_operands(asymmetric: bool) -> None:
 def test_products_of_integer_matrices() -> None:
     x, y = (rng.integers(-128, 128, s).astype("int8") for s in ((2, 4, 30), (2, 30, 5)))
     given = [stored(x.shape, "int8", 0.05, 3), stored(y.shape, "int8", 0.02, 0)]
-    mod = compare(
-        layer("BATCH_MATMUL", "BatchMatMulOptions", given, stored((2, 4, 5), "int8", 0.4, -4)), [x, y], apart=1
-    )
+    mod = compare(layer("BATCH_MATMUL", "BatchMatMulOptions", given, stored((2, 4, 5), "int8", 0.4, -4)), [x, y], apart=1)
     assert "qnn.batch_matmul" in mod.astext(show_meta_data=False)
 
 
@@ -267,9 +263,7 @@ def test_transposed_convolutions() -> None:
         "b": bias,
         "y": stored((1, 8, 10, 4), "int8", 0.1, -4),
     }
-    op = Op(
-        "TRANSPOSE_CONV", ["s", "w", "x", "b"], ["y"], "TransposeConvOptions", {"StrideH": 2, "StrideW": 2}, version=3
-    )
+    op = Op("TRANSPOSE_CONV", ["s", "w", "x", "b"], ["y"], "TransposeConvOptions", {"StrideH": 2, "StrideW": 2}, version=3)
     mod = compare(file(tensors, [op], ["x"], ["y"]), [x], apart=1)
     assert "qnn.conv2d_transpose" in mod.astext(show_meta_data=False)
 

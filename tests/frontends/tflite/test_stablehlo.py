@@ -25,9 +25,7 @@ def real(*shape: int) -> np.ndarray:
     return rng.normal(size=shape).astype("float32")
 
 
-def layer(
-    name: str, given: list[Any], out: T, kind: str = "", consts: tuple[Any, ...] = (), *graphs: Graph, **options: Any
-) -> Any:
+def layer(name: str, given: list[Any], out: T, kind: str = "", consts: tuple[Any, ...] = (), *graphs: Graph, **options: Any) -> Any:
     """A file of one layer, and its operands."""
     tensors = {f"x{i}": T(np.shape(v), np.asarray(v).dtype.name) for i, v in enumerate(given)}
     tensors |= {f"c{i}": const(v) for i, v in enumerate(consts)}
@@ -49,24 +47,54 @@ RUN = {
     "and": layer("AND", [bits, ~bits], T((2, 2), "bool")),
     "shift_left": layer("SHIFT_LEFT", [numbers, i32([[1, 2, 3]] * 2)], T((2, 3), "int32"), "ShiftLeft"),
     "pad": layer(
-        "PAD", [real(3, 4)], T((6, 5)), "Pad", (np.float32(2),),
-        EdgePaddingLow=i64([1, -1]), EdgePaddingHigh=i64([0, 2]), InteriorPadding=i64([1, 0]),
+        "PAD",
+        [real(3, 4)],
+        T((6, 5)),
+        "Pad",
+        (np.float32(2),),
+        EdgePaddingLow=i64([1, -1]),
+        EdgePaddingHigh=i64([0, 2]),
+        InteriorPadding=i64([1, 0]),
     ),
     "reduce_window": layer(
-        "REDUCE_WINDOW", [real(5, 6)], T((3, 5)), "ReduceWindow", (np.float32(0),), ADD, BodySubgraphIndex=1,
-        WindowDimensions=i64([2, 3]), WindowStrides=i64([2, 1]), BaseDilations=i64([1, 1]), WindowDilations=i64([1, 1]),
+        "REDUCE_WINDOW",
+        [real(5, 6)],
+        T((3, 5)),
+        "ReduceWindow",
+        (np.float32(0),),
+        ADD,
+        BodySubgraphIndex=1,
+        WindowDimensions=i64([2, 3]),
+        WindowStrides=i64([2, 1]),
+        BaseDilations=i64([1, 1]),
+        WindowDilations=i64([1, 1]),
         Padding=i64([1, 0, 0, 1]),
     ),
     "gather": layer(
-        "GATHER", [real(5, 4, 3), i32([[0, 1], [4, 3], [9, 0]])], T((2, 3, 3)), "Gather",
-        OffsetDims=i64([0, 2]), CollapsedSliceDims=i64([0]), StartIndexMap=i64([0, 1]), IndexVectorDim=1, SliceSizes=i64([1, 2, 3]),
+        "GATHER",
+        [real(5, 4, 3), i32([[0, 1], [4, 3], [9, 0]])],
+        T((2, 3, 3)),
+        "Gather",
+        OffsetDims=i64([0, 2]),
+        CollapsedSliceDims=i64([0]),
+        StartIndexMap=i64([0, 1]),
+        IndexVectorDim=1,
+        SliceSizes=i64([1, 2, 3]),
     ),
     "scatter": layer(
-        "SCATTER", [real(5, 4), i32([[0, 1], [3, 0], [0, 1]]), real(3, 2)], T((5, 4)), "Scatter", (),
-        ADD, UpdateWindowDims=i64([1]), InsertedWindowDims=i64([0]), ScatterDimsToOperandDims=i64([0, 1]), IndexVectorDim=1,
+        "SCATTER",
+        [real(5, 4), i32([[0, 1], [3, 0], [0, 1]]), real(3, 2)],
+        T((5, 4)),
+        "Scatter",
+        (),
+        ADD,
+        UpdateWindowDims=i64([1]),
+        InsertedWindowDims=i64([0]),
+        ScatterDimsToOperandDims=i64([0, 1]),
+        IndexVectorDim=1,
         UpdateComputationSubgraphIndex=1,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -112,7 +140,11 @@ NUMPY = {
     "convert": numpy_case(x.astype(i32), "CONVERT", [x], T((2, 3), "int32")),
     "reshape": numpy_case(x.reshape(3, 2), "RESHAPE", [x], T((3, 2))),
     "broadcast": numpy_case(
-        np.broadcast_to(x.T[:, None], (3, 4, 2)), "BROADCAST_IN_DIM", [x], T((3, 4, 2)), "BroadcastInDim",
+        np.broadcast_to(x.T[:, None], (3, 4, 2)),
+        "BROADCAST_IN_DIM",
+        [x],
+        T((3, 4, 2)),
+        "BroadcastInDim",
         BroadcastDimensions=i64([2, 0]),
     ),
     "concatenate": numpy_case(np.concatenate([x, y], 1), "CONCATENATE", [x, y], T((2, 6)), "Concatenate", Dimension=1),
@@ -123,32 +155,65 @@ NUMPY = {
         three[1:2, 2:3, 1:4], "DYNAMIC_SLICE", [three, i32(1), i32(9), i32(1)], T((1, 1, 3)), "DynamicSlice", SliceSizes=i64([1, 1, 3])
     ),
     "dynamic_update_slice": numpy_case(
-        np.concatenate([three[:, :1], np.ones((2, 1, 4), "float32"), three[:, 2:]], 1), "DYNAMIC_UPDATE_SLICE",
-        [three, np.ones((2, 1, 4), "float32"), i32(-3), i32(1), i32(0)], T((2, 3, 4)),
+        np.concatenate([three[:, :1], np.ones((2, 1, 4), "float32"), three[:, 2:]], 1),
+        "DYNAMIC_UPDATE_SLICE",
+        [three, np.ones((2, 1, 4), "float32"), i32(-3), i32(1), i32(0)],
+        T((2, 3, 4)),
     ),
     "dot_general": numpy_case(
-        np.einsum("bij,jbk->bik", three, four), "DOT_GENERAL", [three, four], T((2, 3, 5)), "DotGeneral",
-        LhsBatchingDimensions=i64([0]), RhsBatchingDimensions=i64([1]), LhsContractingDimensions=i64([2]),
+        np.einsum("bij,jbk->bik", three, four),
+        "DOT_GENERAL",
+        [three, four],
+        T((2, 3, 5)),
+        "DotGeneral",
+        LhsBatchingDimensions=i64([0]),
+        RhsBatchingDimensions=i64([1]),
+        LhsContractingDimensions=i64([2]),
         RhsContractingDimensions=i64([0]),
     ),
     "reduce": numpy_case(
         three.sum((0, 2)) + 1, "REDUCE", [three], T((3,)), "Reduce", (np.float32(1),), ADD, Dimensions=i64([0, 2]), BodySubgraphIndex=1
     ),
     "sort": numpy_case(
-        -np.sort(-x, 1), "SORT", [x], T((2, 3)), "Sort", (),
-        ({"a": T(), "b": T(), "r": T((), "bool")},
-         [Op("STABLEHLO_COMPARE", ["a", "b"], ["r"], "StablehloCompareOptions", {"ComparisonDirection": 3})], ["a", "b"], ["r"]),
-        Dimension=1, ComparatorSubgraphIndex=1,
+        -np.sort(-x, 1),
+        "SORT",
+        [x],
+        T((2, 3)),
+        "Sort",
+        (),
+        (
+            {"a": T(), "b": T(), "r": T((), "bool")},
+            [Op("STABLEHLO_COMPARE", ["a", "b"], ["r"], "StablehloCompareOptions", {"ComparisonDirection": 3})],
+            ["a", "b"],
+            ["r"],
+        ),
+        Dimension=1,
+        ComparatorSubgraphIndex=1,
     ),
     "convolution": numpy_case(
         sum(np.einsum("nhwc,co->nhwo", image[:, i : i + 2, j : j + 3], kernel[i, j]) for i in range(3) for j in range(3)),
-        "CONVOLUTION", [image, kernel], T((1, 2, 3, 4)), "Convolution", WindowStrides=i64([1, 1]), Padding=i64([0] * 4),
-        LhsDilation=i64([1, 1]), RhsDilation=i64([1, 1]), WindowReversal=np.array([False, False]), InputBatchDimension=0,
-        InputFeatureDimension=3, InputSpatialDimensions=i64([1, 2]), KernelInputFeatureDimension=2, KernelOutputFeatureDimension=3,
-        KernelSpatialDimensions=i64([0, 1]), OutputBatchDimension=0, OutputFeatureDimension=3, OutputSpatialDimensions=i64([1, 2]),
-        FeatureGroupCount=1, BatchGroupCount=1,
+        "CONVOLUTION",
+        [image, kernel],
+        T((1, 2, 3, 4)),
+        "Convolution",
+        WindowStrides=i64([1, 1]),
+        Padding=i64([0] * 4),
+        LhsDilation=i64([1, 1]),
+        RhsDilation=i64([1, 1]),
+        WindowReversal=np.array([False, False]),
+        InputBatchDimension=0,
+        InputFeatureDimension=3,
+        InputSpatialDimensions=i64([1, 2]),
+        KernelInputFeatureDimension=2,
+        KernelOutputFeatureDimension=3,
+        KernelSpatialDimensions=i64([0, 1]),
+        OutputBatchDimension=0,
+        OutputFeatureDimension=3,
+        OutputSpatialDimensions=i64([1, 2]),
+        FeatureGroupCount=1,
+        BatchGroupCount=1,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NUMPY)

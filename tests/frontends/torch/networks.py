@@ -48,10 +48,15 @@ class Inverted(nn.Module):
         wide = inside * grow
         self.same = stride == 1 and inside == outside
         self.body = nn.Sequential(
-            nn.Conv2d(inside, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.ReLU6(),
-            nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False), nn.BatchNorm2d(wide), nn.ReLU6(),
-            nn.Conv2d(wide, outside, 1, bias=False), nn.BatchNorm2d(outside),
-        )  # fmt: skip
+            nn.Conv2d(inside, wide, 1, bias=False),
+            nn.BatchNorm2d(wide),
+            nn.ReLU6(),
+            nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False),
+            nn.BatchNorm2d(wide),
+            nn.ReLU6(),
+            nn.Conv2d(wide, outside, 1, bias=False),
+            nn.BatchNorm2d(outside),
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.body(x) if self.same else self.body(x)
@@ -134,9 +139,7 @@ class Unet(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         a = self.down1(x)
         b = self.up1(self.down2(a))
-        c = nn.functional.interpolate(
-            nn.functional.avg_pool2d(b, 2), scale_factor=2, mode="bilinear", align_corners=False
-        )
+        c = nn.functional.interpolate(nn.functional.avg_pool2d(b, 2), scale_factor=2, mode="bilinear", align_corners=False)
         return torch.sigmoid(self.mix(torch.cat([a, b + c], 1)))
 
 

@@ -98,11 +98,13 @@ PRODUCTS: dict[str, Case] = {
     **{
         name: (getattr(torch.nn, kind)(4, 5), (real(2, 4), *states))
         for name, kind, states in (
-            ("gru_cell", "GRUCell", (real(2, 5),)), ("rnn_cell", "RNNCell", (real(2, 5),)), ("lstm_cell", "LSTMCell", ()),
+            ("gru_cell", "GRUCell", (real(2, 5),)),
+            ("rnn_cell", "RNNCell", (real(2, 5),)),
+            ("lstm_cell", "LSTMCell", ()),
         )
     },
     "lstm": (torch.nn.LSTM(4, 5, 2, bidirectional=True, batch_first=True), (real(2, 6, 4),)),
-}  # fmt: skip
+}
 LOGITS, CLASSES = real(5, 4), torch.tensor([1, 0, 3, -100, 2])
 T = real(2, 3, 4).sigmoid()
 LOSSES: dict[str, Case] = {

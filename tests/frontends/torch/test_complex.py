@@ -27,9 +27,7 @@ WHOLE = torch.stft(torch.complex(X, X * 2), 16, 4, 16, WINDOW, return_complex=Tr
 #: Functions of one tensor, which may be complex.
 STFT: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "parts": (lambda x: torch.view_as_real(torch.stft(x, 16, 4, 12, SHORT, return_complex=True)), X),
-    "size": (
-        lambda x: torch.stft(x, 16, 4, 16, WINDOW, center=False, normalized=True, onesided=False, return_complex=True).abs(), X
-    ),
+    "size": (lambda x: torch.stft(x, 16, 4, 16, WINDOW, center=False, normalized=True, onesided=False, return_complex=True).abs(), X),
     "one_signal": (lambda x: torch.stft(x[0], 15, pad_mode="constant", return_complex=True), X),
     "circular": (lambda x: torch.stft(x, 15, pad_mode="circular", return_complex=True), X),
     "complex_signal": (lambda x: torch.stft(x, 16, 5, window=WINDOW, return_complex=True), torch.complex(X, X.flip(1))),
@@ -39,7 +37,7 @@ STFT: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "back_whole": (lambda s: torch.istft(s, 16, 4, 16, WINDOW, onesided=False), WHOLE),
     "back_complex": (lambda s: torch.istft(s, 16, 4, 16, WINDOW, onesided=False, return_complex=True, length=47), WHOLE),
     "back_without_centre": (lambda s: torch.istft(s, 16, 4, 16, torch.ones(16), center=False), SPECTRUM),
-}  # fmt: skip
+}
 NORMS = {
     f"{name}_{norm}": (partial(getattr(torch.fft, name), norm=norm), PAIR.real if "rfft" in name[:4] or "ih" in name else PAIR)
     for name in "fft ifft fft2 ifft2 fftn ifftn rfft rfft2 rfftn ihfft irfft irfft2 irfftn hfft".split()

@@ -148,9 +148,15 @@ def test_a_computed_number_of_largest_elements() -> None:
 
 NAN = float("nan")
 #: A NaN before and after the extremes, infinities, and rows of NaNs alone.
-UNORDERED = torch.tensor([
-    [1.0, NAN, -3, NAN], [NAN, 2, 1, 0], [4, 3, 9, -1], [NAN, NAN, NAN, NAN], [float("inf"), NAN, 1, -float("inf")],
-])  # fmt: skip
+UNORDERED = torch.tensor(
+    [
+        [1.0, NAN, -3, NAN],
+        [NAN, 2, 1, 0],
+        [4, 3, 9, -1],
+        [NAN, NAN, NAN, NAN],
+        [float("inf"), NAN, 1, -float("inf")],
+    ]
+)
 
 
 @pytest.mark.parametrize("door", ["exported", "traced"])
@@ -165,11 +171,7 @@ def test_extremes_of_nans(door: str) -> None:
         return tuple(results)
 
     inputs = (UNORDERED,)
-    program = (
-        import_pytorch(pt2(Call(extremes), inputs))
-        if door == "exported"
-        else imported(traced(Call(extremes), inputs), inputs)
-    )
+    program = import_pytorch(pt2(Call(extremes), inputs)) if door == "exported" else imported(traced(Call(extremes), inputs), inputs)
     for found, wanted in zip(values(program.module, inputs), extremes(UNORDERED), strict=True):
         np.testing.assert_array_equal(found, wanted.numpy())
 

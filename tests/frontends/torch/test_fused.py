@@ -37,8 +37,11 @@ CASES: dict[str, Case] = {
     **{
         kind: (lambda x, f=f: x + f(4), (X,))
         for kind, f in (
-            ("hann", torch.hann_window), ("hamming", torch.hamming_window), ("blackman", torch.blackman_window),
-            ("bartlett", torch.bartlett_window), ("kaiser", torch.kaiser_window),
+            ("hann", torch.hann_window),
+            ("hamming", torch.hamming_window),
+            ("blackman", torch.blackman_window),
+            ("bartlett", torch.bartlett_window),
+            ("kaiser", torch.kaiser_window),
         )
     },
     "native_layer_norm": (lambda x, g, h: torch.native_layer_norm(x, (4,), g, h, 1e-5), (X, real(4), real(4))),
@@ -46,7 +49,7 @@ CASES: dict[str, Case] = {
     "native_batch_norm": (lambda x: A._native_batch_norm_legit.no_stats(x, None, None, True, 0.1, 1e-5), (X,)),
     "instance_norm": (torch.nn.InstanceNorm1d(3, affine=True), (X,)),
     "dropout": (torch.nn.Dropout(), (X,)),
-}  # fmt: skip
+}
 
 
 def eval_(function: Any) -> Any:

@@ -64,9 +64,7 @@ def reads_before(x: Any) -> Any:
     return before, y
 
 
-CASES: dict[str, Case] = {
-    f.__name__: (f, (X,)) for f in (base_of_a_view, views_of_views, parts, copies, reads_before)
-}
+CASES: dict[str, Case] = {f.__name__: (f, (X,)) for f in (base_of_a_view, views_of_views, parts, copies, reads_before)}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -90,20 +90,20 @@ def bags(mode: str) -> dict[str, Any]:
     return {
         f"{mode}_inputs": (lambda i, o, w: F.embedding_bag(i, w, o, mode=mode), (I, O, W)),
         f"{mode}_padding": (lambda i, o, w: F.embedding_bag(i, w, o, mode=mode, padding_idx=4), (I, O, W)),
-        f"{mode}_end": (
-            lambda i, o, w: F.embedding_bag(i, w, o, mode=mode, include_last_offset=True, padding_idx=-5), (I, LAST, W)
-        ),
+        f"{mode}_end": (lambda i, o, w: F.embedding_bag(i, w, o, mode=mode, include_last_offset=True, padding_idx=-5), (I, LAST, W)),
         f"{mode}_matrix": (lambda i, w: F.embedding_bag(i, w, mode=mode, padding_idx=4), (I.reshape(2, 4), W)),
         f"{mode}_constant": (lambda i, w: F.embedding_bag(i, w, torch.tensor([0, 3, 3]), mode=mode), (I, W)),
-    }  # fmt: skip
+    }
 
 
 BAGS: dict[str, Any] = {
-    **bags("sum"), **bags("mean"), **bags("max"),
+    **bags("sum"),
+    **bags("mean"),
+    **bags("max"),
     "weighted": (lambda i, o, w, p: F.embedding_bag(i, w, o, mode="sum", per_sample_weights=p), (I, O, W, real(8))),
     "computed": (lambda i, o, w: F.embedding_bag(i, w, o.cumsum(0) - o, mode="mean"), (I, torch.tensor([3, 2, 3]), W)),
     "int32": (lambda i, o, w: F.embedding_bag(i, w, o, mode="mean"), (I.int(), O.int(), W)),
-}  # fmt: skip
+}
 
 
 def test_bags_in_traced_programs() -> None:

@@ -29,11 +29,34 @@ TRIED = {"exported": 1, "traced": 2}
 FLOOR = {"exported": 25, "traced": 50}
 #: Their results are memory that nothing has set, or random numbers.
 UNSET = {
-    "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_",
-    "normal", "randn", "rand_like", "randn_like", "randint", "randint_like", "multinomial", "bernoulli", "uniform", "cauchy",
-    "exponential", "geometric", "log_normal", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
-    "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout", "nn.functional.rrelu",
-}  # fmt: skip
+    "empty",
+    "empty_like",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "resize_",
+    "resize_as_",
+    "normal",
+    "randn",
+    "rand_like",
+    "randn_like",
+    "randint",
+    "randint_like",
+    "multinomial",
+    "bernoulli",
+    "uniform",
+    "cauchy",
+    "exponential",
+    "geometric",
+    "log_normal",
+    "nn.functional.dropout",
+    "nn.functional.dropout2d",
+    "nn.functional.dropout3d",
+    "nn.functional.alpha_dropout",
+    "nn.functional.feature_alpha_dropout",
+    "nn.functional.rrelu",
+}
 #: Stands in the place of a tensor among the arguments.
 TENSOR = "a tensor"
 _KINDS = (torch.float32, torch.int64, torch.float64, torch.bool, torch.complex64)

@@ -54,9 +54,12 @@ def module(weight: bytes) -> bytes:
 def archive(source: str = SOURCE, objects: bytes = b"", **members: bytes) -> bytes:
     """An archive that is written by hand: torch is not needed."""
     files = {
-        "data.pkl": objects or module(tensor()), "code/__torch__.py": source.encode(), "constants.pkl": pickle.dumps((), 2),
-        "data/0": np.arange(3, dtype="float32").tobytes(), "version": b"3\n",
-    }  # fmt: skip
+        "data.pkl": objects or module(tensor()),
+        "code/__torch__.py": source.encode(),
+        "constants.pkl": pickle.dumps((), 2),
+        "data/0": np.arange(3, dtype="float32").tobytes(),
+        "version": b"3\n",
+    }
     files.update({name.replace("__", "/"): data for name, data in members.items()})
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:

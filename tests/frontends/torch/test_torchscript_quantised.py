@@ -267,9 +267,9 @@ def test_a_quantised_layer_computes_what_torch_computes(name: str) -> None:
 
 
 NUMBERS: dict[str, Callable[[Any], Any]] = {
-    "batch_norm_relu": lambda q: Q.batch_norm3d_relu(
-        q[:, :, None], None, None, torch.zeros(3), torch.ones(3), 1e-5, 0.05, 3
-    ).squeeze(2),
+    "batch_norm_relu": lambda q: Q.batch_norm3d_relu(q[:, :, None], None, None, torch.zeros(3), torch.ones(3), 1e-5, 0.05, 3).squeeze(
+        2
+    ),
     "add": lambda q: Q.add(q, 0.5),
     "add_relu": lambda q: Q.add_scalar_relu(q, 0.5),
     "mul": lambda q: Q.mul(q, 0.5),

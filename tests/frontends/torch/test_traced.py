@@ -25,10 +25,7 @@ _FILES = (test_arrange, test_elementwise, test_indexing, test_memory, test_opera
 #: Without strides, an archive does not tell whether a reshape behind a transposition copies.
 _UNSURE = {"copies"}
 CASES: dict[str, Case] = {
-    f"{file.__name__.rsplit('_', 1)[-1]}_{name}": case
-    for file in _FILES
-    for name, case in file.CASES.items()
-    if name not in _UNSURE
+    f"{file.__name__.rsplit('_', 1)[-1]}_{name}": case for file in _FILES for name, case in file.CASES.items() if name not in _UNSURE
 }
 
 

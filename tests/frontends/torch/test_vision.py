@@ -111,9 +111,16 @@ def test_the_channels_of_cells_are_whole_numbers() -> None:
 
 
 def deformed(
-    outputs: int, kernel: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int], dilation: tuple[int, int], groups: int,
-    offset_groups: int, masked: bool, door: Any = from_trace,
-) -> None:  # fmt: skip
+    outputs: int,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    pad: tuple[int, int],
+    dilation: tuple[int, int],
+    groups: int,
+    offset_groups: int,
+    masked: bool,
+    door: Any = from_trace,
+) -> None:
     """The program of a deformable convolution computes what the operator does. Places move beyond all borders."""
     size = (9, 8)
     out = [(s + 2 * p - d * (k - 1) - 1) // t + 1 for s, p, d, k, t in zip(size, pad, dilation, kernel, stride)]

@@ -29,10 +29,7 @@ MAX = {d: getattr(F, f"max_pool{d}d") for d in (1, 2, 3)}
 AVG = {d: getattr(F, f"avg_pool{d}d") for d in (1, 2, 3)}
 POOLS: dict[str, Case] = {
     **{f"max{d}": (lambda x, d=d: MAX[d](x, 3, 2, 1, ceil_mode=True), (IMAGES[d],)) for d in (1, 2, 3)},
-    **{
-        f"max{d}_places": (lambda x, d=d: MAX[d](x, 3, 2, 1, ceil_mode=True, return_indices=True), (IMAGES[d],))
-        for d in (1, 2, 3)
-    },
+    **{f"max{d}_places": (lambda x, d=d: MAX[d](x, 3, 2, 1, ceil_mode=True, return_indices=True), (IMAGES[d],)) for d in (1, 2, 3)},
     "max_places_dilated": (lambda x: F.max_pool2d(x, 2, 1, 0, 2, return_indices=True), (I2,)),
     "max_places_single": (lambda x: F.max_pool2d(x[0], 2, return_indices=True), (I2,)),
     **{
@@ -47,10 +44,7 @@ POOLS: dict[str, Case] = {
         for d in (1, 2, 3)
         for k, s, p in ((3, 3, 1), (2, 2, 1), (3, 5, 1), (2, 5, 0))
     },
-    **{
-        f"avg_divisor_{c}": (lambda x, c=c: F.avg_pool2d(x, 3, 2, 1, ceil_mode=c, divisor_override=5), (I2,))
-        for c in (True, False)
-    },
+    **{f"avg_divisor_{c}": (lambda x, c=c: F.avg_pool2d(x, 3, 2, 1, ceil_mode=c, divisor_override=5), (I2,)) for c in (True, False)},
     "avg3_divisor": (lambda x: F.avg_pool3d(x, 2, 5, 1, True, False, -3), (I3,)),
     "avg_divisor_of_ints": (lambda x: F.avg_pool2d(x, 2, divisor_override=-2), (whole(1, 2, 4, 4),)),
     "max_dropped_places": (lambda x: F.max_pool2d(x, 2, 2, 1, ceil_mode=True, return_indices=True), (I2,)),
@@ -58,10 +52,7 @@ POOLS: dict[str, Case] = {
     "avg_dropped_single": (lambda x: F.avg_pool2d(x[0], 3, 3, 1, ceil_mode=True), (I2,)),
     "avg_divisor": (lambda x: F.avg_pool2d(x, (3, 2), divisor_override=5), (I2,)),
     **{f"adaptive_avg{d}": (getattr(torch.nn, f"AdaptiveAvgPool{d}d")(4), (IMAGES[d],)) for d in (1, 2, 3)},
-    **{
-        f"adaptive_max{d}": (getattr(torch.nn, f"AdaptiveMaxPool{d}d")(4, return_indices=True), (IMAGES[d],))
-        for d in (1, 2, 3)
-    },
+    **{f"adaptive_max{d}": (getattr(torch.nn, f"AdaptiveMaxPool{d}d")(4, return_indices=True), (IMAGES[d],)) for d in (1, 2, 3)},
     "max_unpool": (lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(9, 7)), (I2,)),
     "lp_pool": (lambda x: F.lp_pool2d(x.abs(), 2, 3), (I2,)),
 }
@@ -136,9 +127,10 @@ FRACTIONAL: dict[str, Case] = {
         (real(2, 3, 9, 8), SAMPLES[..., :2]),
     ),
     "fractional_3": (
-        lambda x, s: F.fractional_max_pool3d(x, (2, 3, 2), output_size=(3, 4, 1), _random_samples=s), (real(2, 3, 6, 7, 5), SAMPLES)
+        lambda x, s: F.fractional_max_pool3d(x, (2, 3, 2), output_size=(3, 4, 1), _random_samples=s),
+        (real(2, 3, 6, 7, 5), SAMPLES),
     ),
-}  # fmt: skip
+}
 CASES = {**FRACTIONAL, **POOLS, **CONVS, **RESIZED, **SAMPLED, **ATTENTION}
 
 

@@ -28,18 +28,25 @@ def meta(*sizes: int, strides: tuple[int, ...] | None = None) -> dict[str, Any]:
     """A float32 tensor's metadata."""
     steps = strides or tuple(int(np.prod(sizes[i + 1 :])) for i in range(len(sizes)))
     return {
-        "dtype": 7, "sizes": [{"as_int": s} for s in sizes], "strides": [{"as_int": s} for s in steps],
-        "storage_offset": {"as_int": 0}, "requires_grad": False, "device": {"type": "cpu", "index": None}, "layout": 7,
-    }  # fmt: skip
+        "dtype": 7,
+        "sizes": [{"as_int": s} for s in sizes],
+        "strides": [{"as_int": s} for s in steps],
+        "storage_offset": {"as_int": 0},
+        "requires_grad": False,
+        "device": {"type": "cpu", "index": None},
+        "layout": 7,
+    }
 
 
 def archive(target: str = "torch.ops.aten.add.Tensor", other: str = "w", weight: Any = None, **members: bytes) -> bytes:
     """A .pt2 file of one call, written by hand: torch is not needed."""
     call = {"target": target, "inputs": [{"name": "self", "arg": tensor("x")}, {"name": "other", "arg": tensor(other)}]}
     graph = {
-        "inputs": [tensor("w"), tensor("x")], "outputs": [tensor("y")], "nodes": [{**call, "outputs": [tensor("y")], "metadata": {}}],
+        "inputs": [tensor("w"), tensor("x")],
+        "outputs": [tensor("y")],
+        "nodes": [{**call, "outputs": [tensor("y")], "metadata": {}}],
         "tensor_values": {"x": meta(2, 3), "w": meta(3), "y": meta(2, 3)},
-    }  # fmt: skip
+    }
     signature = {
         "input_specs": [
             {"parameter": {"arg": {"name": "w"}, "parameter_name": "w"}},
@@ -51,8 +58,9 @@ def archive(target: str = "torch.ops.aten.add.Tensor", other: str = "w", weight:
     files = {
         "models/model.json": json.dumps({"graph_module": {"graph": graph, "signature": signature}}).encode(),
         "data/weights/model_weights_config.json": json.dumps(config).encode(),
-        "data/weights/weight_0": np.arange(3, dtype="float32").tobytes(), "archive_format": b"pt2",
-    }  # fmt: skip
+        "data/weights/weight_0": np.arange(3, dtype="float32").tobytes(),
+        "archive_format": b"pt2",
+    }
     files.update({name.replace("__", "/"): data for name, data in members.items()})
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
@@ -105,8 +113,6 @@ def test_every_mutant_is_read_or_refused() -> None:
         for _ in range(rng.randint(1, 4)):
             mutant[rng.randrange(len(mutant))] = rng.choice(b'09"{}[],:xw')
         try:
-            import_pytorch(
-                archive(models__model_json=b"", **{"models/model.json": bytes(mutant)}) if turn % 2 else bytes(mutant)
-            )
+            import_pytorch(archive(models__model_json=b"", **{"models/model.json": bytes(mutant)}) if turn % 2 else bytes(mutant))
         except RelayError as said:
             assert said.diagnostics

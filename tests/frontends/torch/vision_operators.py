@@ -23,10 +23,7 @@ _SCHEMAS = (
     "ps_roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width,"
     " int sampling_ratio) -> (Tensor, Tensor)",
     "ps_roi_pool(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width) -> (Tensor, Tensor)",
-    *(
-        f"_{name}_backward(Tensor x) -> Tensor"
-        for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d")
-    ),
+    *(f"_{name}_backward(Tensor x) -> Tensor" for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d")),
     "box_iou_rotated(Tensor boxes1, Tensor boxes2) -> Tensor",  # torch.jit.script asks for it
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
@@ -119,9 +116,7 @@ def roi_align(
     height, width = images.shape[2:]
     for batch, *corners in rois.numpy():
         # places are computed in 32 bits, so that a count of samples is that of torchvision
-        left, top, right, bottom = np.array(corners, np.float32) * np.float32(spatial_scale) - np.float32(
-            0.5 if aligned else 0
-        )
+        left, top, right, bottom = np.array(corners, np.float32) * np.float32(spatial_scale) - np.float32(0.5 if aligned else 0)
         sizes = [bottom - top, right - left] if aligned else [max(bottom - top, 1), max(right - left, 1)]
         places = []
         for start, size, count in ((top, sizes[0], pooled_height), (left, sizes[1], pooled_width)):
@@ -173,9 +168,7 @@ def own_channels(pooled: np.ndarray) -> Any:
     return torch.from_numpy(pooled[:, numbers, rows, columns]), torch.from_numpy(np.tile(numbers, (regions, 1, 1, 1)))
 
 
-def ps_roi_align(
-    input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int
-) -> Any:
+def ps_roi_align(input: Any, rois: Any, spatial_scale: float, pooled_height: int, pooled_width: int, sampling_ratio: int) -> Any:
     """As `roi_align`, aligned, and each cell of a region has channels of its own."""
     every = roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, True)
     return own_channels(every.numpy())
@@ -200,9 +193,21 @@ def ps_roi_pool(input: Any, rois: Any, spatial_scale: float, pooled_height: int,
 
 
 def deform_conv2d(
-    input: Any, weight: Any, offset: Any, mask: Any, bias: Any, stride_h: int, stride_w: int, pad_h: int, pad_w: int,
-    dilation_h: int, dilation_w: int, groups: int, offset_groups: int, use_mask: bool,
-) -> Any:  # fmt: skip
+    input: Any,
+    weight: Any,
+    offset: Any,
+    mask: Any,
+    bias: Any,
+    stride_h: int,
+    stride_w: int,
+    pad_h: int,
+    pad_w: int,
+    dilation_h: int,
+    dilation_w: int,
+    groups: int,
+    offset_groups: int,
+    use_mask: bool,
+) -> Any:
     """A convolution whose samples move by `offset`, and are scaled by `mask` where `use_mask` is true."""
     batch, channels = input.shape[:2]
     _, _, kernel_h, kernel_w = weight.shape

@@ -10,11 +10,14 @@ from tests.passes.devices.test_plan_devices import HEAD, planned
 
 
 def test_marks_functions_and_variables() -> None:
-    mod = planned(HEAD + """ {
+    mod = planned(
+        HEAD
+        + """ {
       let %f = fn (%a: Tensor[(2), float32]) { on_device(exp(%a), virtual_device="cpu") };
       let %b = %f(%x);
       add(on_device(%b, virtual_device="cpu"), @g(%y))
-    } def @g(%p: Tensor[(2), float32]) -> Tensor[(2), float32] { negative(%p) }""")
+    } def @g(%p: Tensor[(2), float32]) -> Tensor[(2), float32] { negative(%p) }"""
+    )
     found = devices_of(mod["main"], mod)
     named = {n.name_hint: found[n].device_type for n in found if isinstance(n, Var)}
     assert named == {"f": 1, "a": 1, "b": 1, "x": 1, "y": 2}

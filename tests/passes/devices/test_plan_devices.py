@@ -53,81 +53,139 @@ def shown(mod: IRModule) -> list[str]:
     return [line for line in lines if line and not line.startswith(("#[", "}"))]
 
 
-@pytest.mark.parametrize("body, lines", [
-    # nothing is said: all is on the default
-    ("add(%x, %y)", ["def @main(%x {cuda}, %y {cuda}, cuda) {", "add(%x, %y)"]),
-    # what an operator takes is where its result is, and the copy is where the program allows it
-    (
-        "%0 = exp(%x); add(on_device(%0, virtual_device=\"cpu\"), %y)",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "%0 = exp(%x)", "%1 = on_device(%0, cpu!)", "%2 = device_copy(%1, cpu, cuda)",
-         "add(%2, %y)"],
-    ),
-    # a copy that is written stays, one that goes nowhere does not
-    (
-        "%0 = device_copy(exp(%x), src_virtual_device=\"cpu\", dst_virtual_device=\"cuda\"); "
-        "add(%0, device_copy(%y, src_virtual_device=\"cuda\", dst_virtual_device=\"cuda\"))",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "%0 = exp(%x)", "%1 = on_device(%0, cpu!)", "%2 = device_copy(%1, cpu, cuda)",
-         "add(%2, %y)"],
-    ),
-    # variables are not annotated where they are used
-    (
-        "let %a = exp(%x); add(on_device(%a, virtual_device=\"cpu\"), %y)",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "%0 = exp(%x)", "let %a = on_device(%0, cpu!)",
-         "%1 = device_copy(%a, cpu, cuda)", "add(%1, %y)"],
-    ),
-    # at the top of a function and behind a let an annotation holds outside, too
-    ("on_device(add(%x, %y), virtual_device=\"cpu\")", ["def @main(%x {cpu}, %y {cpu}, cpu) {", "add(%x, %y)"]),
-    (
-        "let %a = on_device(exp(%x), virtual_device=\"cpu\"); %a",
-        ["def @main(%x {cpu}, %y {cpu}, cpu) {", "%0 = exp(%x)", "let %a = on_device(%0, cpu!)", "%a"],
-    ),
-    # a field is taken before it is copied
-    (
-        "%0 = split(exp(%x), indices_or_sections=2); %1 = on_device(%0, virtual_device=\"cpu\"); add(%1.0, %y)",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "%0 = exp(%x)", "%1 = split(%0, indices_or_sections=2)", "%2 = %1.0",
-         "%3 = on_device(%2, cpu!)", "%4 = device_copy(%3, cpu, cuda)", "add(%4, %y)"],
-    ),
-    # parameters of functions have devices of their own, which all calls keep to
-    (
-        "let %f = fn(%a) { on_device(exp(%a), virtual_device=\"cpu\") }; add(on_device(%f(%x), virtual_device=\"cpu\"), %y)",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "let %f = fn (%a {cpu}, cpu) {", "exp(%a)", "%0 = %f(%x)",
-         "%1 = on_device(%0, cpu!)", "%2 = device_copy(%1, cpu, cuda)", "add(%2, %y)"],
-    ),
-    # the same value for operators on two devices
-    (
-        "add(on_device(exp(%x), virtual_device=\"cpu\"), on_device(tanh(%x), virtual_device=\"cuda\"))",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "%0 = exp(%x)", "%1 = on_device(%0, cpu!)",
-         "%2 = device_copy(%x, cpu, cuda)", "%3 = device_copy(%1, cpu, cuda)", "%4 = tanh(%2)", "add(%3, %4)"],
-    ),
-    (
-        "let %a = on_device(exp(%x), virtual_device=\"cpu\"); on_device(add(%a, %y), virtual_device=\"cuda\")",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "%0 = exp(%x)", "let %a = on_device(%0, cpu!)", "%1 = device_copy(%a, cpu, cuda)",
-         "add(%1, %y)"],
-    ),
-    # the shape of a tensor is with the host, wherever the tensor is
-    (
-        "vm.shape_of(on_device(%x, virtual_device=\"cuda\", constrain_result=True), dtype=\"int64\")",
-        ["def @main(%x {cuda}, %y {cpu}, cpu) {", "vm.shape_of(%x, dtype=\"int64\")"],
-    ),
-    # one device for the parts of a branch and for what a reference holds
-    (
-        "if (any(cast(on_device(%x, virtual_device=\"cpu\"), dtype=\"bool\"))) { on_device(%x, virtual_device=\"cpu\") } else { %y }",
-        ["def @main(%x {cpu}, %y {cuda}, cuda) {", "%0 = device_copy(%x, cpu, cuda)", "%1 = cast(%0, dtype=\"bool\")", "%2 = any(%1)",
-         "if (%2) {", "device_copy(%x, cpu, cuda)", "%y"],
-    ),
-    (
-        "let %r = ref(%x); ref_write(%r, on_device(%y, virtual_device=\"cpu\")); ref_read(%r)",
-        ["def @main(%x {cuda}, %y {cpu}, cuda) {", "%0 = ref(%x)", "let %r = on_device(%0, cuda!)", "%1 = device_copy(%y, cpu, cuda)",
-         "%2 = ref_write(%r, %1)", "let %_ = on_device(%2, cuda!)", "ref_read(%r)"],
-    ),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body, lines",
+    [
+        # nothing is said: all is on the default
+        ("add(%x, %y)", ["def @main(%x {cuda}, %y {cuda}, cuda) {", "add(%x, %y)"]),
+        # what an operator takes is where its result is, and the copy is where the program allows it
+        (
+            '%0 = exp(%x); add(on_device(%0, virtual_device="cpu"), %y)',
+            [
+                "def @main(%x {cpu}, %y {cuda}, cuda) {",
+                "%0 = exp(%x)",
+                "%1 = on_device(%0, cpu!)",
+                "%2 = device_copy(%1, cpu, cuda)",
+                "add(%2, %y)",
+            ],
+        ),
+        # a copy that is written stays, one that goes nowhere does not
+        (
+            '%0 = device_copy(exp(%x), src_virtual_device="cpu", dst_virtual_device="cuda"); '
+            'add(%0, device_copy(%y, src_virtual_device="cuda", dst_virtual_device="cuda"))',
+            [
+                "def @main(%x {cpu}, %y {cuda}, cuda) {",
+                "%0 = exp(%x)",
+                "%1 = on_device(%0, cpu!)",
+                "%2 = device_copy(%1, cpu, cuda)",
+                "add(%2, %y)",
+            ],
+        ),
+        # variables are not annotated where they are used
+        (
+            'let %a = exp(%x); add(on_device(%a, virtual_device="cpu"), %y)',
+            [
+                "def @main(%x {cpu}, %y {cuda}, cuda) {",
+                "%0 = exp(%x)",
+                "let %a = on_device(%0, cpu!)",
+                "%1 = device_copy(%a, cpu, cuda)",
+                "add(%1, %y)",
+            ],
+        ),
+        # at the top of a function and behind a let an annotation holds outside, too
+        ('on_device(add(%x, %y), virtual_device="cpu")', ["def @main(%x {cpu}, %y {cpu}, cpu) {", "add(%x, %y)"]),
+        (
+            'let %a = on_device(exp(%x), virtual_device="cpu"); %a',
+            ["def @main(%x {cpu}, %y {cpu}, cpu) {", "%0 = exp(%x)", "let %a = on_device(%0, cpu!)", "%a"],
+        ),
+        # a field is taken before it is copied
+        (
+            '%0 = split(exp(%x), indices_or_sections=2); %1 = on_device(%0, virtual_device="cpu"); add(%1.0, %y)',
+            [
+                "def @main(%x {cpu}, %y {cuda}, cuda) {",
+                "%0 = exp(%x)",
+                "%1 = split(%0, indices_or_sections=2)",
+                "%2 = %1.0",
+                "%3 = on_device(%2, cpu!)",
+                "%4 = device_copy(%3, cpu, cuda)",
+                "add(%4, %y)",
+            ],
+        ),
+        # parameters of functions have devices of their own, which all calls keep to
+        (
+            'let %f = fn(%a) { on_device(exp(%a), virtual_device="cpu") }; add(on_device(%f(%x), virtual_device="cpu"), %y)',
+            [
+                "def @main(%x {cpu}, %y {cuda}, cuda) {",
+                "let %f = fn (%a {cpu}, cpu) {",
+                "exp(%a)",
+                "%0 = %f(%x)",
+                "%1 = on_device(%0, cpu!)",
+                "%2 = device_copy(%1, cpu, cuda)",
+                "add(%2, %y)",
+            ],
+        ),
+        # the same value for operators on two devices
+        (
+            'add(on_device(exp(%x), virtual_device="cpu"), on_device(tanh(%x), virtual_device="cuda"))',
+            [
+                "def @main(%x {cpu}, %y {cuda}, cuda) {",
+                "%0 = exp(%x)",
+                "%1 = on_device(%0, cpu!)",
+                "%2 = device_copy(%x, cpu, cuda)",
+                "%3 = device_copy(%1, cpu, cuda)",
+                "%4 = tanh(%2)",
+                "add(%3, %4)",
+            ],
+        ),
+        (
+            'let %a = on_device(exp(%x), virtual_device="cpu"); on_device(add(%a, %y), virtual_device="cuda")',
+            [
+                "def @main(%x {cpu}, %y {cuda}, cuda) {",
+                "%0 = exp(%x)",
+                "let %a = on_device(%0, cpu!)",
+                "%1 = device_copy(%a, cpu, cuda)",
+                "add(%1, %y)",
+            ],
+        ),
+        # the shape of a tensor is with the host, wherever the tensor is
+        (
+            'vm.shape_of(on_device(%x, virtual_device="cuda", constrain_result=True), dtype="int64")',
+            ["def @main(%x {cuda}, %y {cpu}, cpu) {", 'vm.shape_of(%x, dtype="int64")'],
+        ),
+        # one device for the parts of a branch and for what a reference holds
+        (
+            'if (any(cast(on_device(%x, virtual_device="cpu"), dtype="bool"))) { on_device(%x, virtual_device="cpu") } else { %y }',
+            [
+                "def @main(%x {cpu}, %y {cuda}, cuda) {",
+                "%0 = device_copy(%x, cpu, cuda)",
+                '%1 = cast(%0, dtype="bool")',
+                "%2 = any(%1)",
+                "if (%2) {",
+                "device_copy(%x, cpu, cuda)",
+                "%y",
+            ],
+        ),
+        (
+            'let %r = ref(%x); ref_write(%r, on_device(%y, virtual_device="cpu")); ref_read(%r)',
+            [
+                "def @main(%x {cuda}, %y {cpu}, cuda) {",
+                "%0 = ref(%x)",
+                "let %r = on_device(%0, cuda!)",
+                "%1 = device_copy(%y, cpu, cuda)",
+                "%2 = ref_write(%r, %1)",
+                "let %_ = on_device(%2, cuda!)",
+                "ref_read(%r)",
+            ],
+        ),
+    ],
+)
 def test_where_values_lie(body: str, lines: list[str]) -> None:
     found = shown(planned(f"{HEAD} {{ {body} }}"))
     assert [line for line in found if line != "} else {"] == lines
 
 
 def test_what_a_planned_program_computes() -> None:
-    body = "let %a = on_device(exp(%x), virtual_device=\"cpu\"); add(on_device(add(%a, %y), virtual_device=\"cuda\"), %x)"
+    body = 'let %a = on_device(exp(%x), virtual_device="cpu"); add(on_device(add(%a, %y), virtual_device="cuda"), %x)'
     x, y = np.array([1, 2], "float32"), np.array([3, 4], "float32")
     text = f"{HEAD} {{ {body} }}"
     assert (evaluate(planned(text), x, y) == evaluate(InferType()(relay.parse(text)), x, y)).all()
@@ -149,7 +207,7 @@ def test_functions_of_functions_and_of_the_module() -> None:
 
 
 def test_a_function_in_a_tuple_is_where_the_tuple_is() -> None:
-    body = "let %f = fn(%a: Tensor[(2), float32]) { add(%a, on_device(%y, virtual_device=\"cpu\")) }; let %t = (%f, %x); %t.0(%t.1)"
+    body = 'let %f = fn(%a: Tensor[(2), float32]) { add(%a, on_device(%y, virtual_device="cpu")) }; let %t = (%f, %x); %t.0(%t.1)'
     made = planned(f"{HEAD} {{ {body} }}", fallback="cuda")
     assert {str(p.virtual_device) for p in made["main"].params} == {"cpu", "cuda"}
     assert {str(n.attrs["virtual_device"]) for n in post_order(made["main"]) if isinstance(n, relay.Function)} == {"cuda"}
@@ -169,9 +227,9 @@ def test_memories_flow_and_are_copied_between() -> None:
 
 
 def test_kernels_are_not_looked_into() -> None:
-    body = "%0 = fn(%a: Tensor[(2), float32], Primitive=1) { add(on_device(%a, virtual_device=\"cpu\"), %a) }; %0(%x)"
+    body = '%0 = fn(%a: Tensor[(2), float32], Primitive=1) { add(on_device(%a, virtual_device="cpu"), %a) }; %0(%x)'
     made = planned(f"{HEAD} {{ {body} }}")
-    assert str(made["main"].attrs["virtual_device"]) == "cuda" and "virtual_device=\"cpu\"" in relay.astext(made)
+    assert str(made["main"].attrs["virtual_device"]) == "cuda" and 'virtual_device="cpu"' in relay.astext(made)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -203,28 +261,39 @@ def test_meaning(seed: int) -> None:
 
 def test_bindings_say_where_they_are() -> None:
     """A-normal form binds what an `on_device` holds on its device, and not the `on_device` itself."""
-    body = "%0 = multiply(exp(%x), %x); add(on_device(%0, virtual_device=\"cpu\"), tanh(%y))"
+    body = '%0 = multiply(exp(%x), %x); add(on_device(%0, virtual_device="cpu"), tanh(%y))'
     mod = planned(f"{HEAD} {{ {body} }}")
     made = InferType()(ToANormalForm()(mod))
     assert [re.sub(r"^let %\w+ = ", "", line) for line in shown(made) if line.startswith("let")] == [
-        "on_device(%0, cpu!)", "on_device(%1, cpu!)", "on_device(%2, cuda!)", "on_device(%3, cuda!)", "on_device(%4, cuda!)"
-    ]  # fmt: skip
+        "on_device(%0, cpu!)",
+        "on_device(%1, cpu!)",
+        "on_device(%2, cuda!)",
+        "on_device(%3, cuda!)",
+        "on_device(%4, cuda!)",
+    ]
     assert structural_equal(InferType()(ToANormalForm()(made)), made)
     x, y = np.array([1, 2], "float32"), np.array([3, 4], "float32")
     assert (evaluate(made, x, y) == evaluate(mod, x, y)).all()
-    free = "def @main(%x: Tensor[(2), float32]) { add(on_device(exp(%x), virtual_device=\"cpu\"), %x) }"
+    free = 'def @main(%x: Tensor[(2), float32]) { add(on_device(exp(%x), virtual_device="cpu"), %x) }'
     assert relay.astext(ToANormalForm()(InferType()(relay.parse(free)))).count("on_device") == 1
 
 
 # ---- what cannot be
 
 
-@pytest.mark.parametrize("body, code, says", [
-    ("device_copy(device_copy(%x, src_virtual_device=\"cpu\", dst_virtual_device=\"cuda\"), src_virtual_device=\"cpu\", "
-     "dst_virtual_device=\"cuda\")", "R0528", "device_copy gives a value on cuda, and one is wanted on cpu"),
-    ("add(%x, on_device(%y, virtual_device=\"opencl\"))", "R0529", "there is no target for opencl"),
-    ("add(%x, on_device(%y, virtual_device=\"gpuu\"))", "R0529", "there is no device gpuu"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body, code, says",
+    [
+        (
+            'device_copy(device_copy(%x, src_virtual_device="cpu", dst_virtual_device="cuda"), src_virtual_device="cpu", '
+            'dst_virtual_device="cuda")',
+            "R0528",
+            "device_copy gives a value on cuda, and one is wanted on cpu",
+        ),
+        ('add(%x, on_device(%y, virtual_device="opencl"))', "R0529", "there is no target for opencl"),
+        ('add(%x, on_device(%y, virtual_device="gpuu"))', "R0529", "there is no device gpuu"),
+    ],
+)
 def test_wrong_devices(body: str, code: str, says: str) -> None:
     with pytest.raises(RelayError) as wrong:
         planned(f"{HEAD} {{ {body} }}")
@@ -232,12 +301,15 @@ def test_wrong_devices(body: str, code: str, says: str) -> None:
     assert said.code == code and said.title == says and said.span is not None
 
 
-@pytest.mark.parametrize("targets, says", [
-    ([], "at least one target is needed"),
-    (["llvm", "llvm -mcpu=x"], "the target llvm is given twice"),
-    (["lvm"], "there is no device lvm"),
-    ([""], "'' is no target"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "targets, says",
+    [
+        ([], "at least one target is needed"),
+        (["llvm", "llvm -mcpu=x"], "the target llvm is given twice"),
+        (["lvm"], "there is no device lvm"),
+        ([""], "'' is no target"),
+    ],
+)
 def test_wrong_targets(targets: Any, says: str) -> None:
     with pytest.raises(RelayError) as wrong:
         PlanDevices(targets)(relay.parse(f"{HEAD} {{ %x }}"))
@@ -292,6 +364,6 @@ def test_types_of_functions_are_not_written_out() -> None:
     lines = ["let %f0 = fn(%a: Tensor[(2), float32]) { %a };"]
     for i in range(30):
         lines.append(f"let %f{i + 1} = fn(%g: fn(_) -> Tensor[(2), float32]) {{ let %u{i} = %g(%f{i}); %f{i} }};")
-    mod = InferType()(relay.parse(f"{HEAD} {{ {' '.join(lines)} add(%x, on_device(%y, virtual_device=\"cpu\")) }}"))
+    mod = InferType()(relay.parse(f'{HEAD} {{ {" ".join(lines)} add(%x, on_device(%y, virtual_device="cpu")) }}'))
     made = within(300_000, lambda: PlanDevices(["llvm", "cuda"])(mod))
     assert isinstance(made, IRModule)

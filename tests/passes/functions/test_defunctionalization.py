@@ -63,11 +63,14 @@ def test_meaning(seed: int) -> None:
     keeps_meaning(run, Programs(seed).module(), seed)
 
 
-@pytest.mark.parametrize("text", [
-    "def @main(%f: fn (int32) -> int32) { %f(1) }",
-    "def @main(%x: int32) { fn () { %x } }",
-    "type Box { B(fn (int32) -> int32) } def @main(%x: int32) { match (B(fn (%y: int32) { %y })) { B(%f) => %f(%x) } }",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def @main(%f: fn (int32) -> int32) { %f(1) }",
+        "def @main(%x: int32) { fn () { %x } }",
+        "type Box { B(fn (int32) -> int32) } def @main(%x: int32) { match (B(fn (%y: int32) { %y })) { B(%f) => %f(%x) } }",
+    ],
+)
 def test_other_forms_are_told(text: str) -> None:
     mod = InferType()(relay.parse(text))
     with pytest.raises(RelayError) as wrong:

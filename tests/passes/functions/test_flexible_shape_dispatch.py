@@ -59,10 +59,13 @@ def test_values_that_fill_up_are_seen() -> None:
     assert relay.evaluate(mod, np.ones(3, "float32")) == 13 and relay.evaluate(mod, np.ones(5, "float32")) == 5
 
 
-@pytest.mark.parametrize("options, says", [
-    ({"axis": 2}, "there is no axis 2"),
-    ({"input_indices": [2]}, "@main has 2 inputs"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        ({"axis": 2}, "there is no axis 2"),
+        ({"input_indices": [2]}, "@main has 2 inputs"),
+    ],
+)
 def test_inputs_that_there_are_not(options: dict[str, Any], says: str) -> None:
     with pytest.raises(RelayError, match=says):
         FlexibleShapeDispatch(buckets=[2], **options)(InferType()(relay.parse(DENSE)))

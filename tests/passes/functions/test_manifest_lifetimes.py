@@ -26,16 +26,32 @@ def ended(text: str) -> list[str]:
 
 def test_behind_the_last_use() -> None:
     assert ended("let %y = add(%x, %x); let %z = multiply(%y, %x); let %w = negative(%y); %w") == [
-        "let %y = add(%x, %x)", "let %z = multiply(%y, %x)", "kill %x", "let %w = negative(%y)", "kill %y", "%w",
-    ]  # fmt: skip
+        "let %y = add(%x, %x)",
+        "let %z = multiply(%y, %x)",
+        "kill %x",
+        "let %w = negative(%y)",
+        "kill %y",
+        "%w",
+    ]
 
 
 def test_branches_end_what_they_alone_use() -> None:
     text = "let %y = if (%c) { let %a = add(%x, 1); let %b = negative(%a); %b } else { %x }; let %z = negative(%y); %z"
     assert ended(text) == [
-        "let %y = if (%c) {", "let %a = add(%x, 1)", "kill %x", "let %b = negative(%a)", "kill %a", "%b", "} else {", "%x", "}",
-        "kill %c", "let %z = negative(%y)", "kill %y", "%z",
-    ]  # fmt: skip
+        "let %y = if (%c) {",
+        "let %a = add(%x, 1)",
+        "kill %x",
+        "let %b = negative(%a)",
+        "kill %a",
+        "%b",
+        "} else {",
+        "%x",
+        "}",
+        "kill %c",
+        "let %z = negative(%y)",
+        "kill %y",
+        "%z",
+    ]
 
 
 def test_what_is_needed_behind_a_branch_stays() -> None:

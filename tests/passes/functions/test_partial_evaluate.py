@@ -24,52 +24,88 @@ def @power(%n: int32, %x: {T}) -> {T} {{
 #: The rest of a program: the number of calls of operators, and whether it has other nodes.
 PROGRAMS = {
     "power": (POWER + f"def @main(%x: {T}) {{ @power(4, %x) }}", 5, ()),
-    "lists": (f"""import "prelude.rly"
+    "lists": (
+        f"""import "prelude.rly"
         def @main(%x: {T}) {{
           @foldl(fn (%a: {T}, %b: {T}) {{ add(%a, %b) }}, %x, @map(fn (%a: {T}) {{ exp(%a) }}, Cons(%x, Cons(%x, Nil))))
-        }}""", 4, ()),
-    "references": (f"""def @main(%x: {T}) {{
+        }}""",
+        4,
+        (),
+    ),
+    "references": (
+        f"""def @main(%x: {T}) {{
           let %r = ref(1);
           ref_write(%r, add(ref_read(%r), 2));
           if (less(ref_read(%r), 2)) {{ exp(%x) }} else {{ tanh(%x) }}
-        }}""", 1, ()),
-    "unknown branches": (f"""def @main(%x: {T}, %c: bool) {{
+        }}""",
+        1,
+        (),
+    ),
+    "unknown branches": (
+        f"""def @main(%x: {T}, %c: bool) {{
           let %r = ref(1f);
           if (%c) {{ ref_write(%r, 2f) }} else {{ () }};
           multiply(%x, ref_read(%r))
-        }}""", 1, (If, RefRead)),
-    "branches that know what was there before": (f"""def @main(%x: {T}, %c: bool) {{
+        }}""",
+        1,
+        (If, RefRead),
+    ),
+    "branches that know what was there before": (
+        f"""def @main(%x: {T}, %c: bool) {{
           let %r = ref(fn (%y: {T}) {{ exp(%y) }});
           let %s = ref(%x);
           if (%c) {{ ref_write(%s, tanh(%x)); ref_read(%r)(ref_read(%s)) }} else {{ ref_read(%r)(ref_read(%s)) }}
-        }}""", 3, (If,)),
-    "branches do not see each other": (f"""def @main(%x: {T}, %c: bool) {{
+        }}""",
+        3,
+        (If,),
+    ),
+    "branches do not see each other": (
+        f"""def @main(%x: {T}, %c: bool) {{
           let %r = ref(1f);
           %0 = if (%c) {{ ref_write(%r, 2f); ref_read(%r) }} else {{ ref_read(%r) }};
           (multiply(%x, %0), ref_read(%r))
-        }}""", 1, (If, RefRead)),
-    "unknown functions": (f"""def @main(%x: {T}, %f: fn () -> ()) {{
+        }}""",
+        1,
+        (If, RefRead),
+    ),
+    "unknown functions": (
+        f"""def @main(%x: {T}, %f: fn () -> ()) {{
           let %r = ref(%x);
           let %g = fn () {{ ref_write(%r, exp(%x)) }};
           let %h = if (less(sum(%x), 1f)) {{ %g }} else {{ %f }};
           %h();
           ref_read(%r)
-        }}""", 3, (If, RefRead, Function)),
-    "loops": (f"""def @main(%x: {T}, %n: int32) {{
+        }}""",
+        3,
+        (If, RefRead, Function),
+    ),
+    "loops": (
+        f"""def @main(%x: {T}, %n: int32) {{
           let %loop = fn (%i: int32, %a: {T}) -> {T} {{
             if (less(%i, 1)) {{ %a }} else {{ %loop(subtract(%i, 1), multiply(%a, add(2f, 3f))) }}
           }};
           %loop(%n, %loop(2, %x))
-        }}""", 5, (If, Function)),
-    "no end": (f"""def @up(%i: int32, %x: {T}) -> {T} {{ if (less(10, %i)) {{ %x }} else {{ @up(add(%i, 1), exp(%x)) }} }}
-        def @main(%x: {T}) {{ @up(0, %x) }}""", 1, ()),
-    "captured": (f"""def @main(%x: {T}, %c: bool) {{
+        }}""",
+        5,
+        (If, Function),
+    ),
+    "no end": (
+        f"""def @up(%i: int32, %x: {T}) -> {T} {{ if (less(10, %i)) {{ %x }} else {{ @up(add(%i, 1), exp(%x)) }} }}
+        def @main(%x: {T}) {{ @up(0, %x) }}""",
+        1,
+        (),
+    ),
+    "captured": (
+        f"""def @main(%x: {T}, %c: bool) {{
           let %pair = (%x, 2f);
           let %f = fn (%y: {T}) {{ (multiply(%y, %pair.1), %pair) }};
           let %g = if (%c) {{ %f }} else {{ fn (%y: {T}) {{ (%y, (%y, 1f)) }} }};
           (%pair, %g(%x), %f(%x))
-        }}""", 2, (If, Function)),
-}  # fmt: skip
+        }}""",
+        2,
+        (If, Function),
+    ),
+}
 
 
 def run(mod: IRModule) -> IRModule:

@@ -82,7 +82,8 @@ CONV = "def @main(%x: Tensor[(1, 4, 5, 5), float32], %v: Tensor[(2, 4, 1, 1), fl
 def test_scales_and_activations_behind_convolutions() -> None:
     becomes(
         "conv2d",
-        CONV + """%s: Tensor[(2, 1, 1), float32], %t: Tensor[(3, 1, 1), float32]) {
+        CONV
+        + """%s: Tensor[(2, 1, 1), float32], %t: Tensor[(3, 1, 1), float32]) {
             %0 = nn.conv2d(%x, %v, padding=[0, 0, 0, 0]);
             %1 = nn.conv2d(%x, %w, padding=[0, 0, 0, 0]);
             (nn.relu(multiply(%s, %0)), add(nn.relu(multiply(%t, %1)), %t))
@@ -100,7 +101,8 @@ def test_scales_and_activations_behind_convolutions() -> None:
 def test_biases_along_the_channels() -> None:
     becomes(
         "conv2d",
-        CONV + """%s: Tensor[(2), float32], %t: Tensor[(3), float32]) {
+        CONV
+        + """%s: Tensor[(2), float32], %t: Tensor[(3), float32]) {
             %0 = nn.conv2d(%x, %v, padding=[0, 0, 0, 0]);
             %1 = nn.conv2d(%x, %w, padding=[0, 0, 0, 0]);
             (nn.prelu(nn.bias_add(%0, %s), %s), nn.prelu(nn.bias_add(%1, %t), %t))
@@ -136,7 +138,8 @@ DENSE = "def @main(%x: Tensor[(3, 4), float32], %v: Tensor[(5, 4), float32], %w:
 def test_dense_layers_of_other_widths_with_what_is_one_value_for_all_outputs() -> None:
     becomes(
         "dense",
-        DENSE + """%a: float32, %b: Tensor[(3, 1), float32], %c: Tensor[(3, 2), float32], %d: float32) {
+        DENSE
+        + """%a: float32, %b: Tensor[(3, 1), float32], %c: Tensor[(3, 2), float32], %d: float32) {
             %0 = multiply(nn.dense(%x, %v, units=None), %a);
             %1 = multiply(nn.dense(%x, %w, units=None), %d);
             (maximum(%0, %b), maximum(%1, %c))
@@ -155,7 +158,8 @@ def test_dense_layers_of_other_widths_with_what_is_one_value_for_all_outputs() -
 def test_an_operand_of_more_axes_and_an_axis_behind_the_outputs() -> None:
     becomes(
         "dense",
-        DENSE + """%b: Tensor[(9, 3, 5), float32], %c: Tensor[(9, 3, 2), float32]) {
+        DENSE
+        + """%b: Tensor[(9, 3, 5), float32], %c: Tensor[(9, 3, 2), float32]) {
             (expand_dims(add(%b, nn.dense(%x, %v, units=None)), axis=3), expand_dims(add(%c, nn.dense(%x, %w, units=None)), axis=3))
         }""",
         f""" %0 = nn.dense(%x, concatenate((%v, %w), axis=0), units=7);
@@ -227,10 +231,10 @@ def test_an_unknown_number_of_rows() -> None:
         ("trilu(%0, 0)", "trilu(%1, 0)", 0),  # by place
         ("repeat(%0, repeats=2, axis=1)", "repeat(%1, repeats=2, axis=1)", 0),
         ("multiply(%0, %1)", "nn.relu(nn.relu(%1))", 0),  # one branch needs the other
-        ("cast(%0, dtype=\"int8\")", "cast(%1, dtype=\"int8\")", 1),
+        ('cast(%0, dtype="int8")', 'cast(%1, dtype="int8")', 1),
         ("nn.relu(negative(%0))", "negative(negative(%1))", 1),
     ],
-)  # fmt: skip
+)
 def test_which_steps_are_joined(first: str, second: str, joined: int) -> None:
     body = """
         %0 = nn.conv2d(%x, %v, padding=[0, 0, 0, 0]);

@@ -48,11 +48,20 @@ UNARY = (
 ).split()
 BINARY = "add subtract multiply divide power maximum minimum".split()
 AXES: list[dict[str, Any]] = [
-    {}, {"axis": None, "keepdims": True}, {"axis": [1]}, {"axis": [-1, 0]}, {"axis": [2, 0], "keepdims": True},
-    {"axis": [0], "exclude": True}, {"axis": [-1, 1], "exclude": True}, {"axis": [1], "exclude": True, "keepdims": True},
-    {"axis": [0, 1, 2], "exclude": True}, {"axis": None, "exclude": True}, {"axis": [], "exclude": True}, {"axis": []},
+    {},
+    {"axis": None, "keepdims": True},
+    {"axis": [1]},
+    {"axis": [-1, 0]},
+    {"axis": [2, 0], "keepdims": True},
+    {"axis": [0], "exclude": True},
+    {"axis": [-1, 1], "exclude": True},
+    {"axis": [1], "exclude": True, "keepdims": True},
+    {"axis": [0, 1, 2], "exclude": True},
+    {"axis": None, "exclude": True},
+    {"axis": [], "exclude": True},
+    {"axis": []},
     {"axis": [0, 1, 2], "keepdims": True},
-]  # fmt: skip
+]
 PADDINGS: list[Any] = [[0, 0], [1], [1, 0], [0, 1, 1, 0], [1, 0, 0, 1]]
 """How pads are given: of all sides, of two, of four."""
 
@@ -124,8 +133,12 @@ def _shapes() -> Iterator[Case]:
         yield Case("expand_dims", ((2, 3),), {"axis": axis, "num_newaxis": number})
     for axes in (None, [0, 2, 1], [-1, 0, 1], [2, 1, 0], [1, -1, 0]):
         yield Case("transpose", ((2, 3, 4),), {"axes": axes})
-    for source, target, shape in (("NCHW", "NHWC", (1, 4, 2, 3)), ("NCHW", "NCHW2c", (1, 4, 2, 3)),
-                                  ("NCHW2c", "NHWC", (1, 2, 2, 3, 2)), ("OIHW", "OIHW2i4o", (4, 2, 1, 2))):  # fmt: skip
+    for source, target, shape in (
+        ("NCHW", "NHWC", (1, 4, 2, 3)),
+        ("NCHW", "NCHW2c", (1, 4, 2, 3)),
+        ("NCHW2c", "NHWC", (1, 2, 2, 3, 2)),
+        ("OIHW", "OIHW2i4o", (4, 2, 1, 2)),
+    ):
         yield Case("layout_transform", (shape,), {"src_layout": source, "dst_layout": target})
     yield Case("broadcast_to", ((1, 3),), {"shape": [4, 2, 3]})
     yield Case("broadcast_to", ((),), {"shape": [2, 3]})
@@ -148,9 +161,16 @@ def _shapes() -> Iterator[Case]:
 
 def _slices() -> Iterator[Case]:
     for begin, end, strides in (
-        ([1, 0], [3, 7], [1, 1]), ([0, 0], [5, 7], [2, 3]), ([4, 6], [-6, -8], [-1, -2]), ([1, -2], [9, 0], [2, -3]),
-        ([-9], [9], [1]), ([1], [4], None), ([3], [1], [-1]), ([0, 0], [4, 6], [2]), ([1, 1], [5, 7], []),
-    ):  # fmt: skip
+        ([1, 0], [3, 7], [1, 1]),
+        ([0, 0], [5, 7], [2, 3]),
+        ([4, 6], [-6, -8], [-1, -2]),
+        ([1, -2], [9, 0], [2, -3]),
+        ([-9], [9], [1]),
+        ([1], [4], None),
+        ([3], [1], [-1]),
+        ([0, 0], [4, 6], [2]),
+        ([1, 1], [5, 7], []),
+    ):
         yield Case("strided_slice", ((5, 7),), {"begin": begin, "end": end, "strides": strides})
     for axes in ([1], [-1], [0]):
         yield Case("strided_slice", ((5, 7),), {"begin": [1], "end": [4], "strides": [2], "axes": axes})
@@ -223,8 +243,15 @@ def _convolutions() -> Iterator[Case]:
             yield conv(*shapes, data_layout=data, kernel_layout=kernel, channels=4, kernel_size=[3, 2], **attrs)
     yield conv(out_layout="NHWC", channels=6, kernel_size=[3, 2], padding=[1, 1])
     yield conv((2, 2, 6, 5, 2), (6, 4, 3, 2), data_layout="NCHW2c", channels=6, kernel_size=[3, 2])
-    yield conv((2, 2, 6, 5, 2), (3, 2, 3, 2, 2, 2), data_layout="NCHW2c", kernel_layout="OIHW2i2o", channels=6,
-               kernel_size=[3, 2], strides=[2, 1])  # fmt: skip
+    yield conv(
+        (2, 2, 6, 5, 2),
+        (3, 2, 3, 2, 2, 2),
+        data_layout="NCHW2c",
+        kernel_layout="OIHW2i2o",
+        channels=6,
+        kernel_size=[3, 2],
+        strides=[2, 1],
+    )
 
 
 def _pools() -> Iterator[Case]:

@@ -44,10 +44,34 @@ def f64(name: str, *shape: int) -> Var:
     return Var(name, TensorType(shape, "float64"))
 
 
-@pytest.mark.parametrize("name", [
-    "log", "log10", "log2", "exp", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh",
-    "atanh", "sigmoid", "erf", "nn.relu", "abs", "negative", "copy",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log",
+        "log10",
+        "log2",
+        "exp",
+        "sqrt",
+        "rsqrt",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asin",
+        "acos",
+        "atan",
+        "asinh",
+        "atanh",
+        "sigmoid",
+        "erf",
+        "nn.relu",
+        "abs",
+        "negative",
+        "copy",
+    ],
+)
 def test_functions_of_one_tensor(name: str) -> None:
     x = f64("x", 2, 3)
     against_differences([x], op_call(name, [op_call("multiply", [x, x])]))
@@ -96,9 +120,15 @@ def test_shapes() -> None:
     against_differences([x], op_call("exp", [sliced]))
 
 
-@pytest.mark.parametrize(("begin", "end", "strides"), [
-    ([0, 0], [5, 7], [2, 3]), ([4, 6], [-6, -8], [-1, -2]), ([1, -2], [9, 0], [2, -3]), ([0, 5], [5, 7], [1, 1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("begin", "end", "strides"),
+    [
+        ([0, 0], [5, 7], [2, 3]),
+        ([4, 6], [-6, -8], [-1, -2]),
+        ([1, -2], [9, 0], [2, -3]),
+        ([0, 5], [5, 7], [1, 1]),
+    ],
+)
 def test_slices_with_strides(begin: list[int], end: list[int], strides: list[int]) -> None:
     x = f64("x", 5, 7)
     against_differences([x], op_call("exp", [op_call("strided_slice", [x], begin=begin, end=end, strides=strides)]))

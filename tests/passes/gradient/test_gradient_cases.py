@@ -186,10 +186,15 @@ def test_casts_to_whole_numbers_have_no_slope() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("name", "shapes"), [
-    ("nn.dense", ((2, 3), (4, 3))), ("nn.matmul", ((2, 3), (3, 4))), ("nn.batch_matmul", ((2, 2, 3), (1, 3, 4))),
-    ("nn.conv2d", ((1, 2, 4, 4), (3, 2, 2, 2))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("nn.dense", ((2, 3), (4, 3))),
+        ("nn.matmul", ((2, 3), (3, 4))),
+        ("nn.batch_matmul", ((2, 2, 3), (1, 3, 4))),
+        ("nn.conv2d", ((1, 2, 4, 4), (3, 2, 2, 2))),
+    ],
+)
 def test_results_of_another_element_type(name: str, shapes: tuple[tuple[int, ...], ...], mode: str) -> None:
     """Gradients of float16 operands are float16, whatever the product's type."""
     params = [Var(f"p{i}", TensorType(s, "float16")) for i, s in enumerate(shapes)]

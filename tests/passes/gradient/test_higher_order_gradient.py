@@ -66,7 +66,7 @@ PROGRAMS = {
         let %i = add(argmax(%x, axis=[1]), 1);
         multiply(take(%x, %i, axis=1, mode="clip"), sum(cast(%i, dtype="float64")))
     }}""",
-}  # fmt: skip
+}
 
 
 def total(value: Any) -> float:
@@ -149,12 +149,15 @@ def test_the_modes_agree() -> None:
         np.testing.assert_allclose(a, b)
 
 
-@pytest.mark.parametrize("text", [
-    f"def @main(%x: {T}) {{ sort(%x) }}",
-    f"def @main(%f: fn ({T}) -> {T}, %x: {T}) {{ %f(%x) }}",
-    f"def @main(%x: {T}) {{ fn () {{ %x }} }}",
-    f"type Box {{ B({T}) }} def @main(%x: {T}) {{ match (B(%x)) {{ B(%y) => %y }} }}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"def @main(%x: {T}) {{ sort(%x) }}",
+        f"def @main(%f: fn ({T}) -> {T}, %x: {T}) {{ %f(%x) }}",
+        f"def @main(%x: {T}) {{ fn () {{ %x }} }}",
+        f"type Box {{ B({T}) }} def @main(%x: {T}) {{ match (B(%x)) {{ B(%y) => %y }} }}",
+    ],
+)
 def test_what_has_no_gradient_is_told(text: str) -> None:
     mod = InferType()(relay.parse(text))
     with pytest.raises(RelayError) as wrong:

@@ -47,6 +47,7 @@ def test_what_nobody_needs_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     new = run(mod)
     made: list[str] = []
     for name in ("zeros_like", "ones", "add", "multiply"):
+
         def kernel(attrs: Any, *args: Any, _name: str = name, _kernel: Any = KERNELS[name]) -> Any:
             made.append(_name)
             return _kernel(attrs, *args)

@@ -153,18 +153,28 @@ def test_residual_network_changes_layout_once() -> None:
 
 KEPT = {  # what stays in blocks until the end
     "concatenate": lambda: op_call("concatenate", [Tuple([MIXED, op_call("nn.relu", [MIXED])])], axis=-3),
-    "split": lambda: TupleGetItem(op_call("split", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)],
-                                          indices_or_sections=[16], axis=1), 1),
-    "sections": lambda: TupleGetItem(op_call("split", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)],
-                                             indices_or_sections=2, axis=-3), 0),
+    "split": lambda: TupleGetItem(
+        op_call("split", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)], indices_or_sections=[16], axis=1), 1
+    ),
+    "sections": lambda: TupleGetItem(
+        op_call("split", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)], indices_or_sections=2, axis=-3), 0
+    ),
     "split of rows": lambda: TupleGetItem(op_call("split", [MIXED], indices_or_sections=3, axis=2), 1),
     "pad": lambda: op_call("nn.pad", [MIXED, const(np.float32(1))], pad_width=[[0, 0], [0, 0], [1, 0], [0, 2]]),
-    "slice": lambda: op_call("strided_slice", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)],
-                             begin=[0, 16, 1], end=[1, 32, 9], strides=[1, 1, 2]),
-    "slice along axes": lambda: op_call("strided_slice", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)],
-                                        begin=[-16], end=[1000], strides=[1], axes=[1]),
-    "slice of sizes": lambda: op_call("strided_slice", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)],
-                                      begin=[0, 16], end=[-1, 16], strides=[1], slice_mode="size"),
+    "slice": lambda: op_call(
+        "strided_slice", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)], begin=[0, 16, 1], end=[1, 32, 9], strides=[1, 1, 2]
+    ),
+    "slice along axes": lambda: op_call(
+        "strided_slice", [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)], begin=[-16], end=[1000], strides=[1], axes=[1]
+    ),
+    "slice of sizes": lambda: op_call(
+        "strided_slice",
+        [op_call("concatenate", [Tuple([MIXED, MIXED])], axis=1)],
+        begin=[0, 16],
+        end=[-1, 16],
+        strides=[1],
+        slice_mode="size",
+    ),
     "slice_like": lambda: op_call("slice_like", [MIXED, op_call("nn.max_pool2d", [MIXED], pool_size=[2, 2])], axes=[2, 3]),
     "take of rows": lambda: op_call("take", [MIXED, const(np.array([5, 0, 0, 2]))], axis=-2),
     "squeeze": lambda: op_call("squeeze", [op_call("nn.global_max_pool2d", [MIXED])], axis=[-1, 2]),
@@ -174,7 +184,7 @@ KEPT = {  # what stays in blocks until the end
     "l2_normalize": lambda: op_call("nn.l2_normalize", [MIXED], eps=0.5, axis=[1]),
     "dropout": lambda: TupleGetItem(op_call("nn.dropout", [MIXED]), 0),
     "cast": lambda: op_call("cast_like", [op_call("cast", [MIXED], dtype="int32"), MIXED]),
-}  # fmt: skip
+}
 BACK = {  # what needs the channels as they were
     "pad of channels": lambda: op_call("nn.pad", [MIXED, const(np.float32(1))], pad_width=[[0, 0], [1, 0], [0, 0], [0, 0]]),
     "take of channels": lambda: op_call("take", [MIXED, const(np.array([15, 0, 2]))], axis=1),
@@ -358,13 +368,17 @@ def test_functions_that_do_wrong() -> None:
 
 def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program, mine = tmp_path / "net.relay", tmp_path / "mine.py"
-    program.write_text("def @main(%x: Tensor[(1, 8, 6, 6), float32], %w: Tensor[(8, 8, 1, 1), float32]) {\n"
-                       "  nn.relu(nn.conv2d(%x, %w, channels=8, kernel_size=[1, 1]))\n}\n")  # fmt: skip
+    program.write_text(
+        "def @main(%x: Tensor[(1, 8, 6, 6), float32], %w: Tensor[(8, 8, 1, 1), float32]) {\n"
+        "  nn.relu(nn.conv2d(%x, %w, channels=8, kernel_size=[1, 1]))\n}\n"
+    )
     assert main(["opt", str(program), "--passes", "AlterOpLayout", "--verify", "--no-types"]) == 0
     assert 'out_layout="NCHW8c"' in capsys.readouterr().out
-    mine.write_text("import relaylang as relay\nfrom relaylang.transform import register_alter_op_layout\n\n"
-                    "@register_alter_op_layout('nn.conv2d')\ndef alter(attrs, inputs, tinfos, out_type):\n"
-                    "    return relay.nn.conv2d(*inputs, **{**attrs, 'data_layout': 'NCHW2c'})\n")  # fmt: skip
+    mine.write_text(
+        "import relaylang as relay\nfrom relaylang.transform import register_alter_op_layout\n\n"
+        "@register_alter_op_layout('nn.conv2d')\ndef alter(attrs, inputs, tinfos, out_type):\n"
+        "    return relay.nn.conv2d(*inputs, **{**attrs, 'data_layout': 'NCHW2c'})\n"
+    )
     try:
         assert main(["opt", str(program), "--load", str(mine), "--passes", "AlterOpLayout", "--no-types"]) == 0
     finally:

@@ -142,8 +142,10 @@ def test_channels_go_into_blocks_where_they_divide() -> None:
     assert named(mod, "nn.max_pool2d")[0].attrs.layout == "NCHW4c"
 
 
-@pytest.mark.parametrize("layouts", [["NCHW4c", "OIHW4i4o"], ["NCHW2c", "OIHW2i8o2i"], ["NHWC4c", "HWIO4i"],
-                                     ["CHWN", "IHWO"], ["HWNC", "default"], ["NCHW", "HWIO"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "layouts",
+    [["NCHW4c", "OIHW4i4o"], ["NCHW2c", "OIHW2i8o2i"], ["NHWC4c", "HWIO4i"], ["CHWN", "IHWO"], ["HWNC", "default"], ["NCHW", "HWIO"]],
+)
 def test_every_layout_of_the_axes_is_taken(layouts: list[str]) -> None:
     node = op_call("nn.relu", [conv(op_call("tanh", [conv(X, 8, 4)]), 16, 8)])
     mod = converted(node, X, {"nn.conv2d": layouts})
@@ -169,26 +171,70 @@ GRAD = const(np.random.default_rng(2).integers(-3, 4, (1, 3, 4, 4)).astype("floa
 CASES: dict[str, tuple[Var, list[Expr], dict[str, Any], list[str], str]] = {
     "nn.conv1d": (data(1, 4, 6), [numbers(3, 4, 3)], {"channels": 3, "kernel_size": [3]}, ["NWC", "default"], "NWC"),
     "nn.conv2d": (data(1, 4, 6, 6), [numbers(3, 4, 3, 3)], {"channels": 3, "kernel_size": [3, 3]}, ["NHWC", "OHWI"], "NHWC"),
-    "nn.conv3d": (data(1, 4, 3, 6, 6), [numbers(3, 4, 2, 3, 3)], {"channels": 3, "kernel_size": [2, 3, 3]},
-                  ["NDHWC", "default"], "NDHWC"),
-    "nn.conv1d_transpose": (data(1, 4, 6), [numbers(4, 3, 3)], {"channels": 3, "kernel_size": [3]},
-                            ["NWC", "default"], "NWC"),
-    "nn.conv2d_transpose": (data(1, 4, 6, 6), [numbers(4, 3, 3, 3)], {"channels": 3, "kernel_size": [3, 3]},
-                            ["NHWC", "default"], "NHWC"),
-    "nn.conv3d_transpose": (data(1, 4, 3, 6, 6), [numbers(4, 3, 2, 3, 3)], {"channels": 3, "kernel_size": [2, 3, 3]},
-                            ["NDHWC", "default"], "NDHWC"),
-    "nn.deformable_conv2d": (data(1, 4, 6, 6), [numbers(1, 18, 4, 4), numbers(3, 4, 3, 3)],
-                             {"channels": 3, "kernel_size": [3, 3]}, ["NHWC", "default"], "NHWC"),
-    "nn.conv2d_backward_weight": (data(1, 4, 6, 6), [], {"channels": 3, "kernel_size": [3, 3], "kernel_layout": "NCHW",
-                                  "out_layout": "OIHW"}, ["NHWC", "HWIO"], "NHWC"),
-    "qnn.conv2d": (data(1, 4, 6, 6, dtype="uint8"), [qweight(3, 4, 3, 3), *Q],
-                   {"channels": 3, "kernel_size": [3, 3], "out_dtype": "int32"}, ["NHWC", "default"], "NHWC"),
-    "qnn.conv2d_transpose": (data(1, 4, 6, 6, dtype="uint8"), [qweight(4, 3, 3, 3), *Q],
-                             {"channels": 3, "kernel_size": [3, 3], "out_dtype": "int32"}, ["NHWC", "default"], "NHWC"),
-    "qnn.avg_pool2d": (data(1, 4, 6, 6, dtype="uint8"), [Q[2], Q[0], Q[3], Q[1]], {"pool_size": [2, 2], "strides": [1, 1],
-                       "padding": [0, 0], "dilation": [1, 1]}, ["NHWC"], "NHWC"),
-    "vision.roi_align": (data(1, 4, 6, 6), [ROIS], {"pooled_size": [2, 2], "spatial_scale": 1.0, "sample_ratio": 2},
-                         ["NHWC", "default"], "NHWC"),
+    "nn.conv3d": (
+        data(1, 4, 3, 6, 6),
+        [numbers(3, 4, 2, 3, 3)],
+        {"channels": 3, "kernel_size": [2, 3, 3]},
+        ["NDHWC", "default"],
+        "NDHWC",
+    ),
+    "nn.conv1d_transpose": (data(1, 4, 6), [numbers(4, 3, 3)], {"channels": 3, "kernel_size": [3]}, ["NWC", "default"], "NWC"),
+    "nn.conv2d_transpose": (
+        data(1, 4, 6, 6),
+        [numbers(4, 3, 3, 3)],
+        {"channels": 3, "kernel_size": [3, 3]},
+        ["NHWC", "default"],
+        "NHWC",
+    ),
+    "nn.conv3d_transpose": (
+        data(1, 4, 3, 6, 6),
+        [numbers(4, 3, 2, 3, 3)],
+        {"channels": 3, "kernel_size": [2, 3, 3]},
+        ["NDHWC", "default"],
+        "NDHWC",
+    ),
+    "nn.deformable_conv2d": (
+        data(1, 4, 6, 6),
+        [numbers(1, 18, 4, 4), numbers(3, 4, 3, 3)],
+        {"channels": 3, "kernel_size": [3, 3]},
+        ["NHWC", "default"],
+        "NHWC",
+    ),
+    "nn.conv2d_backward_weight": (
+        data(1, 4, 6, 6),
+        [],
+        {"channels": 3, "kernel_size": [3, 3], "kernel_layout": "NCHW", "out_layout": "OIHW"},
+        ["NHWC", "HWIO"],
+        "NHWC",
+    ),
+    "qnn.conv2d": (
+        data(1, 4, 6, 6, dtype="uint8"),
+        [qweight(3, 4, 3, 3), *Q],
+        {"channels": 3, "kernel_size": [3, 3], "out_dtype": "int32"},
+        ["NHWC", "default"],
+        "NHWC",
+    ),
+    "qnn.conv2d_transpose": (
+        data(1, 4, 6, 6, dtype="uint8"),
+        [qweight(4, 3, 3, 3), *Q],
+        {"channels": 3, "kernel_size": [3, 3], "out_dtype": "int32"},
+        ["NHWC", "default"],
+        "NHWC",
+    ),
+    "qnn.avg_pool2d": (
+        data(1, 4, 6, 6, dtype="uint8"),
+        [Q[2], Q[0], Q[3], Q[1]],
+        {"pool_size": [2, 2], "strides": [1, 1], "padding": [0, 0], "dilation": [1, 1]},
+        ["NHWC"],
+        "NHWC",
+    ),
+    "vision.roi_align": (
+        data(1, 4, 6, 6),
+        [ROIS],
+        {"pooled_size": [2, 2], "spatial_scale": 1.0, "sample_ratio": 2},
+        ["NHWC", "default"],
+        "NHWC",
+    ),
     "vision.roi_pool": (data(1, 4, 6, 6), [ROIS], {"pooled_size": [2, 2], "spatial_scale": 1.0}, ["NHWC", "default"], "NHWC"),
     "nn.upsampling": (data(1, 4, 3, 3), [], {"scale_h": 2.0, "scale_w": 1.0}, ["NCHW2c"], "NCHW2c"),
     "nn.upsampling3d": (data(1, 4, 2, 3, 3), [], {"scale_d": 1.0, "scale_h": 2.0, "scale_w": 1.0}, ["NDHWC"], "NDHWC"),
@@ -197,12 +243,29 @@ CASES: dict[str, tuple[Var, list[Expr], dict[str, Any], list[str], str]] = {
     "image.resize3d": (data(1, 4, 2, 3, 3), [], {"size": [3, 5, 4], "roi": [0.0] * 6}, ["NDHWC"], "NDHWC"),
     "nn.global_max_pool2d": (data(1, 4, 6, 6), [], {}, ["NCHW2c"], "NCHW2c"),
     "nn.global_avg_pool2d": (data(1, 4, 6, 6), [], {}, ["NHWC"], "NHWC"),
-    **{f"nn.{kind}_pool{n}d": (data(1, 4, *[6] * n), [], {"pool_size": [2] * n, "strides": [2] * n, "padding": [0] * n,
-                               "dilation": [1] * n}, ["N" + "DHW"[3 - n:] + "C"], "N" + "DHW"[3 - n:] + "C")
-       for kind in ("max", "avg") for n in (1, 2, 3)},
-    **{f"nn.adaptive_{kind}_pool{n}d": (data(1, 4, *[6] * n), [], {"output_size": [2] * n}, ["NC" + "DHW"[3 - n:] + "2c"],
-                                        "NC" + "DHW"[3 - n:] + "2c") for kind in ("max", "avg") for n in (1, 2, 3)},
-}  # fmt: skip
+    **{
+        f"nn.{kind}_pool{n}d": (
+            data(1, 4, *[6] * n),
+            [],
+            {"pool_size": [2] * n, "strides": [2] * n, "padding": [0] * n, "dilation": [1] * n},
+            ["N" + "DHW"[3 - n :] + "C"],
+            "N" + "DHW"[3 - n :] + "C",
+        )
+        for kind in ("max", "avg")
+        for n in (1, 2, 3)
+    },
+    **{
+        f"nn.adaptive_{kind}_pool{n}d": (
+            data(1, 4, *[6] * n),
+            [],
+            {"output_size": [2] * n},
+            ["NC" + "DHW"[3 - n :] + "2c"],
+            "NC" + "DHW"[3 - n :] + "2c",
+        )
+        for kind in ("max", "avg")
+        for n in (1, 2, 3)
+    },
+}
 
 
 def test_every_operator_that_can_be_converted_has_a_case() -> None:
@@ -235,14 +298,30 @@ def test_quantised_network_keeps_its_layout() -> None:
     assert [c.attrs.axis for n in ("qnn.requantize", "qnn.concatenate") for c in named(mod, n)] == [3, 3, 3]
 
 
-@pytest.mark.parametrize("layouts", [
-    {"nn.conv2d": ["NCHW4c", "default"]}, {"nn.conv2d": []}, {"nn.conv2d": "NHWC"},
-    {"nn.conv2d": ["NHWC", "HWIO", "NHWC"]}, {"nn.conv2d": ["default", "default"]}, {"nn.conv2d": ["NHWX", "default"]},
-    {"nn.conv2d": ["NCHW0c", "OIHW4i"]}, {"nn.conv2d": ["NCHW4", "OIHW4i"]}, {"nn.conv2d": ["NHWC", "OIH"]},
-    {"nn.conv2d": ["CHWN", "default"]}, {"nn.conv2d": ["NWHC", "OIHW"]}, {"nn.conv2d": ["NHWC", 3]},
-    {"nn.max_pool2d": ["NHWC", "default"]}, {"nn.conf2d": ["NHWC", "default"]}, {3: ["NHWC"]},
-    {"vision.roi_align": ["NHWC", "N5"]}, {"vision.roi_pool": ["CHWN", "default"]}, {"image.resize2d": ["NCWH"]}, [1],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "layouts",
+    [
+        {"nn.conv2d": ["NCHW4c", "default"]},
+        {"nn.conv2d": []},
+        {"nn.conv2d": "NHWC"},
+        {"nn.conv2d": ["NHWC", "HWIO", "NHWC"]},
+        {"nn.conv2d": ["default", "default"]},
+        {"nn.conv2d": ["NHWX", "default"]},
+        {"nn.conv2d": ["NCHW0c", "OIHW4i"]},
+        {"nn.conv2d": ["NCHW4", "OIHW4i"]},
+        {"nn.conv2d": ["NHWC", "OIH"]},
+        {"nn.conv2d": ["CHWN", "default"]},
+        {"nn.conv2d": ["NWHC", "OIHW"]},
+        {"nn.conv2d": ["NHWC", 3]},
+        {"nn.max_pool2d": ["NHWC", "default"]},
+        {"nn.conf2d": ["NHWC", "default"]},
+        {3: ["NHWC"]},
+        {"vision.roi_align": ["NHWC", "N5"]},
+        {"vision.roi_pool": ["CHWN", "default"]},
+        {"image.resize2d": ["NCWH"]},
+        [1],
+    ],
+)
 def test_other_layouts_are_refused(layouts: Any) -> None:
     with pytest.raises(RelayError) as wrong:
         ConvertLayout(layouts)(InferType()(IRModule.from_expr(Function([X], conv(X, 8, 4)))))
@@ -375,10 +454,15 @@ def test_an_operator_that_follows_others_may_be_named() -> None:
     assert_structural_equal(converted(body, X, {"nn.conv2d": ["NHWC", "default"], "nn.batch_norm": ["NHWC", "default"]}), plain)
 
 
-@pytest.mark.parametrize("slices", [
-    {"begin": [0, 1], "end": [1, -1, 5], "strides": [1, 1, 2, 1]}, {"begin": [0, 1], "end": [1, 4], "strides": [1]},
-    {"begin": [0, 0, 0], "end": [1, 4, 6], "strides": [1, 3]}, {"begin": [0], "end": [1, 3, 4, 5], "strides": None},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "slices",
+    [
+        {"begin": [0, 1], "end": [1, -1, 5], "strides": [1, 1, 2, 1]},
+        {"begin": [0, 1], "end": [1, 4], "strides": [1]},
+        {"begin": [0, 0, 0], "end": [1, 4, 6], "strides": [1, 3]},
+        {"begin": [0], "end": [1, 3, 4, 5], "strides": None},
+    ],
+)
 def test_slices_whose_bounds_are_not_all_given(slices: dict[str, Any]) -> None:
     mod = converted(op_call("strided_slice", [conv(X, 4, 4)], **slices), X, {"nn.conv2d": ["NHWC", "default"]})
     assert ops(mod)[-2:] == ["strided_slice", "layout_transform"]

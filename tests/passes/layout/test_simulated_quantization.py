@@ -14,9 +14,12 @@ def test_simulated_quantization_takes_the_layout_of_its_data() -> None:
     conv = "nn.conv2d({}, {}, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3]{})"
     simulated = "relay.op.annotation.simulated_quantize({}, %s, %a, %b, kind=1)"
     before = head + f"nn.relu({simulated.format(conv.format('%x', '%w', ''))}) }}"
-    layouts = ", data_layout=\"NHWC\", kernel_layout=\"OHWI\""
-    after = head + f"""%0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
+    layouts = ', data_layout="NHWC", kernel_layout="OHWI"'
+    after = (
+        head
+        + f"""%0 = layout_transform(%x, src_layout="NCHW", dst_layout="NHWC");
         %1 = layout_transform(%w, src_layout="OIHW", dst_layout="OHWI");
-        %2 = nn.relu({simulated.format(conv.format('%0', '%1', layouts))});
+        %2 = nn.relu({simulated.format(conv.format("%0", "%1", layouts))});
         layout_transform(%2, src_layout="NHWC", dst_layout="NCHW") }}"""
+    )
     assert same(ConvertLayout({"nn.conv2d": ["NHWC", "OHWI"]})(module(before)), after)

@@ -35,7 +35,9 @@ FOUND = {
     "let": (main("let %y = exp(%x); %x"), [("R1001", "%y")], main("%x")),
     "graph binding": (main("%0 = exp(%x); %x"), [("R1001", "%0")], main("%x")),
     "a binding that ends with its line": (
-        main("\n  %0 = exp(%x)\n  %1 = tanh(%x);\n  %1\n"), [("R1001", "%0")], main("\n  %1 = tanh(%x);\n  %1\n"),
+        main("\n  %0 = exp(%x)\n  %1 = tanh(%x);\n  %1\n"),
+        [("R1001", "%0")],
+        main("\n  %1 = tanh(%x);\n  %1\n"),
     ),
     "a chain of bindings": (
         main("\n  let %a = exp(%x);  // why\n  let %b = exp(%a); let %c = exp(%b);\n  %x\n"),
@@ -43,10 +45,14 @@ FOUND = {
         main("\n  // why\n  %x\n"),
     ),
     "a function that calls itself": (
-        main(f"let %f = fn (%y: {T}) -> {T} {{ %f(%y) }}; %x"), [("R1001", "%f")], main("%x"),
+        main(f"let %f = fn (%y: {T}) -> {T} {{ %f(%y) }}; %x"),
+        [("R1001", "%f")],
+        main("%x"),
     ),
     "a long type": (
-        main(f"let %y: ({', '.join([T] * 60)}) = ({', '.join(['%x'] * 60)}); %x"), [("R1001", "%y")], main("%x"),
+        main(f"let %y: ({', '.join([T] * 60)}) = ({', '.join(['%x'] * 60)}); %x"),
+        [("R1001", "%y")],
+        main("%x"),
     ),
     "a comment in a binding": (main("let %y = exp(/* why */ %x); %x"), [("R1001", "%y")], None),
     "pattern": (
@@ -100,7 +106,9 @@ FOUND = {
         main("%x - (if (%c) { %x } else { exp(%x) })", f"%x: {T}, %c: bool"),
     ),
     "a comment in a call": (
-        main('exp(cast(%x // the input\n, dtype="float32"))'), [("R1007", 'cast(%x // the input\n, dtype="float32")')], None,
+        main('exp(cast(%x // the input\n, dtype="float32"))'),
+        [("R1007", 'cast(%x // the input\n, dtype="float32")')],
+        None,
     ),
     "a comment in an operand": (
         main('cast(exp(/* why */ %x), dtype="float32")'),
@@ -167,11 +175,15 @@ FOUND = {
     "twice": (main("add(exp(%x), tanh(exp(%x)))"), [("R1009", "exp(%x)")], None),
     "twice with what is on it": (main("add(tanh(exp(%x)), tanh(exp(%x)))"), [("R1009", "tanh(exp(%x))")], None),
     "float64": (
-        main('multiply(%x, cast(2f64, dtype="float32"))'), [("R1010", "2f64")], main("multiply(%x, 2f)"),
+        main('multiply(%x, cast(2f64, dtype="float32"))'),
+        [("R1010", "2f64")],
+        main("multiply(%x, 2f)"),
     ),
     "float64 beside a cast": (main('(%x, cast(nn.relu(2f64), dtype="float32"))'), [("R1010", "2f64")], None),
     "a float64 number that float32 does not hold": (
-        main('multiply(%x, cast(1e300f64, dtype="float32"))'), [("R1010", "1e300f64")], None,
+        main('multiply(%x, cast(1e300f64, dtype="float32"))'),
+        [("R1010", "1e300f64")],
+        None,
     ),
     "overflow of names": (main("let %k = 100000; add(%n, multiply(%k, %k))", "%n: int32"), [("R1011", "multiply(%k, %k)")], None),
     "overflow of a result": (
@@ -197,14 +209,18 @@ FOUND = {
         f'def @f(%x: {T}, Compiler="npu", Inline=1) {{ %x }}\n' + main("@f(%x)"),
     ),
     "mixed elements": (
-        main("nn.dense(%x, %w, units=4)", f"%x: {T}, %w: Tensor[(4, 3), float16]"), [("R1014", "%w")], None,
+        main("nn.dense(%x, %w, units=4)", f"%x: {T}, %w: Tensor[(4, 3), float16]"),
+        [("R1014", "%w")],
+        None,
     ),
     "mixed elements of a convolution": (
-        main("nn.conv2d(%x, %w)", "%x: Tensor[(1, 3, 8, 8), float16], %w: Tensor[(4, 3, 3, 3), float32]"), [("R1014", "%w")], None,
+        main("nn.conv2d(%x, %w)", "%x: Tensor[(1, 3, 8, 8), float16], %w: Tensor[(4, 3, 3, 3), float32]"),
+        [("R1014", "%w")],
+        None,
     ),
     "a condition of floats": (main("where(%x, exp(%x), %x)"), [("R1014", "%x")], None),
     "narrow": (main('cast(300, dtype="int8")', ""), [("R1011", 'cast(300, dtype="int8")')], None),
-}  # fmt: skip
+}
 #: Texts without findings.
 CLEAN = {
     "effects": main("let %r = ref(%x); let %u = ref_write(%r, exp(%x)); ref_read(%r)"),
@@ -239,7 +255,7 @@ CLEAN = {
     "a float64 field": "type P { P(float64), }\n" + main("match (P(2f64)) { P(%d) => (%x, %d) }"),
     "what fits": main("multiply(100, 100)", ""),
     "all clauses": "type C { R, G }\n" + main("match ((%c, %d)) { (R, _) => 1, (_, R) => 2, _ => 3 }", "%c: C, %d: C"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -347,4 +363,3 @@ def test_a_module_that_was_made_elsewhere() -> None:
     assert isinstance(module, IRModule)
     check(module)
     assert lint(module, SourceFile("b.relay", main("%x"))) == []
-

@@ -98,11 +98,14 @@ def test_functions_as_parameters_come_back_with_their_types() -> None:
     assert evaluate(plain, np.int32(3)) == evaluate(mod, np.int32(3)) == 5 + 9
 
 
-@pytest.mark.parametrize("text", [
-    "def @main(%f: fn(fn(int32) -> int32) -> int32) -> int32 { %f(fn (%x: int32) -> int32 { %x }) }",
-    "def @main(%x: int32) -> fn(int32) -> int32 { fn (%y: int32) -> int32 { add(%x, %y) } }",
-    "def @main(%r: ref(fn(int32) -> int32)) -> int32 { 1 }",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def @main(%f: fn(fn(int32) -> int32) -> int32) -> int32 { %f(fn (%x: int32) -> int32 { %x }) }",
+        "def @main(%x: int32) -> fn(int32) -> int32 { fn (%y: int32) -> int32 { add(%x, %y) } }",
+        "def @main(%r: ref(fn(int32) -> int32)) -> int32 { 1 }",
+    ],
+)
 def test_functions_of_functions_have_no_plain_form(text: str) -> None:
     made = ToCPS()(InferType()(relay.parse(text)))
     with pytest.raises(RelayError) as wrong:

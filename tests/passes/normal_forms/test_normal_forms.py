@@ -282,8 +282,7 @@ def test_generated_programs_keep_their_meaning_and_the_order_of_effects(seed: in
         found = form(function)
         assert tuple(evaluate(found, 7)) == wanted, form
         assert (
-            sum(isinstance(n, RefWrite) for n in post_order(found))
-            == sum(isinstance(n, RefWrite) for n in post_order(function))
+            sum(isinstance(n, RefWrite) for n in post_order(found)) == sum(isinstance(n, RefWrite) for n in post_order(function))
             or form is to_gnf
         )
     anf, bbnf = to_anf(function), to_bbnf(function)

@@ -80,14 +80,7 @@ def test_golden_programs_are_well_formed_and_stay_as_they_are(kind: str) -> None
 def test_what_only_a_closure_uses_is_computed_in_it() -> None:
     text = (FRAGMENTS / "closure.relay").read_text()
     assert anf_text(text) == (
-        "fn (%x) {\n"
-        "  let %x_2 = fn (%y) {\n"
-        "    let %x_0 = log(%x);\n"
-        "    let %x_1 = add(%y, %x_0);\n"
-        "    %x_1\n"
-        "  };\n"
-        "  %x_2\n"
-        "}"
+        "fn (%x) {\n  let %x_2 = fn (%y) {\n    let %x_0 = log(%x);\n    let %x_1 = add(%y, %x_0);\n    %x_1\n  };\n  %x_2\n}"
     )
 
 
@@ -100,9 +93,7 @@ def test_what_a_closure_and_others_use_is_computed_outside() -> None:
 
 
 def test_what_both_branches_use_is_computed_before_them() -> None:
-    text = (
-        "fn (%c: bool, %x: int32) { %0 = add(%x, 1); %1 = multiply(%x, %x); if (%c) { subtract(%0, %1) } else { %0 } }"
-    )
+    text = "fn (%c: bool, %x: int32) { %0 = add(%x, 1); %1 = multiply(%x, %x); if (%c) { subtract(%0, %1) } else { %0 } }"
     function = to_anf(parse(text).expr)
     assert isinstance(function, Function)
     bound = dict(let_bindings(function.body))
@@ -128,9 +119,7 @@ def test_primitive_functions_are_values() -> None:
 
 
 def test_functions_of_other_compilers_are_left_alone() -> None:
-    m = module(
-        'def @f(%x: int32, Compiler="c") -> int32 { add(add(%x, 1), 2) }\ndef @main(%x: int32) { @f(add(%x, 1)) }'
-    )
+    m = module('def @f(%x: int32, Compiler="c") -> int32 { add(add(%x, 1), 2) }\ndef @main(%x: int32) { @f(add(%x, 1)) }')
     assert to_anf(m)["f"] is m["f"]
     assert to_anf(m)["main"] is not m["main"]
 

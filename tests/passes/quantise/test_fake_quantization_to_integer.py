@@ -153,8 +153,10 @@ def test_without_a_quantize_behind() -> None:
     x = Var("x", TensorType((4, 3), "int8"))
     dense = op_call("nn.dense", [real(x, 0.03, 2), real(integers(5, 3), 0.02)], units=5)
     mod = InferType()(IRModule.from_expr(Function([x], op_call("nn.relu", [dense]))))
-    for use_qat, wanted in ((False, ["qnn.dequantize", "qnn.dequantize", "nn.dense", "nn.relu"]),
-                            (True, ["qnn.dense", "nn.relu", "qnn.dequantize"])):  # fmt: skip
+    for use_qat, wanted in (
+        (False, ["qnn.dequantize", "qnn.dequantize", "nn.dense", "nn.relu"]),
+        (True, ["qnn.dense", "nn.relu", "qnn.dequantize"]),
+    ):
         new = InferType()(FakeQuantizationToInteger(use_qat=use_qat)(mod))
         assert ops(new) == wanted
         given = inputs(3, mod["main"])
@@ -280,7 +282,11 @@ def test_a_scale_that_nothing_tells() -> None:
         found = in_integers([x], quantized(op_call("multiply", [op_call(name, [real(x, 0.03, 2)]), const(3.0)]), 0.05), off=off)
         assert found == [f"qnn.{name}", "qnn.requantize"]
     assert in_integers([x], quantized(op_call("multiply", [op_call("abs", [real(x, 0.03, 2)]), const(3.0)]), 0.1)) == [
-        "cast", "subtract", "abs", "qnn.requantize"]  # fmt: skip
+        "cast",
+        "subtract",
+        "abs",
+        "qnn.requantize",
+    ]
 
 
 def test_a_value_that_goes_two_ways_is_not_held_to_the_range_of_one() -> None:

@@ -200,8 +200,10 @@ def test_convolution(layout: str, kernel: str, shape: Any, weight: Any, groups: 
 
 @pytest.mark.parametrize("zero", [-3, list(range(8))])
 def test_convolution_of_a_kernel_in_blocks(zero: Any) -> None:
-    for weight, kernel, layout, shape in (((2, 1, 3, 3, 4, 4), "OIHW4i4o", "NCHW4c", (1, 1, 6, 6, 4)),
-                                          ((2, 4, 3, 3, 4), "OIHW4o", "NCHW", (1, 4, 6, 6))):  # fmt: skip
+    for weight, kernel, layout, shape in (
+        ((2, 1, 3, 3, 4, 4), "OIHW4i4o", "NCHW4c", (1, 1, 6, 6, 4)),
+        ((2, 4, 3, 3, 4), "OIHW4o", "NCHW", (1, 4, 6, 6)),
+    ):
         body = of("qnn.conv2d", kernel_size=[3, 3], channels=8, data_layout=layout, kernel_layout=kernel, out_dtype="int32")
         lowered([T("uint8", *shape), T("int8", *weight)], [12, zero, 0.1, 0.2], body, 1)
 
@@ -274,10 +276,12 @@ def test_concatenation() -> None:
 
 
 def test_concatenation_of_tuples_that_are_not_written_out() -> None:
-    mod = InferType()(relay.parse("""
+    mod = InferType()(
+        relay.parse("""
 def @main(%x: (Tensor[(2, 3), int8], Tensor[(2, 2), int8]), %s: (float32, float32), %z: (int32, int32)) {
   qnn.concatenate(%x, %s, %z, 0.5f, 2, axis=1)
-}"""))
+}""")
+    )
     new = InferType()(QnnCanonicalizeOps()(mod))
     rng = np.random.default_rng(0)
     x = tuple(rng.integers(-128, 127, (2, n)).astype("int8") for n in (3, 2))
@@ -326,10 +330,12 @@ def test_averages(numbers: list[Any]) -> None:
 
 
 def test_unknown_extents() -> None:
-    mod = InferType()(relay.parse("""
+    mod = InferType()(
+        relay.parse("""
 def @main(%x: Tensor[(?, 3), int32], %s: Tensor[(3), float32], %z: Tensor[(3), int32]) {
   qnn.requantize(%x, %s, %z, 0.5f, 2, axis=1, out_dtype="int8")
-}"""))
+}""")
+    )
     new = InferType()(QnnCanonicalizeOps()(mod))
     given = data(T("int32", 5, 3), 0, 500), array(SCALES), array([1, 2, 3])
     np.testing.assert_array_equal(evaluate(new, *given), evaluate(mod, *given))

@@ -59,8 +59,9 @@ def test_each_dynamic_operator_becomes_static(
 def test_indices_and_one_hot_become_static() -> None:
     i, on, off = Var("i", TensorType((3,), "int32")), Constant(np.float32(1)), Constant(np.float32(0))
     hot = op_call("dyn.one_hot", [i, on, off, Constant(np.int32(12))], axis=-1, dtype="float32")
-    sparse = op_call("dyn.sparse_to_dense", [Constant(np.array([1, 4, 6])), op_call("cast", [i], dtype="float32"), off,
-                                             Constant(np.array([9]))])  # fmt: skip
+    sparse = op_call(
+        "dyn.sparse_to_dense", [Constant(np.array([1, 4, 6])), op_call("cast", [i], dtype="float32"), off, Constant(np.array([9]))]
+    )
     mod = InferType()(IRModule.from_expr(Function([i], Tuple([hot, sparse]))))
     new = keeps_meaning(Sequential([made("DynamicToStatic")]), mod)
     assert ops(new) == ["one_hot", "cast", "sparse_to_dense"]

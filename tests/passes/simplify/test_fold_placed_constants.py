@@ -28,8 +28,9 @@ def test_dropout_is_not_folded() -> None:
 def test_constants_fold_where_they_are_placed() -> None:
     x = relay.var("x", shape=(), dtype="float32")
     first, second = relay.var("a", shape=(), dtype="float32"), relay.var("b", shape=(), dtype="float32")
-    body = relay.Let(first, on_device(relay.const(1.0)),
-                     relay.Let(second, on_device(relay.add(first, first)), on_device(relay.add(second, x))))  # fmt: skip
+    body = relay.Let(
+        first, on_device(relay.const(1.0)), relay.Let(second, on_device(relay.add(first, first)), on_device(relay.add(second, x)))
+    )
     found = FoldConstant()(InferType()(IRModule.from_expr(Function([x], body))))
     expected = on_device(relay.add(on_device(relay.const(2.0)), x))
     assert structural_equal(InferType()(found), InferType()(IRModule.from_expr(Function([x], expected))))

@@ -66,10 +66,18 @@ def test_factors_of_dense_layers_and_chains_move() -> None:
 
 
 @pytest.mark.parametrize("backward", [True, False])
-@pytest.mark.parametrize(("data", "kernel", "groups"), [
-    ("NCHW4c", "OIHW", 1), ("NCHW4c", "OIHW2i4o", 1), ("NCHW2c", "OIHW4i4o", 1), ("NHWC", "HWIO", 1), ("NCHW4c", "OIHW1i4o", 8),
-    ("NCHW4c", "OIHW", 8), ("NHWC4c", "HWIO", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "kernel", "groups"),
+    [
+        ("NCHW4c", "OIHW", 1),
+        ("NCHW4c", "OIHW2i4o", 1),
+        ("NCHW2c", "OIHW4i4o", 1),
+        ("NHWC", "HWIO", 1),
+        ("NCHW4c", "OIHW1i4o", 8),
+        ("NCHW4c", "OIHW", 8),
+        ("NHWC4c", "HWIO", 1),
+    ],
+)
 def test_factors_of_blocked_channels(data: str, kernel: str, groups: int, backward: bool) -> None:
     rng = np.random.default_rng(0)
     sizes = {"N": 1, "C": 8, "H": 5, "W": 4, "O": 8, "I": 8 // groups}
@@ -112,9 +120,14 @@ def test_all_users_of_a_value_take_factors() -> None:
     assert "multiply" in ops(after("ForwardFoldScaleAxis", other))
 
 
-@pytest.mark.parametrize("scale", [
-    numbers(6, 1, 1, low=0.1), const(2.5), op_call("reshape", [numbers(6, low=0.1)], newshape=[6, 1, 1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "scale",
+    [
+        numbers(6, 1, 1, low=0.1),
+        const(2.5),
+        op_call("reshape", [numbers(6, low=0.1)], newshape=[6, 1, 1]),
+    ],
+)
 def test_sums_of_two_convolutions_take_factors(scale: Any) -> None:
     x = Var("x", X)
     left = op_call("add", [conv(x, 6, 4), numbers(6, 1, 1)])

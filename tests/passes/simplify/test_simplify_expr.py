@@ -77,12 +77,12 @@ def of(body: str, params: str = X) -> list[str]:
         ("divide(subtract(%x, 0f), 1f)", []),
         ("add(%x, zeros_like(%x))", []),
         ("add(0f, multiply(ones_like(%x), %x))", []),
-        ("multiply(%x, ones(shape=[2, 3], dtype=\"float32\"))", []),
-        ("add(%x, full(2f, shape=[2, 3], dtype=\"float32\"))", ["add"]),
-        ("add(%x, full(2, shape=[2, 3], dtype=\"float32\"))", ["add"]),
+        ('multiply(%x, ones(shape=[2, 3], dtype="float32"))', []),
+        ('add(%x, full(2f, shape=[2, 3], dtype="float32"))', ["add"]),
+        ('add(%x, full(2, shape=[2, 3], dtype="float32"))', ["add"]),
         ("maximum(full_like(%x, 2f), %x)", ["maximum"]),
-        ("greater(%x, ones(shape=[2, 3], dtype=\"float32\"))", ["greater"]),
-        ("subtract(%x, full(2f, shape=[5, 2, 3], dtype=\"float32\"))", ["full", "subtract"]),
+        ('greater(%x, ones(shape=[2, 3], dtype="float32"))', ["greater"]),
+        ('subtract(%x, full(2f, shape=[5, 2, 3], dtype="float32"))', ["full", "subtract"]),
         ("add(%x, %x)", ["multiply"]),
         ("add(add(add(%x, 1f), 2f), 3f)", ["add"]),
         ("multiply(2f, multiply(%x, 3f))", ["multiply"]),
@@ -91,12 +91,12 @@ def of(body: str, params: str = X) -> list[str]:
         ("divide(1f, sqrt(exp(%x)))", ["exp", "rsqrt"]),
         ("divide(%x, sqrt(exp(%x)))", ["exp", "rsqrt", "multiply"]),
         ("cast_like(reshape_like(%x, %x), %x)", []),
-        ("broadcast_to_like(%x, zeros(shape=[4, 2, 3], dtype=\"float32\"))", ["broadcast_to"]),
-        ("collapse_sum_like(%x, zeros(shape=[3], dtype=\"float32\"))", ["collapse_sum_to"]),
+        ('broadcast_to_like(%x, zeros(shape=[4, 2, 3], dtype="float32"))', ["broadcast_to"]),
+        ('collapse_sum_like(%x, zeros(shape=[3], dtype="float32"))', ["collapse_sum_to"]),
         ("full_like(%x, 2f)", ["full"]),
         ("%0 = (%x, exp(%x)); %0.0", []),
     ],
-)  # fmt: skip
+)
 def test_forms(body: str, left: list[str]) -> None:
     assert of(body) == left
 
@@ -109,7 +109,7 @@ def test_forms(body: str, left: list[str]) -> None:
         ("multiply(add(%x, 2147483647), 3)", "int32", ["multiply", "add"]),
         ("add(%x, %x)", "uint8", ["multiply"]),
         ("add(%x, %x)", "int64", ["multiply"]),
-        ("divide(5, sqrt(full(9, shape=[3], dtype=\"int32\")))", "int32", ["full", "sqrt", "divide"]),
+        ('divide(5, sqrt(full(9, shape=[3], dtype="int32")))', "int32", ["full", "sqrt", "divide"]),
         ("clip(%x, a_min=0f, a_max=255f)", "uint8", []),
         ("clip(%x, a_min=-128f, a_max=127f)", "int8", []),
         ("clip(%x, a_min=-128f, a_max=127f)", "int16", ["clip"]),
@@ -120,8 +120,11 @@ def test_forms(body: str, left: list[str]) -> None:
         ('cast(cast(clip(%x, a_min=0f, a_max=255f), dtype="uint8"), dtype="int64")', "int32", ["clip", "cast"]),
         ('cast(cast(clip(%x, a_min=0f, a_max=256f), dtype="uint8"), dtype="int32")', "int32", ["clip", "cast", "cast"]),
         ('cast(cast(cast(clip(%x, a_min=-9f, a_max=9f), dtype="int8"), dtype="float16"), dtype="int32")', "int32", ["clip"]),
-        ('cast(cast(cast(clip(%x, a_min=-9f, a_max=-1f), dtype="uint8"), dtype="int8"), dtype="int32")', "int32",
-         ["clip", "cast", "cast", "cast"]),
+        (
+            'cast(cast(cast(clip(%x, a_min=-9f, a_max=-1f), dtype="uint8"), dtype="int8"), dtype="int32")',
+            "int32",
+            ["clip", "cast", "cast", "cast"],
+        ),
         ('cast(cast(clip(%x, a_min=0f, a_max=9f), dtype="uint8"), dtype="float32")', "float32", ["clip", "cast", "cast"]),
         ('cast(cast(clip(%x, a_min=-99f, a_max=2049f), dtype="float16"), dtype="int32")', "int32", ["clip", "cast", "cast"]),
         # casts of casts
@@ -133,7 +136,7 @@ def test_forms(body: str, left: list[str]) -> None:
         ('cast(cast(%x, dtype="float64"), dtype="float32")', "float32", []),
         ('cast(cast(%x, dtype="float16"), dtype="float32")', "float32", ["cast", "cast"]),
     ],
-)  # fmt: skip
+)
 def test_whole_numbers_stay_exact(body: str, dtype: str, left: list[str]) -> None:
     assert of(body, f"%x: Tensor[(2, 3), {dtype}]") == left
 
@@ -153,14 +156,17 @@ BLOCKS = "%x: Tensor[(1, 8, 6, 6), float32]"
         ('layout_transform(transpose(%x, axes=[0, 2, 3, 1]), src_layout="NHWC", dst_layout="NCHW4c")', ["layout_transform"]),
         ('layout_transform(transpose(%x, axes=[0, 3, 1, 2]), src_layout="NCHW", dst_layout="NCHW2c")', ["layout_transform"]),
         ('transpose(layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c"), axes=[0, 4, 1, 2, 3])', ["layout_transform"]),
-        ('layout_transform(layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c"), src_layout="NCHW4c", dst_layout="NCHW")',
-         []),
-        ('layout_transform(layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c"), src_layout="NCHW4c", dst_layout="NHWC")',
-         ["transpose"]),
-        ('layout_transform(layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c"), src_layout="NCHW4c", dst_layout="NCHW2c")',
-         ["layout_transform"]),
+        ('layout_transform(layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c"), src_layout="NCHW4c", dst_layout="NCHW")', []),
+        (
+            'layout_transform(layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c"), src_layout="NCHW4c", dst_layout="NHWC")',
+            ["transpose"],
+        ),
+        (
+            'layout_transform(layout_transform(%x, src_layout="NCHW", dst_layout="NCHW4c"), src_layout="NCHW4c", dst_layout="NCHW2c")',
+            ["layout_transform"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_layouts(body: str, left: list[str]) -> None:
     assert of(body, BLOCKS) == left
 
@@ -201,8 +207,12 @@ def test_binomials_without_exact_factors_stay(a: int, b: int, c: int) -> None:
 
 
 def test_constants_that_say_too_much_or_too_little_stay() -> None:
-    for body in ("multiply(multiply(%x, 1e30f), 1e30f)", "multiply(multiply(%x, 1e-30f), 1e-30f)",
-                 "multiply(add(%x, 3e38f), 3f)", "add(add(%x, 3e38f), 3e38f)"):  # fmt: skip
+    for body in (
+        "multiply(multiply(%x, 1e30f), 1e30f)",
+        "multiply(multiply(%x, 1e-30f), 1e-30f)",
+        "multiply(add(%x, 3e38f), 3f)",
+        "add(add(%x, 3e38f), 3e38f)",
+    ):
         mod = InferType()(relay.parse(f"def @main({X}) {{ {body} }}"))
         assert len(ops(SimplifyExpr()(mod))) == 2, body
 
@@ -225,10 +235,17 @@ def test_empty_tensors_keep_their_shape() -> None:
 @pytest.mark.parametrize("name", ["argmax", "argmin", "argsort"])
 @pytest.mark.parametrize(
     "dtype, scale, zero, real, looked_through",
-    [("int8", 0.5, 3, "float32", True), ("uint8", 0.5, 200, "float32", True), ("int16", 1e-6, 0, "float32", True),
-     ("int8", -0.5, 3, "float32", False), ("int32", 0.5, 3, "float32", False), ("int16", 0.5, 0, "float16", False),
-     ("int8", 0.5, 1 << 30, "float32", False), ("int8", 1e-44, 0, "float32", False)],
-)  # fmt: skip
+    [
+        ("int8", 0.5, 3, "float32", True),
+        ("uint8", 0.5, 200, "float32", True),
+        ("int16", 1e-6, 0, "float32", True),
+        ("int8", -0.5, 3, "float32", False),
+        ("int32", 0.5, 3, "float32", False),
+        ("int16", 0.5, 0, "float16", False),
+        ("int8", 0.5, 1 << 30, "float32", False),
+        ("int8", 1e-44, 0, "float32", False),
+    ],
+)
 def test_the_largest_of_what_was_dequantized(name: str, dtype: str, scale: float, zero: int, real: str, looked_through: bool) -> None:
     x = Var("x", TensorType((4, 50), dtype))
     real_x = op_call("qnn.dequantize", [x, const(scale), const(zero)], out_dtype=real)

@@ -102,7 +102,7 @@ def test_targets_are_texts_with_parts() -> None:
 
 
 def test_passes_return_typed_modules() -> None:
-    mod = relay.parse("#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(2), float32]) { let %f = fn (%y) { negative(%y) }; %f(%x) }")
+    mod = relay.parse('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { let %f = fn (%y) { negative(%y) }; %f(%x) }')
     assert mod["main"].ret_type == relay.TensorType((2,)) and mod["main"].body.value.ret_type == relay.TensorType((2,))
 
     @tvm.transform.module_pass(opt_level=1)

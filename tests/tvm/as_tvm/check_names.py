@@ -55,10 +55,13 @@ def test_a_missing_name_says_what_to_use() -> None:
     with pytest.raises(ImportError, match=r"relaylang has no tvm.relay.conv2d; docs/tvm.md"):
         from tvm.relay import conv2d  # noqa: F401
     for name, instead in [
-        ("tvm.relay.frontend.caffe", "export the network as ONNX"), ("tvm.relay.op.op.register_compute", "a kernel of your own"),
-        ("tvm.relay.qnn.strategy", "--schedule"), ("tvm.target._ffi_api", "C\\+\\+ functions"),
-        ("tvm.relay.op.contrib.vitis_ai", "pyxir"), ("tvm.driver.tvmc.autotuner", "--schedule"),
-    ]:  # fmt: skip
+        ("tvm.relay.frontend.caffe", "export the network as ONNX"),
+        ("tvm.relay.op.op.register_compute", "a kernel of your own"),
+        ("tvm.relay.qnn.strategy", "--schedule"),
+        ("tvm.target._ffi_api", "C\\+\\+ functions"),
+        ("tvm.relay.op.contrib.vitis_ai", "pyxir"),
+        ("tvm.driver.tvmc.autotuner", "--schedule"),
+    ]:
         with pytest.raises(ImportError, match=f"relaylang has no {name}: .*{instead}"):
             importlib.import_module(name)
     assert not hasattr(relay, "no_such_name") and not hasattr(relay, "__file__")

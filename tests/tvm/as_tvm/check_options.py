@@ -89,10 +89,18 @@ def test_other_types_and_bytes() -> None:
     assert isinstance(tvm.runtime.save_param_dict({"x": np.zeros(2)}), bytearray)
 
 
-@pytest.mark.parametrize(("runtime", "unpacked", "interface", "word"), [
-    ("crt", False, "c", "unpacked-api"), ("cpp", True, "packed", "C runtime"), ("cpp", False, "c", "C runtime"),
-    ("crt", True, "c", ""), ("crt", False, "packed", ""), ("crt", True, "packed", ""), ("cpp", False, "packed", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("runtime", "unpacked", "interface", "word"),
+    [
+        ("crt", False, "c", "unpacked-api"),
+        ("cpp", True, "packed", "C runtime"),
+        ("cpp", False, "c", "C runtime"),
+        ("crt", True, "c", ""),
+        ("crt", False, "packed", ""),
+        ("crt", True, "packed", ""),
+        ("cpp", False, "packed", ""),
+    ],
+)
 def test_interfaces_that_contradict_other_options_are_refused(runtime: str, unpacked: bool, interface: str, word: str) -> None:
     mod = tvm.IRModule.from_expr(relay.nn.relu(relay.var("x", shape=(2,))))
     executor = Executor("aot", {"unpacked-api": unpacked, "interface-api": interface})

@@ -245,8 +245,9 @@ def test_boxes_of_yolo(capsys: pytest.CaptureFixture[str]) -> None:
     im = np.zeros((3, 500, 1000))
     yolo_detection.show_detections(im, dets, 0.5, ["cat", "dog"], 2)
     assert capsys.readouterr().out.splitlines() == [
-        "class:['dog 0.8'] left:500 top:0 right:999 bottom:125", "class:['cat 0.9'] left:0 top:375 right:500 bottom:499",
-    ]  # fmt: skip
+        "class:['dog 0.8'] left:500 top:0 right:999 bottom:125",
+        "class:['cat 0.9'] left:0 top:375 right:500 bottom:499",
+    ]
     yolo_detection.draw_detections("", im, dets[1:2], 0.5, ["cat", "dog"], 2)
     assert im[:, 376, 250].any() and not im[:, 440, 250].any() and im[:, 440, 1].any() and not im[:, 100, 600].any()
 
@@ -288,8 +289,9 @@ def test_graphs_of_torchscript() -> None:
     assert [node.kind() for _, node in pytorch._get_operator_nodes(graph.nodes())][-1] == "aten::__getitem__"
     found = pytorch._get_relay_input_vars(graph, [("a", (2, 3)), ("b", ((), "bool"))], None, is_module=False)
     assert [(k, v.name_hint, str(v.type_annotation)) for k, v in found.items()] == [
-        ("x.1", "a", "Tensor[(2, 3), float32]"), ("y.1", "b", "bool"),
-    ]  # fmt: skip
+        ("x.1", "a", "Tensor[(2, 3), float32]"),
+        ("y.1", "b", "bool"),
+    ]
     assert pytorch._analysis.free_vars is relay.analysis.free_vars and pytorch.Prelude
     with pytest.raises(tvm.TVMError, match="has 1 inputs, and the graph takes 2"):
         pytorch._get_relay_input_vars(graph, [("a", (2, 3))], None, is_module=False)

@@ -20,54 +20,53 @@ from tests.shared import GOLDEN, needs_shared
 
 #: Network -> its options, and TVM 0.16's text (MD5) and parameters (MD5 of the values, by name).
 WORKLOADS: list[tuple[str, dict[str, Any], str, str]] = [
-    ("mlp", {"batch_size": 1},
-     "4781064d54b1d3d6431789144c1ab6b9", "e2e77882370a39cee877e31108c3aa46"),
-    ("dqn", {"batch_size": 1},
-     "327f63790260f4adcfb74ae5e8d97083", "2f6aaac4bb050db3a09d445667a53fa0"),
-    ("dcgan", {"batch_size": 1},
-     "cbf33b16e1c27e52c6b24e13cfa03f1c", "2f13d078cedd958bc04ef7129eb2e303"),
-    ("dcgan", {"batch_size": 2, "layout": "NHWC"},
-     "eb106fae7f5a64fc80fc59a12638cf81", "5bb570deff7a6cda12e707f39a3d4136"),
-    ("mobilenet", {},
-     "05678acb0f25648e52a20a4395dc3334", "299703649bba5e42267838e34e3552ea"),
-    ("mobilenet", {"layout": "NHWC", "image_shape": (224, 224, 3)},
-     "1dda0bc0f498602fa5092748c3d47de8", "1c8ab05fddf7c3128ce0425423b2c8ea"),
-    ("squeezenet", {},
-     "07b3e908f38411c23477475fe90bc763", "7d076e8ea77cc91751f29be159892733"),
-    ("squeezenet", {"version": "1.1"},
-     "5650b19a9f11c3214b41b17cd73e9d4a", "6fd6006f930d233fddd5af27f04f6398"),
-    ("synthetic", {},
-     "494f884ad5c33f8c8e4d2dc61e511f1c", "910e806b444b4bda66bdebf5d5d39990"),
-    ("resnet", {},
-     "5dec01094ae417f36d556893f80a8665", "eef3e9eb611881769043c71b0d09d712"),
-    ("resnet", {"num_layers": 50},
-     "180abf7676a5c5ced0a4e56871515e44", "3253122397cb854fc970060c4f7d2f58"),
-    ("resnet", {"layout": "NHWC", "image_shape": (224, 224, 3)},
-     "877696fefe7da028f20e2a839b5d24e5", "b94de99a1fd911f7782aa1f33c4c991b"),
-    ("resnet", {"num_layers": 20, "image_shape": (3, 28, 28)},
-     "e362305ecfe5dd2b19a4a8e410d201ee", "21bd613bc208f6b3e9f50e946bd8377c"),
-    ("resnet_3d", {},
-     "c8705d10216c5d3492edb535b94a9664", "44a94e2e5b5b11175dfb8b89eafb9a06"),
-    ("resnet_3d", {"num_layers": 50},
-     "ac5753fbf5616bc5be0a7d429534a1ca", "56e9f556bf423703783c811934a96157"),
-    ("vgg", {"batch_size": 1, "num_layers": 16, "batch_norm": True, "image_shape": (3, 32, 32)},
-     "0c05867a59e3328ae895ca6097a17c52", "53a17f686f431cb87d94c99f55d742f6"),
-    ("densenet", {},
-     "41c5413f59340a3627a80e25955dd794", "2b4df6726ba58f82206ecd28a14c53c2"),
-    ("inception_v3", {},
-     "f10b8ff3947b24919f34ed47a2cd768f", "5f9c069fdc018986c991c08586485743"),
-    ("lstm", {"iterations": 2, "num_hidden": 4},
-     "cc6860c606a8685fae0e9485e54274d7", "1b89857309fd62d12ac85d30ff71fb35"),
+    ("mlp", {"batch_size": 1}, "4781064d54b1d3d6431789144c1ab6b9", "e2e77882370a39cee877e31108c3aa46"),
+    ("dqn", {"batch_size": 1}, "327f63790260f4adcfb74ae5e8d97083", "2f6aaac4bb050db3a09d445667a53fa0"),
+    ("dcgan", {"batch_size": 1}, "cbf33b16e1c27e52c6b24e13cfa03f1c", "2f13d078cedd958bc04ef7129eb2e303"),
+    ("dcgan", {"batch_size": 2, "layout": "NHWC"}, "eb106fae7f5a64fc80fc59a12638cf81", "5bb570deff7a6cda12e707f39a3d4136"),
+    ("mobilenet", {}, "05678acb0f25648e52a20a4395dc3334", "299703649bba5e42267838e34e3552ea"),
+    (
+        "mobilenet",
+        {"layout": "NHWC", "image_shape": (224, 224, 3)},
+        "1dda0bc0f498602fa5092748c3d47de8",
+        "1c8ab05fddf7c3128ce0425423b2c8ea",
+    ),
+    ("squeezenet", {}, "07b3e908f38411c23477475fe90bc763", "7d076e8ea77cc91751f29be159892733"),
+    ("squeezenet", {"version": "1.1"}, "5650b19a9f11c3214b41b17cd73e9d4a", "6fd6006f930d233fddd5af27f04f6398"),
+    ("synthetic", {}, "494f884ad5c33f8c8e4d2dc61e511f1c", "910e806b444b4bda66bdebf5d5d39990"),
+    ("resnet", {}, "5dec01094ae417f36d556893f80a8665", "eef3e9eb611881769043c71b0d09d712"),
+    ("resnet", {"num_layers": 50}, "180abf7676a5c5ced0a4e56871515e44", "3253122397cb854fc970060c4f7d2f58"),
+    (
+        "resnet",
+        {"layout": "NHWC", "image_shape": (224, 224, 3)},
+        "877696fefe7da028f20e2a839b5d24e5",
+        "b94de99a1fd911f7782aa1f33c4c991b",
+    ),
+    ("resnet", {"num_layers": 20, "image_shape": (3, 28, 28)}, "e362305ecfe5dd2b19a4a8e410d201ee", "21bd613bc208f6b3e9f50e946bd8377c"),
+    ("resnet_3d", {}, "c8705d10216c5d3492edb535b94a9664", "44a94e2e5b5b11175dfb8b89eafb9a06"),
+    ("resnet_3d", {"num_layers": 50}, "ac5753fbf5616bc5be0a7d429534a1ca", "56e9f556bf423703783c811934a96157"),
+    (
+        "vgg",
+        {"batch_size": 1, "num_layers": 16, "batch_norm": True, "image_shape": (3, 32, 32)},
+        "0c05867a59e3328ae895ca6097a17c52",
+        "53a17f686f431cb87d94c99f55d742f6",
+    ),
+    ("densenet", {}, "41c5413f59340a3627a80e25955dd794", "2b4df6726ba58f82206ecd28a14c53c2"),
+    ("inception_v3", {}, "f10b8ff3947b24919f34ed47a2cd768f", "5f9c069fdc018986c991c08586485743"),
+    ("lstm", {"iterations": 2, "num_hidden": 4}, "cc6860c606a8685fae0e9485e54274d7", "1b89857309fd62d12ac85d30ff71fb35"),
 ]
 
 #: Networks whose weights take seconds.
 LARGE = {"vgg", "resnet", "resnet_3d", "inception_v3", "densenet", "dcgan"}
 
 
-@pytest.mark.parametrize("name, options, text, values", [
-    pytest.param(*row, id="-".join(map(str, (row[0], *row[1].values()))), marks=pytest.mark.sweep if row[0] in LARGE else ())
-    for row in WORKLOADS
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, options, text, values",
+    [
+        pytest.param(*row, id="-".join(map(str, (row[0], *row[1].values()))), marks=pytest.mark.sweep if row[0] in LARGE else ())
+        for row in WORKLOADS
+    ],
+)
 def test_networks_are_those_of_tvm(name: str, options: dict[str, Any], text: str, values: str) -> None:
     mod, params = getattr(relay.testing, name).get_workload(**options)
     assert hashlib.md5(astext(mod, style="tvm", show_meta_data=False).encode()).hexdigest() == text
@@ -78,9 +77,16 @@ def test_networks_are_those_of_tvm(name: str, options: dict[str, Any], text: str
 
 
 @needs_shared
-@pytest.mark.parametrize("name, options", [
-    ("mlp", {"batch_size": 1}), ("dqn", {"batch_size": 1}), ("mobilenet", {}), ("squeezenet", {}), ("synthetic", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("mlp", {"batch_size": 1}),
+        ("dqn", {"batch_size": 1}),
+        ("mobilenet", {}),
+        ("squeezenet", {}),
+        ("synthetic", {}),
+    ],
+)
 def test_texts_are_the_golden_ones(name: str, options: dict[str, Any]) -> None:
     mod, _ = getattr(relay.testing, name).get_workload(**options)
     assert astext(mod, style="tvm") == (GOLDEN / f"{name}.typed.relay").read_text()
@@ -97,8 +103,9 @@ def test_networks_that_do_not_exist() -> None:
 
 def test_a_loop_counts() -> None:
     i = relay.var("i", shape=(), dtype="int32")
-    loop = while_loop(lambda i, s: relay.less(i, relay.const(5)), [i, relay.const(1)],
-                      lambda i, s: (i + relay.const(1), s * relay.const(2)))  # fmt: skip
+    loop = while_loop(
+        lambda i, s: relay.less(i, relay.const(5)), [i, relay.const(1)], lambda i, s: (i + relay.const(1), s * relay.const(2))
+    )
     func = relay.Function([i], relay.Call(loop, [i, relay.const(1)]))
     value = relay.create_executor("debug").evaluate(func)(np.array(1, "int32"))
     assert [int(v.numpy()) for v in value] == [5, 16]
@@ -232,8 +239,12 @@ def test_regions_for_the_c_compiler() -> None:
     x, y, z = (relay.var(name, shape=(2,)) for name in "xyz")
     made = CcompilerAnnotator().visit(relay.multiply(relay.subtract(relay.add(x, y), z), y))
     assert relay.testing.count_ops(made) == {
-        "add": 1, "subtract": 1, "multiply": 1, "annotation.compiler_begin": 4, "annotation.compiler_end": 1,
-    }  # fmt: skip
+        "add": 1,
+        "subtract": 1,
+        "multiply": 1,
+        "annotation.compiler_begin": 4,
+        "annotation.compiler_end": 1,
+    }
 
 
 def test_a_functor_without_methods() -> None:

@@ -25,7 +25,9 @@ def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32], %c: bool) {
 
 def test_text_has_operands_below_their_calls(capsys: pytest.CaptureFixture[str]) -> None:
     relay_viz.RelayVisualizer(relay.parse(PROGRAM)).render()
-    assert capsys.readouterr().out == """\
+    assert (
+        capsys.readouterr().out
+        == """\
 @main([%x, %w, %c])
 `--Let (var, val, body)
    |--Var(Input) name_hint: y
@@ -51,6 +53,7 @@ def test_text_has_operands_below_their_calls(capsys: pytest.CaptureFixture[str])
    |  `--Const shape: (), dtype: float32
    `--Var(Input) name_hint: b, shape: (2, 3), dtype: float32
 """
+    )
 
 
 class _Kept(VizGraph):
@@ -90,14 +93,16 @@ def test_a_plotter_gets_nodes_edges_and_attributes() -> None:
     assert "units: 4" in dense.detail.splitlines()
     names = {node.identity: node for node in plotter.graphs["main"].nodes}
     assert [names[e.start].detail.split("\n")[0] for e in plotter.graphs["main"].edges if e.end == dense.identity] == [
-        "name_hint: x", "name_hint: w",
-    ]  # fmt: skip
+        "name_hint: x",
+        "name_hint: w",
+    ]
 
 
 def test_a_parser_of_ones_own() -> None:
     class Parser(relay_viz.VizParser):
-        def get_node_edges(self, node: Expr, relay_param: dict[str, object],
-                           node_to_id: dict[Expr, str]) -> tuple[VizNode | None, list[VizEdge]]:  # fmt: skip
+        def get_node_edges(
+            self, node: Expr, relay_param: dict[str, object], node_to_id: dict[Expr, str]
+        ) -> tuple[VizNode | None, list[VizEdge]]:
             if isinstance(node, Var):
                 return VizNode(node_to_id[node], "Mine", node.name_hint), []
             return relay_viz.TermVizParser().get_node_edges(node, relay_param, node_to_id)

@@ -96,8 +96,21 @@ def test_accelerators_need_a_generator(net: str, tmp_path: Path, capsys: Any) ->
         "    call = relay.create_executor('debug', mod).evaluate()\n    return lambda *t: np.copyto(t[-1], call(*t[:-1]))\n"
     )
     package, inputs = str(tmp_path / "net.tar"), str(tmp_path / "in.npz")
-    status, out, err = called(capsys, "compile", "--load", str(tmp_path / "gen.py"), "--target", "dnnl, llvm", "--dump-offloads", "-",
-                              "--input-shapes", "data:[1,3,8,8]", "-o", package, net)  # fmt: skip
+    status, out, err = called(
+        capsys,
+        "compile",
+        "--load",
+        str(tmp_path / "gen.py"),
+        "--target",
+        "dnnl, llvm",
+        "--dump-offloads",
+        "-",
+        "--input-shapes",
+        "data:[1,3,8,8]",
+        "-o",
+        package,
+        net,
+    )
     assert status == 0, err
     assert "go to dnnl" in out
     np.savez(inputs, data=np.ones((1, 3, 8, 8), "f4"))
@@ -117,40 +130,65 @@ def test_dumps_stand_beside_the_package(forms: str, net: str, tmp_path: Path, ca
 
 def test_layouts_and_passes(net: str, tmp_path: Path, capsys: Any) -> None:
     package = str(tmp_path / "net.tar")
-    options = ["--desired-layout", "NHWC:HWIO", "--dump-code", "relay", "--pass-config", "relay.FuseOps.max_depth=10",
-               "--disabled-pass", "FastMath,AlterOpLayout", "--input-shapes", "data:[1,3,8,8]"]  # fmt: skip
+    options = [
+        "--desired-layout",
+        "NHWC:HWIO",
+        "--dump-code",
+        "relay",
+        "--pass-config",
+        "relay.FuseOps.max_depth=10",
+        "--disabled-pass",
+        "FastMath,AlterOpLayout",
+        "--input-shapes",
+        "data:[1,3,8,8]",
+    ]
     status, _, err = called(capsys, "compile", *options, "-o", package, net)
     assert (status, err) == (0, "")
     text = Path(f"{package}.relay").read_text()
     assert 'data_layout="NHWC"' in text and 'kernel_layout="HWIO"' in text
     assert called(capsys, "compile", "--mixed-precision", "--dump-code", "relay", "-o", package, net)[0] == 0
     assert "float16" in Path(f"{package}.relay").read_text()
-    for wrong in (["--pass-config", "x"], ["--pass-config", "no.such=1"], ["--input-shapes", "data:1x3"],
-                  ["--desired-layout", "NHWC", "NCHW"]):  # fmt: skip
+    for wrong in (
+        ["--pass-config", "x"],
+        ["--pass-config", "no.such=1"],
+        ["--input-shapes", "data:1x3"],
+        ["--desired-layout", "NHWC", "NCHW"],
+    ):
         status, _, err = called(capsys, "compile", *wrong, "-o", package, net)
         assert status != 0 and "error[R" in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize(
     ("arguments", "needle"),
-    [(["tune", "x.onnx"], "--schedule"), (["micro", "create"], "-f mlf"),
-     (["compile", "--dump-code", "ll"], "asm"), (["compile", "--dump-code", "tir"], "--emit loops"),
-     (["compile", "--runtime", "crt"], "-f mlf"), (["compile", "-f", "mlf"], "FILE.tar"),
-     (["compile", "--workspace-pools", "sram"], "a section for each memory"),
-     (["compile", "--workspace-pools-size-hint-bytes", "sram:10"], "a section for each memory"),
-     (["compile", "--print-ir-before", "[x]"], "relay opt"),
-     (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-interface-api=packed"], "interface-api=c"),
-     (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-workspace-byte-alignment", "128"], "64 bytes"),
-     (["compile", "--executor-aot-interface-api", "c"], "--executor aot"),
-     (["compile", "--executor", "aot", "--executor-aot-interface-api=c"], 'Runtime("crt")'),
-     (["compile", "--tuning-records", "no_such.log"], "cannot read no_such.log"),
-     (["compile", "--executor-graph-link-parms", "1"], "did you mean link-params"),
-     (["compile", "--runtime-cpp-system-lib=maybe"], "0 or 1"), (["compile", "--runtime-zig-x=1"], "there are cpp, crt"),
-     (["compile", "--print-pass-times"], "--time"), (["compile", "--model-format", "paddle"], "ONNX"),
-     (["run", "--device", "cuda"], "cuda"), (["run", "--device", "micro"], "-f mlf"),
-     (["run", "--rpc-tracker", "a:1"], "copy the package"),
-     (["fly"], "fly"), ([], "a verb"), (["compile", "--nothing"], "--nothing"), (["compile", "-f", "xyz"], "xyz")],
-)  # fmt: skip
+    [
+        (["tune", "x.onnx"], "--schedule"),
+        (["micro", "create"], "-f mlf"),
+        (["compile", "--dump-code", "ll"], "asm"),
+        (["compile", "--dump-code", "tir"], "--emit loops"),
+        (["compile", "--runtime", "crt"], "-f mlf"),
+        (["compile", "-f", "mlf"], "FILE.tar"),
+        (["compile", "--workspace-pools", "sram"], "a section for each memory"),
+        (["compile", "--workspace-pools-size-hint-bytes", "sram:10"], "a section for each memory"),
+        (["compile", "--print-ir-before", "[x]"], "relay opt"),
+        (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-interface-api=packed"], "interface-api=c"),
+        (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-workspace-byte-alignment", "128"], "64 bytes"),
+        (["compile", "--executor-aot-interface-api", "c"], "--executor aot"),
+        (["compile", "--executor", "aot", "--executor-aot-interface-api=c"], 'Runtime("crt")'),
+        (["compile", "--tuning-records", "no_such.log"], "cannot read no_such.log"),
+        (["compile", "--executor-graph-link-parms", "1"], "did you mean link-params"),
+        (["compile", "--runtime-cpp-system-lib=maybe"], "0 or 1"),
+        (["compile", "--runtime-zig-x=1"], "there are cpp, crt"),
+        (["compile", "--print-pass-times"], "--time"),
+        (["compile", "--model-format", "paddle"], "ONNX"),
+        (["run", "--device", "cuda"], "cuda"),
+        (["run", "--device", "micro"], "-f mlf"),
+        (["run", "--rpc-tracker", "a:1"], "copy the package"),
+        (["fly"], "fly"),
+        ([], "a verb"),
+        (["compile", "--nothing"], "--nothing"),
+        (["compile", "-f", "xyz"], "xyz"),
+    ],
+)
 def test_what_is_refused_says_what_to_use(arguments: list[str], needle: str, net: str, tmp_path: Path, capsys: Any) -> None:
     package = str(tmp_path / "net.so")
     if arguments[:1] == ["run"]:
@@ -165,8 +203,10 @@ def test_what_is_refused_says_what_to_use(arguments: list[str], needle: str, net
 def test_inputs_that_do_not_fit(net: str, tmp_path: Path, capsys: Any) -> None:
     package, inputs = str(tmp_path / "net.so"), str(tmp_path / "in.npz")
     assert called(capsys, "compile", "-o", package, net)[0] == 0
-    for values, needle in (({"dato": np.ones(3)}, "did you mean data?"),
-                           ({"data": np.ones(3)}, "is Tensor[(1, 3, 8, 8), float32], not Tensor[(3), float64]")):
+    for values, needle in (
+        ({"dato": np.ones(3)}, "did you mean data?"),
+        ({"data": np.ones(3)}, "is Tensor[(1, 3, 8, 8), float32], not Tensor[(3), float64]"),
+    ):
         np.savez(inputs, **values)
         status, _, err = called(capsys, "run", "-i", inputs, package)
         assert status != 0 and needle in err
@@ -235,8 +275,13 @@ def test_a_host_is_a_note_and_results_have_the_older_option(net: str, tmp_path: 
 def test_other_machines(net: str, tmp_path: Path, capsys: Any) -> None:
     pytest.importorskip("ziglang")
     package = str(tmp_path / "net.so")
-    options = ["--target", "llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -mcpu=cortex-a72", "--cross-compiler", "zig",
-               "--cross-compiler-options=-O1"]  # fmt: skip
+    options = [
+        "--target",
+        "llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -mcpu=cortex-a72",
+        "--cross-compiler",
+        "zig",
+        "--cross-compiler-options=-O1",
+    ]
     status, out, err = called(capsys, "compile", *options, "-o", package, net)
     assert status == 0 and "net.so" in out, err
     status, _, err = called(capsys, "run", package)
@@ -264,10 +309,28 @@ def test_c_source(net: str, tmp_path: Path, capsys: Any) -> None:
 def test_options_of_scripts_for_microcontrollers(net: str, tmp_path: Path, capsys: Any) -> None:
     """The processor is one that no compiler here need know: the C is for any."""
     package = str(tmp_path / "module.tar")
-    options = ["--target=c", "--target-c-mcpu=cortex-m55", "--target-c-device", "arm_cpu", "--target-c-keys", "arm_cpu,cpu",
-               "--target-c-workspace-byte-alignment", "16", "--executor", "aot", "--executor-aot-interface-api=c",
-               "--executor-aot-unpacked-api", "1", "--executor-aot-workspace-byte-alignment=16", "--runtime", "crt",
-               "--runtime-crt-system-lib", "0", "--pass-config", "tir.disable_vectorize=1"]  # fmt: skip
+    options = [
+        "--target=c",
+        "--target-c-mcpu=cortex-m55",
+        "--target-c-device",
+        "arm_cpu",
+        "--target-c-keys",
+        "arm_cpu,cpu",
+        "--target-c-workspace-byte-alignment",
+        "16",
+        "--executor",
+        "aot",
+        "--executor-aot-interface-api=c",
+        "--executor-aot-unpacked-api",
+        "1",
+        "--executor-aot-workspace-byte-alignment=16",
+        "--runtime",
+        "crt",
+        "--runtime-crt-system-lib",
+        "0",
+        "--pass-config",
+        "tir.disable_vectorize=1",
+    ]
     assert called(capsys, "compile", *options, "--output-format=mlf", "-o", package, net)[0] == 0
     with tarfile.open(package) as tar:
         (readme, metadata) = (tar.extractfile(f"./{name}") for name in ("runtime/README.md", "metadata.json"))
@@ -280,8 +343,17 @@ def test_options_of_the_ethos_u(tmp_path: Path, capsys: Any) -> None:
     text = 'def @main(%x: Tensor[(1, 4, 4, 4), int8]) { nn.max_pool2d(%x, pool_size=[2, 2], layout="NHWC") }'
     (tmp_path / "pool.relay").write_text(text)
     offloads, package = str(tmp_path / "offloads.txt"), str(tmp_path / "module.tar")
-    options = ["--target=ethos-u,cmsis-nn,c", "--target-ethos-u-accelerator_config=ethos-u55-64", "--target-cmsis-nn-mcpu=cortex-m55",
-               "--executor=aot", "--runtime=crt", "-f", "mlf", "--dump-offloads", offloads]  # fmt: skip
+    options = [
+        "--target=ethos-u,cmsis-nn,c",
+        "--target-ethos-u-accelerator_config=ethos-u55-64",
+        "--target-cmsis-nn-mcpu=cortex-m55",
+        "--executor=aot",
+        "--runtime=crt",
+        "-f",
+        "mlf",
+        "--dump-offloads",
+        offloads,
+    ]
     assert called(capsys, "compile", *options, "-o", package, str(tmp_path / "pool.relay"))[0] == 0
     with tarfile.open(package) as tar:
         assert any(name.endswith(".npu.bin") for name in tar.getnames())

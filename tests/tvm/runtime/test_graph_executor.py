@@ -178,10 +178,13 @@ def test_the_graph_says_what_runs(lib: Any) -> None:
 
 def test_no_result_lies_over_a_value_that_is_still_needed() -> None:
     """Tensors of equal `storage_id` follow each other."""
-    text = 'def @main(%x: Tensor[(1, 3, 16, 16), float32], %w: Tensor[(3, 3, 3, 3), float32]) {\n  %0 = nn.relu(%x);\n'
+    text = "def @main(%x: Tensor[(1, 3, 16, 16), float32], %w: Tensor[(3, 3, 3, 3), float32]) {\n  %0 = nn.relu(%x);\n"
     for n in range(6):
-        text += f"  %{n + 1} = concatenate((nn.conv2d(%{n}, %w, padding=[1, 1, 1, 1]), %{n}), axis=2);\n" if n == 2 else \
-            f"  %{n + 1} = nn.conv2d(%{n}, %w, padding=[1, 1, 1, 1]);\n"  # fmt: skip
+        text += (
+            f"  %{n + 1} = concatenate((nn.conv2d(%{n}, %w, padding=[1, 1, 1, 1]), %{n}), axis=2);\n"
+            if n == 2
+            else f"  %{n + 1} = nn.conv2d(%{n}, %w, padding=[1, 1, 1, 1]);\n"
+        )
     graph = json.loads(relay.build(relay.parse(text + "  (%6, %3)\n}"), TARGET).graph_json)
     rows, storage = graph["node_row_ptr"], graph["attrs"]["storage_id"][1]
     last: dict[int, int] = {}
@@ -299,10 +302,15 @@ def test_other_linkers(lib: Any, tmp_path: Path) -> None:
         cc.create_shared(output, objects, options.get("options"))
         return "done"
 
-    for n, options in enumerate((
-        {"cc": "cc"}, {"options": ["-g"]}, {"fcompile": cc.create_shared}, {"fcompile": cc.cross_compiler("cc")},
-        {"fcompile": own, "options": ["-g"]},
-    )):  # fmt: skip
+    for n, options in enumerate(
+        (
+            {"cc": "cc"},
+            {"options": ["-g"]},
+            {"fcompile": cc.create_shared},
+            {"fcompile": cc.cross_compiler("cc")},
+            {"fcompile": own, "options": ["-g"]},
+        )
+    ):
         path = tmp_path / f"net{n}.so"
         returned = lib.export_library(path, **options)
         m = filled(graph_executor.GraphModule(runtime.load_module(path)["default"](nd.cpu())))
@@ -409,9 +417,7 @@ def test_lists_and_whole_numbers_are_converted() -> None:
         assert module.get_output(0).numpy().tolist() == [[6.0] * 4, [15.0] * 4]
 
 
-_WITHOUT_VALUE = (
-    "def @main(%p: Tensor[(2, 2), float32]) { add(%p, meta[relay.Constant][0] /* ty=Tensor[(2, 2), float32] */) }"
-)
+_WITHOUT_VALUE = "def @main(%p: Tensor[(2, 2), float32]) { add(%p, meta[relay.Constant][0] /* ty=Tensor[(2, 2), float32] */) }"
 
 
 def test_a_constant_without_a_value_is_named_and_never_runs_as_zeros() -> None:

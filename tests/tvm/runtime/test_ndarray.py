@@ -22,9 +22,16 @@ def code(call: Any) -> str:
 
 @pytest.mark.parametrize(
     ("given", "shape", "dtype"),
-    [(np.zeros((2, 3), "f4"), (2, 3), "float32"), ([[1, 2]], (1, 2), "int64"), (1.5, (), "float64"), (np.float16(1), (), "float16"),
-     (np.zeros(2, ml_dtypes.bfloat16), (2,), "bfloat16"), (np.array([True]), (1,), "bool"), (np.zeros((0, 3)), (0, 3), "float64")],
-)  # fmt: skip
+    [
+        (np.zeros((2, 3), "f4"), (2, 3), "float32"),
+        ([[1, 2]], (1, 2), "int64"),
+        (1.5, (), "float64"),
+        (np.float16(1), (), "float16"),
+        (np.zeros(2, ml_dtypes.bfloat16), (2,), "bfloat16"),
+        (np.array([True]), (1,), "bool"),
+        (np.zeros((0, 3)), (0, 3), "float64"),
+    ],
+)
 def test_arrays_have_their_source_s_type(given: Any, shape: tuple[int, ...], dtype: str) -> None:
     found = nd.array(given)
     assert found.shape == shape and found.dtype == dtype and found.device == nd.cpu() and found.numpy().dtype.name == dtype

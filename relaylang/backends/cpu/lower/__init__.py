@@ -3,6 +3,7 @@
 `RECIPES`: operators whose result is computed element by element where it is used. `ANCHORS`: operators with loops of
 their own. `lowered()` names all that the backend can compile.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -75,9 +76,9 @@ ANCHORS: dict[str, AnchorLowering] = {
 
 
 #: Operators whose stages need finished operands: they are never fused with their producers.
-ALONE = frozenset([
-    *APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS, *nn_grad.ANCHORS, *nn_sparse.ANCHORS
-])  # fmt: skip
+ALONE = frozenset(
+    [*APART, *scatter.ANCHORS, *algorithm.ANCHORS, *sampling.ANCHORS, *signal.ANCHORS, *nn_grad.ANCHORS, *nn_sparse.ANCHORS]
+)
 #: Operators that read data with a border in place, with the border that a call wants (`halos`).
 HALOS = nn_conv.HALOS
 #: Operators that lay their operands out in a result: an operand may be made in its place.
@@ -94,14 +95,22 @@ GAPS: dict[str, str] = {
     ),
     "memory.kill": "memory is planned when the program is compiled",
     **dict.fromkeys(
-        ["nn.bitpack", "nn.bitserial_conv2d", "nn.bitserial_dense", "nn.contrib_conv2d_gemm_weight_transform",
-         "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_weight_transform",
-         "nn.contrib_conv2d_winograd_without_weight_transform", "nn.contrib_conv3d_winograd_weight_transform",
-         "nn.contrib_conv3d_winograd_without_weight_transform",
-         "auto_scheduler_layout_transform", "meta_schedule_layout_transform"],
+        [
+            "nn.bitpack",
+            "nn.bitserial_conv2d",
+            "nn.bitserial_dense",
+            "nn.contrib_conv2d_gemm_weight_transform",
+            "nn.contrib_conv2d_gemm_without_weight_transform",
+            "nn.contrib_conv2d_winograd_weight_transform",
+            "nn.contrib_conv2d_winograd_without_weight_transform",
+            "nn.contrib_conv3d_winograd_weight_transform",
+            "nn.contrib_conv3d_winograd_without_weight_transform",
+            "auto_scheduler_layout_transform",
+            "meta_schedule_layout_transform",
+        ],
         "no code: made by TVM's schedules for its own",
     ),
-}  # fmt: skip
+}
 
 
 def lowered() -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 A nan counts as greater than every number, as numpy has it.
 """
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,7 @@ All would cost more inside a kernel. A value of parameters alone (a normalisatio
 program is loaded. A concatenation whose operands are results of kernels takes no time at all, if these write it. A sum widens
 numbers while it reads them, so the kernel before it writes a quarter of the bytes.
 """
+
 from __future__ import annotations
 
 import math

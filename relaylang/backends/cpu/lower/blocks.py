@@ -23,11 +23,7 @@ _SPACE = {1: "W", 2: "HW", 3: "DHW"}
 #: Each convolution, and the one of plain layouts that it becomes.
 CONVOLUTIONS = {name: name for name in having(Trait.CONV, without={Trait.BLOCKED})}
 CONVOLUTIONS |= {name: get(name).of for name in having(Trait.CONV, Trait.BLOCKED)}
-POOLS = [
-    name
-    for kind in (Trait.POOL, Trait.ADAPTIVE_POOL, Trait.GLOBAL_POOL)
-    for name in having(kind, without={Trait.QUANTISED})
-]
+POOLS = [name for kind in (Trait.POOL, Trait.ADAPTIVE_POOL, Trait.GLOBAL_POOL) for name in having(kind, without={Trait.QUANTISED})]
 
 #: Operators that are compiled in one layout. Each of the first arguments has the attribute that names its layout, and
 #: the layout to convert it to. The first argument's layout is the result's, too.

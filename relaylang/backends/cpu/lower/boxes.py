@@ -1,4 +1,5 @@
 """Suppression of boxes that overlap better ones, and the regions that a network proposes."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -78,8 +79,9 @@ class _Box:
 _SUPPRESSED = -2
 
 
-def _suppress(b: Builder, attrs: Any, r: ir.Var, p: ir.Var, width: int, end: ir.Expr, used: ir.Expr, limit: ir.Expr,
-              threshold: ir.Expr) -> None:  # fmt: skip
+def _suppress(
+    b: Builder, attrs: Any, r: ir.Var, p: ir.Var, width: int, end: ir.Expr, used: ir.Expr, limit: ir.Expr, threshold: ir.Expr
+) -> None:
     """Mark the places of boxes that overlap a better one of their class, and of those after `limit` boxes."""
 
     def column(row: ir.Expr, number: int) -> ir.Expr:

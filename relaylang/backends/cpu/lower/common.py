@@ -1,4 +1,5 @@
 """Helpers of the lowerings: broadcasting, conversions, templates chosen by dtype."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

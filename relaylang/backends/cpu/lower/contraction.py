@@ -34,8 +34,15 @@ def lower_contraction(kernel: Kernel, c: Contraction, data: Buf, weights: Weight
     if arith.square:  # which takes twice the registers for weights, and an even number of rows
         isa = replace(isa, registers=isa.registers * 3 // 4)
     depth = math.prod(counts_of(c.runs, arith.steps))
-    tiling = picked(kernel.space, isa, c.columns, c.rows[-1].extent, c.rows[-2].extent if len(c.rows) > 1 else 1, depth,
-                    (amx.COLUMNS // isa.lanes,) if arith is BYTES and has_tiles(isa) else WIDTHS)  # fmt: skip
+    tiling = picked(
+        kernel.space,
+        isa,
+        c.columns,
+        c.rows[-1].extent,
+        c.rows[-2].extent if len(c.rows) > 1 else 1,
+        depth,
+        (amx.COLUMNS // isa.lanes,) if arith is BYTES and has_tiles(isa) else WIDTHS,
+    )
     panels = pack_panels(kernel, c, weights, arith, tiling.vectors * isa.lanes)
     # A kernel may take half as many steps again.
     part = min(tiling.part, arith.limit * 2 // 3) if arith.limit else tiling.part
@@ -139,8 +146,19 @@ class _Unit:
         """Add the functions that make blocks."""
         steps, step = self.steps, self.steps.strides[-1]
         for rows in self.sizes:
-            made = block_kernel(self.name(rows), self.isa, self.arith, self.tiling.vectors, rows, self.row.step,
-                                len(steps.counts) - steps.inside, steps.unroll, step, self.panels.head > 0, self.ahead)  # fmt: skip
+            made = block_kernel(
+                self.name(rows),
+                self.isa,
+                self.arith,
+                self.tiling.vectors,
+                rows,
+                self.row.step,
+                len(steps.counts) - steps.inside,
+                steps.unroll,
+                step,
+                self.panels.head > 0,
+                self.ahead,
+            )
             self.kernel.functions.append(made)
 
     def start(self, block: ir.Expr) -> ir.Expr:
@@ -186,8 +204,12 @@ class _Unit:
                 body.append(ir.Let("cn", ir.minimum(self.c.columns - self.column, self.width)))
         if tiling.segments != 1:
             low, high = self.segment
-            body += [ir.Let("q0", low), ir.Let("q1", high),
-                     ir.Let("m0", self.start(ir.Var("q0"))), ir.Let("m1", self.start(ir.Var("q1")))]  # fmt: skip
+            body += [
+                ir.Let("q0", low),
+                ir.Let("q1", high),
+                ir.Let("m0", self.start(ir.Var("q0"))),
+                ir.Let("m1", self.start(ir.Var("q1"))),
+            ]
         if tiling.lines > 1:
             last, end = len(self.outer) - 1, self.outer[-1].extent
             left = end - self.at(f"y{last}") * tiling.lines if end % tiling.lines != 0 else tiling.lines
@@ -384,10 +406,20 @@ class _Unit:
             begin = [ir.select(first, start, none) if steps.parts else start]
         x, w = ir.Var("x", f"const {self.arith.data}*"), ir.Var("w", f"const {self.arith.weight}*")
         shift = [ir.Var("k0") * 8 if self.c.limbs else ir.number(0)] if self.arith.held else []
-        return ir.Call(self.name(rows), (
-            ir.address(x, data), ir.address(w, weight), *([ir.address(w, self.later(weight, h))] if self.ahead else []),
-            ir.address(target.to, to, written=True), target.step, first, *begin, *shift, *self.loops(),
-        ))  # fmt: skip
+        return ir.Call(
+            self.name(rows),
+            (
+                ir.address(x, data),
+                ir.address(w, weight),
+                *([ir.address(w, self.later(weight, h))] if self.ahead else []),
+                ir.address(target.to, to, written=True),
+                target.step,
+                first,
+                *begin,
+                *shift,
+                *self.loops(),
+            ),
+        )
 
     def loops(self) -> list[ir.Expr]:
         """The loops of a block's kernel from outside in: a count of steps, and how far each goes."""
@@ -413,11 +445,23 @@ class _Unit:
         to, t = ir.Var("to", f"{self.arith.total}*"), ir.Var("t", f"{self.arith.total}*")
         line = direct.strides[self.outer[-1].last] if self.outer else 0
         low, high = self.rows
-        body: ir.Body = [ir.loop("i", 0, high - low, [ir.Call("memcpy", (
-            ir.address(to, h * line + i * direct.strides[self.row.last], written=True),
-            ir.address(t, (h * self.row.extent + i) * self.width),
-            self.columns * SIZES[self.arith.total],
-        ))])]  # fmt: skip
+        body: ir.Body = [
+            ir.loop(
+                "i",
+                0,
+                high - low,
+                [
+                    ir.Call(
+                        "memcpy",
+                        (
+                            ir.address(to, h * line + i * direct.strides[self.row.last], written=True),
+                            ir.address(t, (h * self.row.extent + i) * self.width),
+                            self.columns * SIZES[self.arith.total],
+                        ),
+                    )
+                ],
+            )
+        ]
         if self.tiling.lines > 1:
             body = [ir.loop("h", 0, ir.Var("many"), body)]
         return [ir.If(self.columns < self.width, body)] if self.panels.count > 1 else body

@@ -138,15 +138,25 @@ def _dots(product: Product, lanes: int, count: int) -> ir.Body:
     rest = ir.Reduce("add", "r", m * _DOTS + j + c, ir.load(_W, w) * ir.load(_X, x))
     return [
         a,
-        ir.Loop("k", ir.number(0), ir.number(whole), [
-            d,
-            _written("m", rows, ir.store(d, ir.load(_X, x, lanes=lanes), m)),
-            _written("c", count, ir.Let(y.name, ir.load(_W, w, lanes=lanes)),
-                     _written("m", rows, ir.store(a, ir.fma(y, ir.load(d, m), ir.load(a, m, c)), m, c))),
-        ], step=lanes),
+        ir.Loop(
+            "k",
+            ir.number(0),
+            ir.number(whole),
+            [
+                d,
+                _written("m", rows, ir.store(d, ir.load(_X, x, lanes=lanes), m)),
+                _written(
+                    "c",
+                    count,
+                    ir.Let(y.name, ir.load(_W, w, lanes=lanes)),
+                    _written("m", rows, ir.store(a, ir.fma(y, ir.load(d, m), ir.load(a, m, c)), m, c)),
+                ),
+            ],
+            step=lanes,
+        ),
         *ends,
         *([ir.loop("k", whole, depth, [_written("m", rows, _written("c", count, rest))])] if whole < depth else []),
-    ]  # fmt: skip
+    ]
 
 
 def _four_sums(vectors: Sequence[ir.Expr], lanes: int, to: ir.Expr) -> ir.Body:
@@ -223,9 +233,15 @@ def _vectors(product: Product, lanes: int, count: int, room: int) -> ir.Body:
     w = ir.load(_W, (k + s) * product.right[2] + j + c * lanes, lanes=lanes)
 
     def steps(count_of_parts: int) -> ir.Stmt:
-        return _written("s", count_of_parts, d, _written("m", rows, ir.store(d, ir.splat(x, lanes), m)),
-                        _written("c", count, ir.Let(y.name, w), _written("m", rows, ir.store(
-                            a, ir.fma(y, ir.load(d, m), ir.load(a, m, c, s)), m, c, s))))  # fmt: skip
+        return _written(
+            "s",
+            count_of_parts,
+            d,
+            _written("m", rows, ir.store(d, ir.splat(x, lanes), m)),
+            _written(
+                "c", count, ir.Let(y.name, w), _written("m", rows, ir.store(a, ir.fma(y, ir.load(d, m), ir.load(a, m, c, s)), m, c, s))
+            ),
+        )
 
     whole = depth // parts * parts
     total: ir.Expr = ir.load(a, m, c, 0)

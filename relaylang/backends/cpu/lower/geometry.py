@@ -1,4 +1,5 @@
 """Where the axes of convolutions are, and how far their windows reach."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -86,12 +87,32 @@ def read_conv(call: Call, data: tuple[int, ...], weight: tuple[int, ...], out: t
         for reach, (_, b) in zip(reached(size, results, kernel, stride, dilation, before), pads)
     ]
     groups = attrs.groups
-    return Conv(data[0], groups, data[channel] // groups, out[channel] // groups, size, kernel, stride, dilation,
-                before, behind, results, axes, channel, channel == len(data) - 1)  # fmt: skip
+    return Conv(
+        data[0],
+        groups,
+        data[channel] // groups,
+        out[channel] // groups,
+        size,
+        kernel,
+        stride,
+        dilation,
+        before,
+        behind,
+        results,
+        axes,
+        channel,
+        channel == len(data) - 1,
+    )
 
 
-def reached(size: Sequence[int], out: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int],
-            before: Sequence[int]) -> list[int]:  # fmt: skip
+def reached(
+    size: Sequence[int],
+    out: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    before: Sequence[int],
+) -> list[int]:
     """How far windows reach behind the data, along each axis."""
     return [(o - 1) * s + (k - 1) * d + 1 - n - a for o, s, k, d, n, a in zip(out, stride, kernel, dilation, size, before)]
 

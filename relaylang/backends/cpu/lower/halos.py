@@ -73,8 +73,9 @@ def _shape(data: Expr) -> tuple[int, ...]:
 def _padded(new: Expr, old: Expr, widths: Sequence[tuple[int, int]]) -> Call:
     dtype = dtype_of(old)
     extents = [n + a + b for n, (a, b) in zip(_shape(old), widths)]
-    return op_call("nn.pad", [new, scalar(0, dtype)], TensorType(extents, dtype), pad_width=[list(w) for w in widths],
-                   pad_mode="constant")  # fmt: skip
+    return op_call(
+        "nn.pad", [new, scalar(0, dtype)], TensorType(extents, dtype), pad_width=[list(w) for w in widths], pad_mode="constant"
+    )
 
 
 def _is_joined(data: Expr) -> bool:

@@ -6,6 +6,7 @@ written, or the kernel computes them from the extents.
 Resizing is linear in the pixels. So known weights of an axis are read off the interpreter's kernel, given a one at each
 place. Every method and coordinate system agrees with the interpreter.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -113,9 +114,12 @@ _PLACES: dict[str, Callable[[_Line], ir.Expr]] = {
 }
 #: An operation on a place that has a number added.
 _ROUND = {
-    "round": ("round", 0), "round_prefer_floor": ("ceil", -0.5), "round_prefer_ceil": ("floor", 0.5),
-    "floor": ("floor", 1e-5), "ceil": ("ceil", -1e-5),
-}  # fmt: skip
+    "round": ("round", 0),
+    "round_prefer_floor": ("ceil", -0.5),
+    "round_prefer_ceil": ("floor", 0.5),
+    "floor": ("floor", 1e-5),
+    "ceil": ("ceil", -1e-5),
+}
 #: How many pixels have a share in a new one.
 _AROUND = {"nearest_neighbor": 1, "linear": 2, "cubic": 4}
 

@@ -3,6 +3,7 @@
 Each is replaced, before fusion, by the operators that compute it. So these are fused and scheduled like any others, and
 values of bound weights alone are computed once. Integers come out the same to the bit.
 """
+
 from __future__ import annotations
 
 import math
@@ -144,10 +145,19 @@ def _transposed(call: Call, data: Expr, weight: Expr) -> Expr | None:
     padding = [max(a, 0) for a, _ in widths] + [max(b, 0) for _, b in widths]
     assert isinstance(call.checked_type, TensorType)
     return op_call(
-        f"nn.conv{count}d", [data, weight], call.checked_type, strides=[1] * count, padding=padding, dilation=dilation,
-        groups=groups, channels=groups * outputs, kernel_size=kernel, data_layout=layout,
-        kernel_layout="OI" + "".join(space), out_dtype=call.checked_type.dtype,
-    )  # fmt: skip
+        f"nn.conv{count}d",
+        [data, weight],
+        call.checked_type,
+        strides=[1] * count,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        channels=groups * outputs,
+        kernel_size=kernel,
+        data_layout=layout,
+        kernel_layout="OI" + "".join(space),
+        out_dtype=call.checked_type.dtype,
+    )
 
 
 def _phases(call: Call, data: Expr, weight: Expr) -> Expr | None:
@@ -192,10 +202,19 @@ def _phases(call: Call, data: Expr, weight: Expr) -> Expr | None:
     behind = [a + m - n for a, m, n in zip(first, rows, size)]
     data = _cropped(data, [0, *[max(-b, 0) for b in before], 0], [0, *[max(-b, 0) for b in behind], 0])
     data = op_call(
-        f"nn.conv{count}d", [data, weight], TensorType([batch, *rows, total], dtype), strides=[1] * count,
-        padding=[max(b, 0) for b in [*before, *behind]], dilation=[1] * count, groups=groups, channels=total,
-        kernel_size=taps, data_layout=last, kernel_layout="OI" + "".join(space), out_dtype=dtype,
-    )  # fmt: skip
+        f"nn.conv{count}d",
+        [data, weight],
+        TensorType([batch, *rows, total], dtype),
+        strides=[1] * count,
+        padding=[max(b, 0) for b in [*before, *behind]],
+        dilation=[1] * count,
+        groups=groups,
+        channels=total,
+        kernel_size=taps,
+        data_layout=last,
+        kernel_layout="OI" + "".join(space),
+        out_dtype=dtype,
+    )
     split = reshape(data, [batch, *rows, groups, *strides, outputs])
     order = [0, *[d for n in range(count) for d in (1 + n, 2 + count + n)], 1 + count, 2 + 2 * count]
     woven = reshape(transpose(split, order), [batch, *[m * s for m, s in zip(rows, strides)], groups * outputs])
@@ -225,8 +244,9 @@ def _qnn_conv_transpose(call: Call, args: list[Expr]) -> Expr | None:
     attrs = call.attrs
     if "C" not in attrs.data_layout or "O" not in attrs.kernel_layout:
         return None
-    return _transposed(call, _less(data, in_zero, attrs.data_layout.index("C")),
-                       _less(weight, weight_zero, attrs.kernel_layout.index("O")))  # fmt: skip
+    return _transposed(
+        call, _less(data, in_zero, attrs.data_layout.index("C")), _less(weight, weight_zero, attrs.kernel_layout.index("O"))
+    )
 
 
 def _qnn_batch_matmul(call: Call, args: list[Expr]) -> Expr | None:
@@ -234,8 +254,14 @@ def _qnn_batch_matmul(call: Call, args: list[Expr]) -> Expr | None:
     assert isinstance(call.checked_type, TensorType)
     if call.checked_type.dtype != "int32":
         return None
-    return op_call("nn.batch_matmul", [_less(x, x_zero, 0), _less(y, y_zero, 0)], call.checked_type, out_dtype="int32",
-                   transpose_a=call.attrs.transpose_a, transpose_b=call.attrs.transpose_b)  # fmt: skip
+    return op_call(
+        "nn.batch_matmul",
+        [_less(x, x_zero, 0), _less(y, y_zero, 0)],
+        call.checked_type,
+        out_dtype="int32",
+        transpose_a=call.attrs.transpose_a,
+        transpose_b=call.attrs.transpose_b,
+    )
 
 
 def _dense_pack(call: Call, args: list[Expr]) -> Expr | None:
@@ -262,8 +288,9 @@ def _space_to_batch(call: Call, args: list[Expr]) -> Expr | None:
     widths += [(0, 0)] * (len(old) - len(widths))
     padded = [n + a + b for n, (a, b) in zip(old, widths)]
     if padded != list(old):
-        data = _make("nn.pad", [data, scalar(attrs.pad_value, dtype_of(data))], padded,
-                     pad_width=[list(w) for w in widths], pad_mode="constant")  # fmt: skip
+        data = _make(
+            "nn.pad", [data, scalar(attrs.pad_value, dtype_of(data))], padded, pad_width=[list(w) for w in widths], pad_mode="constant"
+        )
     space, rest = padded[1 : 1 + count], padded[1 + count :]
     cut = reshape(data, [old[0], *[m for n, b in zip(space, blocks) for m in (n // b, b)], *rest])
     order = [*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count, 2), *range(2 * count + 1, 1 + 2 * count + len(rest))]
@@ -277,8 +304,7 @@ def _batch_to_space(call: Call, args: list[Expr]) -> Expr | None:
     old = _known(data)
     batch, space, rest = old[0] // math.prod(blocks), old[1 : 1 + count], old[1 + count :]
     cut = reshape(data, [*blocks, batch, *space, *rest])
-    order = [count, *[a for i in range(count) for a in (count + 1 + i, i)],
-             *range(2 * count + 1, 2 * count + 1 + len(rest))]  # fmt: skip
+    order = [count, *[a for i in range(count) for a in (count + 1 + i, i)], *range(2 * count + 1, 2 * count + 1 + len(rest))]
     joined = [batch, *[n * b for n, b in zip(space, blocks)], *rest]
     whole = reshape(transpose(cut, order), joined)
     crops = [(0, 0), *[(int(a), int(b)) for a, b in call.attrs.crops]]
@@ -316,9 +342,17 @@ def _upsampling(call: Call, args: list[Expr]) -> Expr | None:
         mode = attrs.coordinate_transformation_mode
     else:
         mode = "align_corners" if attrs.align_corners else "asymmetric"
-    return _make(f"image.resize{len(size)}d", args, shape, size=size, roi=[0.0] * (2 * len(size)), layout=attrs.layout,
-                 method=METHODS.get(attrs.method, attrs.method), coordinate_transformation_mode=mode,
-                 rounding_method="")  # fmt: skip
+    return _make(
+        f"image.resize{len(size)}d",
+        args,
+        shape,
+        size=size,
+        roi=[0.0] * (2 * len(size)),
+        layout=attrs.layout,
+        method=METHODS.get(attrs.method, attrs.method),
+        coordinate_transformation_mode=mode,
+        rounding_method="",
+    )
 
 
 def _meshgrid(call: Call, args: list[Expr]) -> Expr | None:
@@ -391,8 +425,9 @@ def _qnn_softmax(call: Call, args: list[Expr]) -> Expr | None:
     powers = two("left_shift", two("add", two("right_shift", rest, number(1)), unit), left)
     sums = total(powers, [axis], True)
     output = two("right_shift", two("multiply", two("floor_divide", number(1 << 30), sums), powers), number(23))
-    return op_call("qnn.requantize", [output, scalar(1 / 128, "float32"), number(0), scale, zero], call.checked_type,
-                   axis=0, out_dtype="int8")  # fmt: skip
+    return op_call(
+        "qnn.requantize", [output, scalar(1 / 128, "float32"), number(0), scale, zero], call.checked_type, axis=0, out_dtype="int8"
+    )
 
 
 def _qnn_hardswish(call: Call, args: list[Expr]) -> Expr | None:

@@ -4,6 +4,7 @@ A convolution is a contraction (`contraction`). Its rows are results, its column
 input channels and taps. The data are read in place; padding, or a type other than the accumulator's, takes a padded copy
 first. Depthwise convolutions have kernels of their own (`nn_depthwise`).
 """
+
 from __future__ import annotations
 
 import functools
@@ -34,8 +35,9 @@ from relaylang.kernels.ops import SHORT
 from relaylang.kernels.sizes import has_sizes
 
 
-def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: Sink, dtype: str,
-               zero: Zero = 0, weight_zero: Zero = 0) -> None:  # fmt: skip
+def lower_conv(
+    kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: Sink, dtype: str, zero: Zero = 0, weight_zero: Zero = 0
+) -> None:
     """Emit a convolution that accumulates in `dtype`, of data and weights less their zero points."""
     conv = read_conv(call, data.shape, weight.shape, sink.anchor.shape)
     if conv.inputs == 1 and conv.groups > 1:
@@ -72,14 +74,16 @@ def lower_conv(kernel: Kernel, call: Call, data: Tensor, weight: Tensor, sink: S
         columns=conv.outputs,
         column=conv.channel,
         column_step=row,
-        sums=factors.sums([
-            *(Sum(k, d * p, spatial[letter]) for k, d, p, letter in zip(conv.kernel, conv.dilation, pixel, letters)),
-            Sum(conv.inputs, channel, inner),
-        ]),
+        sums=factors.sums(
+            [
+                *(Sum(k, d * p, spatial[letter]) for k, d, p, letter in zip(conv.kernel, conv.dilation, pixel, letters)),
+                Sum(conv.inputs, channel, inner),
+            ]
+        ),
         groups=conv.groups,
         group_data=conv.inputs * channel,
         group_weight=conv.outputs * row,
-    )  # fmt: skip
+    )
     lower_contraction(kernel, contraction, held, factors.weights(weight), sink, factors.arith)
 
 
@@ -225,8 +229,11 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
     with b.loop("u", conv.batch * math.prod(padded[:-1]), kind=ir.PARALLEL) as u:
         n, *ys = (b.let(f"y{d}", digit) for d, digit in enumerate(ir.digits(u, [conv.batch, *padded[:-1]])))
         q = b.let("q", ir.address(target, u * line, written=True))
-        outside = [(y < before) | (y >= before + extent)
-                   for y, before, extent, whole in zip(ys, conv.before, conv.size, padded) if extent < whole]  # fmt: skip
+        outside = [
+            (y < before) | (y >= before + extent)
+            for y, before, extent, whole in zip(ys, conv.before, conv.size, padded)
+            if extent < whole
+        ]
         if outside:
             with b.when(functools.reduce(operator.or_, outside)):
                 filled(0, line)

@@ -1,4 +1,5 @@
 """Matrix products: blocks of rows against packed columns; dot products where there are only a few rows."""
+
 from __future__ import annotations
 
 import math
@@ -33,8 +34,9 @@ def converted(kernel: Kernel, data: Tensor, dtype: str, zero: Tensor | None) -> 
     return Recipe(data.shape, dtype, at)
 
 
-def lower_product(kernel: Kernel, product: Product, left: Tensor, right: Tensor, sink: Sink, dtype: str,
-                  zero: Zero = 0, right_zero: Zero = 0) -> None:  # fmt: skip
+def lower_product(
+    kernel: Kernel, product: Product, left: Tensor, right: Tensor, sink: Sink, dtype: str, zero: Zero = 0, right_zero: Zero = 0
+) -> None:
     """Emit a product that accumulates in `dtype`, of operands less their zero points.
 
     The product has the strides of `as_it_lies`; those of other operands are of contiguous ones.

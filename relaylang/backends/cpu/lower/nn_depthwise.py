@@ -2,6 +2,7 @@
 
 With channels last, tiles are held in registers (`tiles`). With channels first, one plane at a time is padded and filtered.
 """
+
 from __future__ import annotations
 
 import math
@@ -29,8 +30,10 @@ from relaylang.kernels.sizes import surely_less
 #: A larger plane is padded in the arena, a smaller one on the stack (elements).
 _PLANE = 16_384
 
-def lower_depthwise(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
-                    zero: Zero = 0, weight_zero: Zero = 0) -> None:  # fmt: skip
+
+def lower_depthwise(
+    kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str, zero: Zero = 0, weight_zero: Zero = 0
+) -> None:
     """Emit a convolution of one input channel a group that accumulates in `dtype`.
 
     `zero` and `weight_zero` are subtracted from each input and each weight (quantised data).
@@ -102,13 +105,15 @@ def _readable(kernel: Kernel, conv: Conv, data: Buf, dtype: str) -> Buf:
     return kernel.in_memory(Recipe([*data.shape[:-1], conv.groups * conv.outputs], own, at))
 
 
-def _pixels(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
-            zero: Zero, weight_zero: Zero) -> None:  # fmt: skip
+def _pixels(
+    kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str, zero: Zero, weight_zero: Zero
+) -> None:
     """Channels last: by tiles."""
     data = _readable(kernel, conv, data, dtype)
     pairs = _as_pairs(kernel.isa, conv, data, weight, dtype, (zero, weight_zero))
-    lower_tiles(kernel, conv, data, sink, dtype, "dot", pairs, zero,
-                lambda pairs: _pack(kernel, call, conv, weight, dtype, weight_zero, pairs))  # fmt: skip
+    lower_tiles(
+        kernel, conv, data, sink, dtype, "dot", pairs, zero, lambda pairs: _pack(kernel, call, conv, weight, dtype, weight_zero, pairs)
+    )
 
 
 # Channels first
@@ -137,8 +142,9 @@ def _plane(kernel: Kernel, b: Builder, conv: Conv, data: Buf, dtype: str, zero: 
     return ir.address(x, 0)
 
 
-def _planes(kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str,
-            zero: Zero, weight_zero: Zero) -> None:  # fmt: skip
+def _planes(
+    kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str, zero: Zero, weight_zero: Zero
+) -> None:
     """Channels first: planes are padded one by one, in the cache."""
     shape, padded, out = sink.anchor.shape, conv.padded, conv.out
     row, _, spatial = weight_strides(call.attrs.kernel_layout, weight.shape, 1)

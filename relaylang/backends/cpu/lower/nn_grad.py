@@ -1,4 +1,5 @@
 """Gradients of pools and of convolutions' weights. Data come as (n, c, h, w): `blocks.plain` brings other layouts there."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,5 @@
 """Activations, biases, softmax and other small parts of networks."""
+
 from __future__ import annotations
 
 import math

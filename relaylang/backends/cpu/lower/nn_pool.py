@@ -4,6 +4,7 @@ With channels last, floats and the maxima of bytes are pooled by tiles in regist
 or a part of a wide one, is kept in an accumulator array. Each tap of the window updates all of it, so
 the inner loop is vector code. Which results of a row a tap reaches is known when the code is written.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -59,8 +60,16 @@ class Window:
         step, size = self.dilation[number], self.size[number]
         return nest.op("taps", [place, step, size, extent], "int32")
 
-    def count(self, kernel: Kernel, nest: Nest, index: Sequence[Affine], axes: Sequence[int], data: Sequence[int],
-              out: Sequence[int], include_pad: bool) -> Scalar:  # fmt: skip
+    def count(
+        self,
+        kernel: Kernel,
+        nest: Nest,
+        index: Sequence[Affine],
+        axes: Sequence[int],
+        data: Sequence[int],
+        out: Sequence[int],
+        include_pad: bool,
+    ) -> Scalar:
         """How many elements the window of a result has that count."""
         number = nest.const(1, "int32")
         for n, d in enumerate(axes):
@@ -105,19 +114,35 @@ def _pool(kind: str) -> Any:
         rank, count = len(args[0].shape), len(axes)
         row = channel if channel == rank - 1 else axes[-1]
         data = kernel.strided(args[0], lambda buf: buf.strides[row] == 1)
-        window = Window(spread(attrs.pool_size, count), spread(attrs.strides, count), spread(attrs.dilation, count),
-                        pads_of(attrs.padding, count))  # fmt: skip
+        window = Window(
+            spread(attrs.pool_size, count), spread(attrs.strides, count), spread(attrs.dilation, count), pads_of(attrs.padding, count)
+        )
         size, stride, dilation = window.size, window.stride, window.dilation
         first = [p for p, _ in window.pads]
         out_shape = sink.anchor.shape
         acc = wide_type(data.dtype, mean)
         # Tiles hold floats, and the greatest of bytes if there are vectors of them.
         tiles = data.dtype == acc == "float32" or (
-            not mean and acc in BYTES and surely_less(kernel.isa.of(acc).lanes - 1, data.shape[channel]))
+            not mean and acc in BYTES and surely_less(kernel.isa.of(acc).lanes - 1, data.shape[channel])
+        )
         if row == channel and tiles and 0 not in (*data.shape, *out_shape):
             behind = window.behind([data.shape[d] for d in axes], [out_shape[d] for d in axes])
-            conv = Conv(data.shape[0], data.shape[channel], 1, 1, [data.shape[d] for d in axes], size, stride, dilation,
-                        first, behind, [out_shape[d] for d in axes], axes, channel, True)  # fmt: skip
+            conv = Conv(
+                data.shape[0],
+                data.shape[channel],
+                1,
+                1,
+                [data.shape[d] for d in axes],
+                size,
+                stride,
+                dilation,
+                first,
+                behind,
+                [out_shape[d] for d in axes],
+                axes,
+                channel,
+                True,
+            )
 
             def finish(sink: Sink, nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
                 number = window.count(kernel, nest, index, axes, data.shape, out_shape, attrs.count_include_pad)
@@ -199,8 +224,7 @@ def _adaptive(kind: str, whole: bool) -> Any:
     return lower
 
 
-def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence[int], out_shape: tuple[int, ...],
-             sink: Sink) -> None:  # fmt: skip
+def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence[int], out_shape: tuple[int, ...], sink: Sink) -> None:
     """Windows of different sizes: result `o` of `O` covers `floor(o * I / O)` up to `ceil((o + 1) * I / O)`."""
     rank = len(out_shape)
     acc = wide_type(data.dtype, mean)
@@ -210,8 +234,11 @@ def _windows(kernel: Kernel, data: Buf, reducer: str, mean: bool, axes: Sequence
     total, n = ir.Var("acc", acc), ir.Var("n")
     for d in axes:
         size, out, i = data.shape[d], out_shape[d], ir.Var(f"i{d}")
-        body += [ir.Let(f"a{d}", i * size // out), ir.Let(f"z{d}", ((i + 1) * size + (out - 1)) // out),
-                 ir.Assign("n", n * (ir.Var(f"z{d}") - ir.Var(f"a{d}")))]  # fmt: skip
+        body += [
+            ir.Let(f"a{d}", i * size // out),
+            ir.Let(f"z{d}", ((i + 1) * size + (out - 1)) // out),
+            ir.Assign("n", n * (ir.Var(f"z{d}") - ir.Var(f"a{d}"))),
+        ]
     body.append(ir.Assign("n", ir.maximum(n, 1)))
     at = sum((ir.Var(f"{'y' if d in axes else 'i'}{d}") * steps[d] for d in range(rank)), ir.number(0))
     window: ir.Body = [ir.Assign("acc", ir.op(combine(reducer, acc), total, ir.cast(ir.load(data, at), acc)))]

@@ -2,6 +2,7 @@
 
 An entry whose column is not there is an error to the interpreter; here it is left out.
 """
+
 from __future__ import annotations
 
 import math

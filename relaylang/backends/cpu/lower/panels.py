@@ -55,8 +55,11 @@ def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, 
             value = ir.select(test, value, ir.Const(0, arith.weight))
         lanes = kernel.isa.of(arith.registers).lanes
         place = (r // lanes * arith.steps + p) * lanes + r % lanes if arith.halves else r * arith.steps + p
-        inner = [ir.Let("j", panel * width + r), ir.Let("v", value),
-                 ir.store(target, v, u * size + step * (width * arith.steps) + place + head)]  # fmt: skip
+        inner = [
+            ir.Let("j", panel * width + r),
+            ir.Let("v", value),
+            ir.store(target, v, u * size + step * (width * arith.steps) + place + head),
+        ]
         begin = ir.Let("begin", ir.Cast(ir.address(target, u * size, written=True), f"{arith.total}*"))
         if head:
             inner.append(ir.Reduce("sub", "begin", r, ir.cast(v, arith.total) * weights.begin))

@@ -3,6 +3,7 @@
 Requantisation multiplies by a fixed-point number of 31 bits in int64. With constant scales that number is made here.
 With scales that arrive when the program runs, the generated code makes it.
 """
+
 from __future__ import annotations
 
 import math
@@ -124,21 +125,42 @@ def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoint
     one, beyond = ir.Const(1, "int64"), right > 32
 
     # Vectors read the element behind, too.
-    significands = table("int32", (count + 1,), lambda target: [ir.store(target, ir.op("fixed_low", m, type="int32"), i)],
-                         lambda target: ir.store(target, ir.Const(0, "int32"), count))  # fmt: skip
+    significands = table(
+        "int32",
+        (count + 1,),
+        lambda target: [ir.store(target, ir.op("fixed_low", m, type="int32"), i)],
+        lambda target: ir.store(target, ir.Const(0, "int32"), count),
+    )
     narrow = keeps_narrow(kernel.isa)
     kind = "int8" if narrow else "int64"
     rights = table(kind, (count,), lambda target: [shift, ir.store(target, ir.cast(right, kind), i)])
-    halves = None if narrow else table(kind, (count,), lambda target: [
-        shift,
-        ir.store(target, ir.select(right.ne(0), one << right - 1, ir.Const(0, right.type)), i),
-    ])  # fmt: skip
-    upper = table("int32", (2 * count + 1,), lambda target: [
-        shift,
-        ir.store(target, ir.Cast(ir.select(beyond, one << right - 33, ir.Const(0, right.type)), "int32"), i),
-        ir.store(target, ir.Cast(ir.select(beyond, right - 32, ir.Const(0, right.type)), "int32"), i + count),
-        ir.Reduce("and", target.name, ir.number(2 * count), ir.Cast(beyond, "int32")),
-    ], lambda target: ir.store(target, ir.Const(1, "int32"), 2 * count)) if kernel.isa.explicit_lanes else None  # fmt: skip
+    halves = (
+        None
+        if narrow
+        else table(
+            kind,
+            (count,),
+            lambda target: [
+                shift,
+                ir.store(target, ir.select(right.ne(0), one << right - 1, ir.Const(0, right.type)), i),
+            ],
+        )
+    )
+    upper = (
+        table(
+            "int32",
+            (2 * count + 1,),
+            lambda target: [
+                shift,
+                ir.store(target, ir.Cast(ir.select(beyond, one << right - 33, ir.Const(0, right.type)), "int32"), i),
+                ir.store(target, ir.Cast(ir.select(beyond, right - 32, ir.Const(0, right.type)), "int32"), i + count),
+                ir.Reduce("and", target.name, ir.number(2 * count), ir.Cast(beyond, "int32")),
+            ],
+            lambda target: ir.store(target, ir.Const(1, "int32"), 2 * count),
+        )
+        if kernel.isa.explicit_lanes
+        else None
+    )
     return FixedPoints(significands, rights, halves, upper)
 
 
@@ -193,8 +215,9 @@ def _by_constant(nest: Nest, value: Scalar, significand: int, left: int, right: 
     return value.op("fixed", significand, *parts)
 
 
-def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: Tensor | float, axis: int,
-                   index: Sequence[Index], upward: bool) -> Scalar:  # fmt: skip
+def multiply_fixed(
+    nest: Nest, value: Scalar, scale: Tensor | float, out_scale: Tensor | float, axis: int, index: Sequence[Index], upward: bool
+) -> Scalar:
     """An int32 times `scale / out_scale`, by the fixed-point rules."""
     numbers = [s if isinstance(s, float) else float(s.value) if isinstance(s, Number) else None for s in (scale, out_scale)]
     if numbers[0] is not None and numbers[1] is not None:
@@ -215,9 +238,20 @@ def multiply_fixed(nest: Nest, value: Scalar, scale: Tensor | float, out_scale: 
     return value.op("fixed_multiply" if upward else "fixed_multiply_nearest", *factor)
 
 
-def requantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor | float, zero: Tensor, out_scale: Tensor,
-                out_zero: Tensor, dtype: str, axis: int = -1, rounding: str = "None", compute: str = "None",
-                points: FixedPoints | None = None) -> Scalar:  # fmt: skip
+def requantized(
+    nest: Nest,
+    value: Scalar,
+    index: Sequence[Index],
+    scale: Tensor | float,
+    zero: Tensor,
+    out_scale: Tensor,
+    out_zero: Tensor,
+    dtype: str,
+    axis: int = -1,
+    rounding: str = "None",
+    compute: str = "None",
+    points: FixedPoints | None = None,
+) -> Scalar:
     """One element, from one scale and zero point to another. `points` are those of `fixed_points`, if there are any."""
     value = _minus(nest, value, along(zero, axis, index, nest))
     upward = rounding in ("None", "UPWARD", "")
@@ -305,8 +339,7 @@ def _by_reciprocal(nest: Nest, value: Scalar, scale: Tensor, zero: Tensor, dtype
     return rounded.cast(dtype)
 
 
-def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, zero: Tensor, dtype: str,
-              axis: int) -> Scalar:  # fmt: skip
+def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, zero: Tensor, dtype: str, axis: int) -> Scalar:
     """`round(value / scale) + zero`, held to the type's range."""
     found = _by_reciprocal(nest, value, scale, zero, dtype)
     if found is not None:
@@ -406,8 +439,20 @@ def _requantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     points = fixed_points(kernel, scale, out_scale) if attrs.compute_dtype not in ("float32", "float64") else None
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        return requantized(nest, data.at(nest, index), index, scale, zero, out_scale, out_zero, dtype, attrs.axis,
-                           attrs.rounding, attrs.compute_dtype, points)  # fmt: skip
+        return requantized(
+            nest,
+            data.at(nest, index),
+            index,
+            scale,
+            zero,
+            out_scale,
+            out_zero,
+            dtype,
+            attrs.axis,
+            attrs.rounding,
+            attrs.compute_dtype,
+            points,
+        )
 
     return Recipe(shape, dtype, at)
 
@@ -416,8 +461,9 @@ def _same(a: Tensor, b: Tensor) -> bool:
     return isinstance(a, Number) and isinstance(b, Number) and bool(a.value == b.value)
 
 
-def upcast(nest: Nest, data: Tensor, index: Sequence[Index], scale: Tensor, zero: Tensor, out_scale: Tensor,
-           out_zero: Tensor, axis: int) -> Scalar:  # fmt: skip
+def upcast(
+    nest: Nest, data: Tensor, index: Sequence[Index], scale: Tensor, zero: Tensor, out_scale: Tensor, out_zero: Tensor, axis: int
+) -> Scalar:
     """An operand at the output's scale and zero point, as int32."""
     value = broadcast_at(data, nest, index)
     if _same(scale, out_scale) and _same(zero, out_zero):
@@ -534,8 +580,10 @@ def _fixed_multiply_axis(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         where = [index[d] for d in named]
-        own = [t.at(nest, nest.unravel(nest.offset(where, [shape[d] for d in named]), t.shape)) if t.shape
-               else t.at(nest, []) for t in (multiplier, left, right)]  # fmt: skip
+        own = [
+            t.at(nest, nest.unravel(nest.offset(where, [shape[d] for d in named]), t.shape)) if t.shape else t.at(nest, [])
+            for t in (multiplier, left, right)
+        ]
         significand, lefts, rights = (v.cast("int64") for v in own)
         shift = lefts - rights
         value = data.at(nest, index).cast("int64")

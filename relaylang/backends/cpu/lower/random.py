@@ -1,4 +1,5 @@
 """Random numbers from explicit keys: Threefry-4x64, as in `interpreter.kernels.random`."""
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,7 @@ Over trailing axes, each result has 16 partial accumulators that run side by sid
 the compiler to reorder sums. Over other axes, a buffer of results is updated row by row, so the inner loop is
 contiguous.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -66,8 +67,7 @@ def around(extents: Sequence[int], body: ir.Body) -> ir.Body:
     return [*(ir.Let(f"i{d}", ir.number(0)) for d, extent in enumerate(extents) if extent == 1), *body]
 
 
-def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: Sequence[int], length: int,
-                finish: Any) -> None:  # fmt: skip
+def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: Sequence[int], length: int, finish: Any) -> None:
     """Reduce the last axis of `data` (shape `kept + [length]`); `finish(nest, index, value)` stores each result."""
     rows = len(kept)
     both = combine(kind, acc_dtype)
@@ -96,8 +96,7 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
     kernel.stage(body=around(kept, body + nest.build(fixed=rows)))
 
 
-def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: bool, sink: Sink,
-            scale: int | None) -> None:  # fmt: skip
+def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdims: bool, sink: Sink, scale: int | None) -> None:
     """Reduce `data` over `axes`; with `scale` (a mean), the sum is divided by it. Nothing has the extreme of its type."""
     rank = len(data.shape)
     dtype = sink.anchor.dtype

@@ -3,6 +3,7 @@
 Data come as (n, c, h, w) or (n, c, d, h, w): `blocks.plain` brings other layouts there. The interpreter refuses an
 index of an image that does not exist. Here it stands for the nearest image.
 """
+
 from __future__ import annotations
 
 import math
@@ -83,7 +84,7 @@ def _bilinear(b: Builder, image: ir.Expr, extents: Sequence[int], place: Sequenc
             at = ir.cast(row, ir.INDEX) * extents[1] + ir.cast(column, ir.INDEX)
             pixel, share = widened(ir.load(image, at), above * left)
             term = ir.select(inside((row, column), extents), pixel, ir.lifted(0, pixel)) * share
-            total = (term + 0 if total is None else total + term)
+            total = term + 0 if total is None else total + term
     assert total is not None
     return total
 

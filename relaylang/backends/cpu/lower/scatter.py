@@ -3,6 +3,7 @@
 An index outside its tensor is an error in the interpreter. Here its write is left out, and its read comes from the
 nearest element. Compiled code never touches memory that is not its own.
 """
+
 from __future__ import annotations
 
 import math
@@ -351,8 +352,12 @@ def _einsum(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     pass_on(kernel, sink, out)
 
 
-RECIPES: dict[str, Any] = {"unravel_index": _unravel_index, "adv_index": _adv_index, "trilu": _trilu,
-                           "matrix_set_diag": _matrix_set_diag}  # fmt: skip
+RECIPES: dict[str, Any] = {
+    "unravel_index": _unravel_index,
+    "adv_index": _adv_index,
+    "trilu": _trilu,
+    "matrix_set_diag": _matrix_set_diag,
+}
 #: Written by stages of their own: never fused.
 APART: dict[str, Any] = {"sparse_reshape": _sparse_reshape}
 ANCHORS: dict[str, Any] = {

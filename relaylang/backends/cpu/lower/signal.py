@@ -1,4 +1,5 @@
 """Fourier transforms, in float64 as the interpreter's."""
+
 from __future__ import annotations
 
 import math

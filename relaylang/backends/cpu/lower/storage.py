@@ -3,6 +3,7 @@
 Operators that move elements move them as they are. Products take bfloat16 as they are where the machine multiplies them,
 and sum in float32. A graph without such types stays as it is.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -86,8 +87,7 @@ def through_float32(expr: Expr, isa: Isa) -> Expr:
     done: dict[int, Expr] = {}
     for old in order:
         new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
-        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in _MOVES \
-                and not isinstance(new.op, ExternalOp):  # fmt: skip
+        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in _MOVES and not isinstance(new.op, ExternalOp):
             if _stored(new.checked_type) or any(_stored(a.checked_type) for a in new.args):
                 attrs: Any = new.attrs
                 multiplied = has_bfloats(isa) and _multiplied(new)

@@ -1,4 +1,5 @@
 """Element-wise and broadcasting operators: a C expression for each, chosen by dtype."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,20 +18,57 @@ FLOAT_UNARY: Mapping[str, str] = {
     "fast_exp": "exp", "fast_tanh": "tanh", "fast_erf": "erf",
 }  # fmt: skip
 #: Operators whose result is their operand.
-SAME = ("copy", "identity", "device_copy", "on_device",
-        *(f"annotation.{mark}" for mark in ("bitpack_start", "bitpack_end", "cast_hint", "checkpoint", "compiler_begin",
-                                            "compiler_end", "stop_fusion", "with_funcid")))  # fmt: skip
+SAME = (
+    "copy",
+    "identity",
+    "device_copy",
+    "on_device",
+    *(
+        f"annotation.{mark}"
+        for mark in (
+            "bitpack_start",
+            "bitpack_end",
+            "cast_hint",
+            "checkpoint",
+            "compiler_begin",
+            "compiler_end",
+            "stop_fusion",
+            "with_funcid",
+        )
+    ),
+)
 #: Functions of two numbers -> the operation.
 BINARY: Mapping[str, str] = {
-    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "trunc_divide": "div", "floor_divide": "floor_div",
-    "floor_mod": "floor_mod", "mod": "mod", "trunc_mod": "mod", "power": "pow", "maximum": "max", "minimum": "min",
-    "left_shift": "left_shift", "right_shift": "right_shift", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
-}  # fmt: skip
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "trunc_divide": "div",
+    "floor_divide": "floor_div",
+    "floor_mod": "floor_mod",
+    "mod": "mod",
+    "trunc_mod": "mod",
+    "power": "pow",
+    "maximum": "max",
+    "minimum": "min",
+    "left_shift": "left_shift",
+    "right_shift": "right_shift",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+}
 #: Tests, whose result is a bool -> the operation.
 COMPARE: Mapping[str, str] = {
-    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
-    "logical_and": "and", "logical_or": "or", "logical_xor": "xor",
-}  # fmt: skip
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "logical_and": "and",
+    "logical_or": "or",
+    "logical_xor": "xor",
+}
 TESTS: Mapping[str, Callable[[Scalar], Scalar]] = {
     "isnan": lambda x: x.ne(x),
     "isfinite": lambda x: (x - x).eq(0),
@@ -38,8 +76,7 @@ TESTS: Mapping[str, Callable[[Scalar], Scalar]] = {
 }
 
 
-def elementwise(shape: Sequence[int], dtype: str, args: Sequence[Tensor],
-                make: Callable[[Nest, list[Scalar]], Scalar]) -> Recipe:  # fmt: skip
+def elementwise(shape: Sequence[int], dtype: str, args: Sequence[Tensor], make: Callable[[Nest, list[Scalar]], Scalar]) -> Recipe:
     """A tensor made element by element from operands that broadcast to its shape."""
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:

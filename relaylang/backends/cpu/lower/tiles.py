@@ -4,6 +4,7 @@ A tile is held in registers: neighbouring results along a line, for a vector of 
 once for all windows that have it. Windows at the border have fewer rows and columns. The number of rows is known at run
 time. Tiles at the ends of a line are functions of their own. So nothing is copied.
 """
+
 from __future__ import annotations
 
 import math
@@ -192,8 +193,18 @@ def _chunk(channels: int, lanes: int) -> int:
     return min(size, channels)
 
 
-def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, how: str, pairs: bool = False, zero: Zero = 0,
-                pack: Callable[[bool], Buf] | None = None, finish: Finish = plain) -> None:  # fmt: skip
+def lower_tiles(
+    kernel: Kernel,
+    conv: Conv,
+    data: Buf,
+    sink: Sink,
+    dtype: str,
+    how: str,
+    pairs: bool = False,
+    zero: Zero = 0,
+    pack: Callable[[bool], Buf] | None = None,
+    finish: Finish = plain,
+) -> None:
     """Emit windows over channels-last data: `how` is "dot" (with weights), "sum" or "peak" (the maximum).
 
     Result channel `c` is made of channel `c` of the data, whose last stride is 1. `pack(pairs)` gives the weights. With
@@ -212,9 +223,15 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
     if not along:
         # The line is an axis like the others, and each tile one result.
         conv = replace(
-            conv, kernel=[*conv.kernel, 1], stride=[*conv.stride, 1], dilation=[*conv.dilation, 1], size=[*conv.size, 1],
-            out=[*conv.out, 1], before=[*conv.before, 0], behind=[*conv.behind, 0],
-        )  # fmt: skip
+            conv,
+            kernel=[*conv.kernel, 1],
+            stride=[*conv.stride, 1],
+            dilation=[*conv.dilation, 1],
+            size=[*conv.size, 1],
+            out=[*conv.out, 1],
+            before=[*conv.before, 0],
+            behind=[*conv.behind, 0],
+        )
         tiles = tiles_of(conv, 1)
     x_steps = [*data.strides[: len(conv.axes) + 1], 1]
     o_steps = strides_of([conv.batch, *conv.out, channels])
@@ -223,11 +240,23 @@ def lower_tiles(kernel: Kernel, conv: Conv, data: Buf, sink: Sink, dtype: str, h
     direct = sink.direct if finish is plain else None
     taps = strides_of(conv.kernel)
     form = Form(
-        dtype, data.dtype, packed.dtype if packed is not None else dtype, lanes,
-        [conv.dilation[d] * x_steps[d + 1] for d in outer], [taps[d] for d in outer],
-        x_steps[len(conv.kernel)], channels, conv.kernel[-1], conv.stride[-1], conv.dilation[-1],
-        channels if direct else chunk, how, pairs, takes_off(zero), channels % lanes == 0,
-    )  # fmt: skip
+        dtype,
+        data.dtype,
+        packed.dtype if packed is not None else dtype,
+        lanes,
+        [conv.dilation[d] * x_steps[d + 1] for d in outer],
+        [taps[d] for d in outer],
+        x_steps[len(conv.kernel)],
+        channels,
+        conv.kernel[-1],
+        conv.stride[-1],
+        conv.dilation[-1],
+        channels if direct else chunk,
+        how,
+        pairs,
+        takes_off(zero),
+        channels % lanes == 0,
+    )
     names: dict[Tile, str] = {}
     for tile, _ in tiles:
         if tile not in names:

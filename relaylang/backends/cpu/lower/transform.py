@@ -1,4 +1,5 @@
 """Operators that only move elements: each says which element of which operand stands at an index of its result."""
+
 from __future__ import annotations
 
 import math
@@ -236,9 +237,7 @@ def _reverse(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data = args[0]
     axis = axis_of(0 if call.attrs.axis is None else call.attrs.axis, len(data.shape))
     last = data.shape[axis] - 1
-    return moved(
-        call, data, lambda nest, index: [*index[:axis], nest.add(nest.scale(index[axis], -1), last), *index[axis + 1 :]]
-    )
+    return moved(call, data, lambda nest, index: [*index[:axis], nest.add(nest.scale(index[axis], -1), last), *index[axis + 1 :]])
 
 
 class Padded(Recipe):
@@ -438,8 +437,13 @@ def _sliding_window(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
         first, inside = index[axis : axis + count], index[axis + count :]
-        return [*index[:axis], *[nest.add(nest.scale(i, s), nest.as_scalar(w) if not isinstance(w, Affine) else w)
-                                 for i, s, w in zip(first, strides, inside)]]  # fmt: skip
+        return [
+            *index[:axis],
+            *[
+                nest.add(nest.scale(i, s), nest.as_scalar(w) if not isinstance(w, Affine) else w)
+                for i, s, w in zip(first, strides, inside)
+            ],
+        ]
 
     return moved(call, data, source)
 

@@ -1,4 +1,5 @@
 """Object detection: anchors, and the boxes that count."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -52,12 +52,18 @@ TRANSFORMS = {
         result=((1, 1, 1, 0), (0, 1, -1, -1)),
     ),
     4: Transforms(
-        data=((4, 0, -5, 0, 1, 0), (0, -4, -4, 1, 1, 0), (0, 4, -4, -1, 1, 0), (0, -2, -1, 2, 1, 0), (0, 2, -1, -2, 1, 0),
-              (0, 4, 0, -5, 0, 1)),
+        data=(
+            (4, 0, -5, 0, 1, 0),
+            (0, -4, -4, 1, 1, 0),
+            (0, 4, -4, -1, 1, 0),
+            (0, -2, -1, 2, 1, 0),
+            (0, 2, -1, -2, 1, 0),
+            (0, 4, 0, -5, 0, 1),
+        ),
         weight=((Fraction(1, 4), 0, 0), (-_S, -_S, -_S), (-_S, _S, -_S), (_Q, _T, _S), (_Q, -_T, _S), (0, 0, 1)),
         result=((1, 1, 1, 1, 1, 0), (0, 1, -1, 2, -2, 0), (0, 1, 1, 4, 4, 0), (0, 1, -1, 8, -8, 1)),
     ),
-}  # fmt: skip
+}
 #: Integer weights are transformed by twice the matrix, from both sides.
 _TWICE: Matrix = ((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2))
 
@@ -177,8 +183,7 @@ def _along(count: int, lanes: int, body: Callable[[int], ir.Body], exact: bool) 
     return [ir.Loop("c", ir.number(low), ir.number(high), body(step), step=step) for low, high, step in parts if low < high]
 
 
-def _packed(kernel: Kernel, conv: Conv, weight: Any, strides: tuple[int, int, int, int], m: int, width: int,
-            numbers: Numbers) -> Buf:  # fmt: skip
+def _packed(kernel: Kernel, conv: Conv, weight: Any, strides: tuple[int, int, int, int], m: int, width: int, numbers: Numbers) -> Buf:
     """Transformed weights as [panel][place][input / steps][width][steps]."""
     n, steps = m + 2, numbers.arith.steps
     kind = "int32" if numbers.exact else "float64"
@@ -252,8 +257,9 @@ def _back(name: str, m: int, width: int, lanes: int, numbers: Numbers) -> ir.Fun
     return ir.Function(name, params, _along(width, lanes, tile, numbers.exact))
 
 
-def lower_winograd(kernel: Kernel, conv: Conv, data: Buf, weight: Any, strides: tuple[int, int, int, int], sink: Sink,
-                   m: int, numbers: Numbers) -> None:  # fmt: skip
+def lower_winograd(
+    kernel: Kernel, conv: Conv, data: Buf, weight: Any, strides: tuple[int, int, int, int], sink: Sink, m: int, numbers: Numbers
+) -> None:
     """Emit a convolution by tiles of `m`. `strides` are those of the weights: output, input, down, along."""
     unit = _Unit(kernel, conv, data, sink, m, numbers)
     packed = _packed(kernel, conv, weight, strides, m, unit.width, numbers)
@@ -295,11 +301,15 @@ class _Unit:
         """Add the functions: blocks of products, and both transforms."""
         conv, isa, steps = self.conv, self.kernel.isa, self.arith.steps
         self.kernel.functions += [
-            *(block_kernel(self.name(f"block{rows}"), isa, self.arith, self.tiling.vectors, rows, conv.inputs, 1, self.unroll,
-                           steps, False) for rows in self.sizes),
+            *(
+                block_kernel(
+                    self.name(f"block{rows}"), isa, self.arith, self.tiling.vectors, rows, conv.inputs, 1, self.unroll, steps, False
+                )
+                for rows in self.sizes
+            ),
             _transform(self.name("into"), conv, self.data, self.m, isa.lanes, self.numbers),
             _back(self.name("back"), self.m, self.width, isa.lanes, self.numbers),
-        ]  # fmt: skip
+        ]
 
     def into(self, none: Buf, to: ir.Expr, batch: ir.Expr, y: ir.Expr, x: ir.Expr, apart: int) -> ir.Stmt:
         """Transform the data of the tile (y, x)."""
@@ -340,8 +350,13 @@ class _Unit:
         inputs, dtype = self.conv.inputs, self.arith.data
         lines = ir.minimum(self.down - y0, self.lines) if self.down % self.lines else ir.number(self.lines)
         across = ir.minimum(self.along - x0, self.across) if self.along % self.across else ir.number(self.across)
-        body: ir.Body = [ir.Let("y0", y * self.lines), ir.Let("x0", s * self.across), ir.Let("many", lines), ir.Let("some", across),
-                         ir.Let("count", many * some)]  # fmt: skip
+        body: ir.Body = [
+            ir.Let("y0", y * self.lines),
+            ir.Let("x0", s * self.across),
+            ir.Let("many", lines),
+            ir.Let("some", across),
+            ir.Let("count", many * some),
+        ]
         if moved is not None:
             first = ((n * self.down + y0) * self.along + x0) * inputs
             return [*body, ir.Let("v", ir.address(moved, first))]
@@ -359,20 +374,30 @@ class _Unit:
         inputs, width, m, total = self.conv.inputs, self.width, self.m, self.arith.total
         p, r, v = ir.Var("p", f"{total}*"), ir.Var("r", f"{total}*"), ir.Var("v", f"const {self.arith.data}*")
         apart = (self.tiles if self.inner else self.every) * inputs
-        back = ir.Call(self.name("back"), (
-            ir.address(p, (h * some + w) * width), ir.address(r, h * (m * self.across * m * width) + w * (m * width), written=True),
-            ir.number(self.tiles * width), ir.number(self.across * m * width),
-        ))  # fmt: skip
+        back = ir.Call(
+            self.name("back"),
+            (
+                ir.address(p, (h * some + w) * width),
+                ir.address(r, h * (m * self.across * m * width) + w * (m * width), written=True),
+                ir.number(self.tiles * width),
+                ir.number(self.across * m * width),
+            ),
+        )
         return [
-            ir.loop("k", 0, self.places, [
-                ir.Let("a", ir.address(v, k * apart)),
-                ir.Let("weights", ir.address(packed, (b * self.places + k) * (inputs * width))),
-                ir.Let("q", ir.address(p, k * (self.tiles * width), written=True)),
-                *self.products(),
-            ]),
+            ir.loop(
+                "k",
+                0,
+                self.places,
+                [
+                    ir.Let("a", ir.address(v, k * apart)),
+                    ir.Let("weights", ir.address(packed, (b * self.places + k) * (inputs * width))),
+                    ir.Let("q", ir.address(p, k * (self.tiles * width), written=True)),
+                    *self.products(),
+                ],
+            ),
             *self.each_tile(back),
             *self.handed_on(),
-        ]  # fmt: skip
+        ]
 
     def products(self) -> ir.Body:
         """The products of one place: blocks of rows, the last of which may reach back over rows that are done."""
@@ -382,8 +407,7 @@ class _Unit:
         body: ir.Body = [ir.Let("first", ir.minimum(count // big, full)), ir.loop("j", 0, ir.Var("first"), [self.block(big, j * big)])]
         for small in self.sizes[1:]:
             start, more = done, ir.Var("second")
-            body += [ir.Let("second", (count - start) // small),
-                     ir.loop("j", 0, more, [self.block(small, start + j * small)])]  # fmt: skip
+            body += [ir.Let("second", (count - start) // small), ir.loop("j", 0, more, [self.block(small, start + j * small)])]
             done = start + more * small
         if self.down % self.lines == 0 and self.along % self.across == 0:
             return body
@@ -396,10 +420,18 @@ class _Unit:
         inputs, steps = self.conv.inputs, self.arith.steps
         a, q = ir.Var("a", f"const {self.arith.data}*"), ir.Var("q", f"{self.arith.total}*")
         weights = ir.Var("weights", f"const {self.arith.weight}*")
-        return ir.Call(self.name(f"block{rows}"), (
-            ir.address(a, first * inputs), ir.address(weights, 0), ir.address(q, first * self.width, written=True),
-            ir.number(self.width), ir.number(1), ir.number(inputs // steps // self.unroll), ir.number(self.unroll * steps),
-        ))  # fmt: skip
+        return ir.Call(
+            self.name(f"block{rows}"),
+            (
+                ir.address(a, first * inputs),
+                ir.address(weights, 0),
+                ir.address(q, first * self.width, written=True),
+                ir.number(self.width),
+                ir.number(1),
+                ir.number(inputs // steps // self.unroll),
+                ir.number(self.unroll * steps),
+            ),
+        )
 
     def alone(self, first: ir.Expr) -> ir.Body:
         """The products of rows from `first` on, one by one."""

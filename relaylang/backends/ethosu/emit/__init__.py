@@ -5,6 +5,7 @@ where the region ends. A uint8 tensor is stored less 128, in int8. A rescale con
 place where TOSA knows unsigned numbers. The graph's inputs and outputs have the shapes, layouts and bytes that the
 Relay function has.
 """
+
 from __future__ import annotations
 
 from relaylang.backends.ethosu.emit import (

@@ -1,4 +1,5 @@
 """Writers of element-wise layers."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -61,10 +62,7 @@ def _tabled(w: Writer, x: Tensor, rescale: Rescale, zero_point: int) -> tuple[Te
 
 def product(w: Writer, layer: Product, at: Composite) -> Value:
     perm, found = w.operands(at, at.calls[0].args[:2])
-    sides = [
-        w.converted(x, "int32", input_zp=zero_point - value.offset)
-        for (x, value), zero_point in zip(found, layer.zero_points)
-    ]
+    sides = [w.converted(x, "int32", input_zp=zero_point - value.offset) for (x, value), zero_point in zip(found, layer.zero_points)]
     return at.broadcast(layer.out.dtype, perm, w.finish(w.graph.multiply(*sides), layer.out))
 
 

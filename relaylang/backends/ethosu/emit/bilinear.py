@@ -1,4 +1,5 @@
 """The writer of resizes that mix neighbours: pixels are repeated, and a depthwise convolution adds them."""
+
 from __future__ import annotations
 
 import numpy as np

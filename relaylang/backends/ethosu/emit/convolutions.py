@@ -1,4 +1,5 @@
 """Writers of convolutions and fully connected layers."""
+
 from __future__ import annotations
 
 import math
@@ -32,9 +33,16 @@ def conv(w: Writer, layer: Conv, at: Composite) -> Value:
 
     def convolved(x: Tensor, weight: np.ndarray, bias: np.ndarray) -> Tensor:
         return graph.conv2d(
-            x, weight, bias, pad=pad, stride=layer.stride, dilation=layer.dilation, input_zp=input_zp, weight_zp=weight_zp,
+            x,
+            weight,
+            bias,
+            pad=pad,
+            stride=layer.stride,
+            dilation=layer.dilation,
+            input_zp=input_zp,
+            weight_zp=weight_zp,
             depthwise=depthwise,
-        )  # fmt: skip
+        )
 
     if layer.groups > 1:
         out = _grouped(w, x, weight, layer, convolved)
@@ -75,9 +83,7 @@ def _transposed(w: Writer, x: Tensor, weight: np.ndarray, layer: Conv, input_zp:
     pad = (reach[0] - top, reach[1] - left, *ends)
     x, sides = w.padded(w.fit(x, pad), pad, input_zp)
     turned = np.ascontiguousarray(weight[:, ::-1, ::-1])
-    return w.graph.conv2d(
-        x, turned, layer.bias, pad=sides, stride=(1, 1), dilation=(1, 1), input_zp=input_zp, weight_zp=weight_zp
-    )
+    return w.graph.conv2d(x, turned, layer.bias, pad=sides, stride=(1, 1), dilation=(1, 1), input_zp=input_zp, weight_zp=weight_zp)
 
 
 def _matrix(w: Writer, source: Value, weight: np.ndarray) -> tuple[Tensor, np.ndarray]:

@@ -1,4 +1,5 @@
 """Writers of functions of one element: tables."""
+
 from __future__ import annotations
 
 import math

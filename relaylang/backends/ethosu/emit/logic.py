@@ -1,4 +1,5 @@
 """Writers of comparisons, logic and choices, which the U85 has."""
+
 from __future__ import annotations
 
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer

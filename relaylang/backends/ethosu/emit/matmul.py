@@ -1,4 +1,5 @@
 """The writer of products of two computed matrices."""
+
 from __future__ import annotations
 
 from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer

@@ -1,4 +1,5 @@
 """Writers of layers that move elements."""
+
 from __future__ import annotations
 
 from relaylang.backends.ethosu.emit.writer import CHANNELS_LAST, Composite, Value, Write, Writer

@@ -2,6 +2,7 @@
 
 A slice alone is concatenated, too: Vela would lose the slice in front of a rescale to int32.
 """
+
 from __future__ import annotations
 
 import math

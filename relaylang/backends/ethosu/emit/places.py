@@ -1,4 +1,5 @@
 """Writers of layers whose places of entries are tensors."""
+
 from __future__ import annotations
 
 import math

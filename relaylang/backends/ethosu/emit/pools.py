@@ -1,4 +1,5 @@
 """Writers of pooling layers."""
+
 from __future__ import annotations
 
 import numpy as np

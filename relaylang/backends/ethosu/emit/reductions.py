@@ -3,6 +3,7 @@
 The combined axes become the width of an image, the axes around them its height and channels. So sums are convolutions
 with ones, and extremes are pools.
 """
+
 from __future__ import annotations
 
 import math
@@ -144,5 +145,9 @@ def _turned(w: Writer, x: Tensor, largest: bool) -> Tensor:
 
 
 WRITERS: dict[type, Write] = {
-    SumOver: sum_over, MeanOver: mean_over, ExtremeOver: extreme_over, PlaceOver: place_over, TruthOver: truth_over
-}  # fmt: skip
+    SumOver: sum_over,
+    MeanOver: mean_over,
+    ExtremeOver: extreme_over,
+    PlaceOver: place_over,
+    TruthOver: truth_over,
+}

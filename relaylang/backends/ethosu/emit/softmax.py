@@ -5,6 +5,7 @@ how far to shift each row's E. A scaled sum S has 30 bits. The quotient E / S th
 by a comparison. The last remainder rounds it. With 8 digits the result is the integer next to
 256 E / S, whose error is below 2^-16. Distances of int16 have 16 bits, and E is a product of two.
 """
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,5 @@
 """The values of a region, their orders of axes, and what the writers of layers share."""
+
 from __future__ import annotations
 
 import math

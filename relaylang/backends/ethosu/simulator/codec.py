@@ -85,8 +85,9 @@ def decode(content: bytes, most: int = 1 << 25) -> list[int]:
         _spread(out, codes, runs, values, offset, bool(fresh))
 
 
-def _chunks(reader: _Reader, count: int, divisor: int, plain: bool, truncated: bool, run_count: int,
-            run_divisor: int) -> tuple[list[int], list[int]]:  # fmt: skip
+def _chunks(
+    reader: _Reader, count: int, divisor: int, plain: bool, truncated: bool, run_count: int, run_divisor: int
+) -> tuple[list[int], list[int]]:
     """The indices of a slice's values, and the lengths of its runs of zeros."""
     codes: list[int] = []
     runs: list[int] = []

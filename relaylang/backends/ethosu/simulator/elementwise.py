@@ -14,9 +14,18 @@ from relaylang.backends.ethosu.simulator.state import State
 
 _U55 = {0: "MUL", 1: "ADD", 2: "SUB", 3: "MIN", 4: "MAX", 5: "LRELU", 6: "ABS", 7: "CLZ", 8: "SHR", 9: "SHL"}
 _U85 = _U55 | {
-    10: "LSR", 11: "DIV", 16: "CMP_EQ", 17: "CMP_NE", 18: "CMP_GE", 19: "CMP_GT", 33: "AND", 34: "OR", 35: "XOR", 36: "NOT",
+    10: "LSR",
+    11: "DIV",
+    16: "CMP_EQ",
+    17: "CMP_NE",
+    18: "CMP_GE",
+    19: "CMP_GT",
+    33: "AND",
+    34: "OR",
+    35: "XOR",
+    36: "NOT",
     42: "AND_NOT",
-}  # fmt: skip
+}
 _UNARY = frozenset({"LRELU", "ABS", "CLZ", "NOT"})
 #: Modes whose results a scale follows on the U55 and U65.
 _SCALED = frozenset({"MUL", "ADD", "SUB", "ABS"})

@@ -105,9 +105,16 @@ def feature_map(state: State, name: str) -> FeatureMap:
     packed = "X" if bricks else "C"  # the axis whose stride is known, whatever the register holds
     strides = tuple([state.aligned(f"{name}_STRIDE_{axis}", 1 if axis == packed else aligned) for axis in "YXC"])
     return FeatureMap(
-        state[f"{name}_REGION"], bases, state[f"{name}_HEIGHT0_M1"] + 1, state[f"{name}_HEIGHT1_M1"] + 1,
-        state[f"{name}_WIDTH0_M1"] + 1, strides, bricks, dtype, zero,  # type: ignore[arg-type]
-    )  # fmt: skip
+        state[f"{name}_REGION"],
+        bases,
+        state[f"{name}_HEIGHT0_M1"] + 1,
+        state[f"{name}_HEIGHT1_M1"] + 1,
+        state[f"{name}_WIDTH0_M1"] + 1,
+        strides,
+        bricks,
+        dtype,
+        zero,  # type: ignore[arg-type]
+    )
 
 
 def is_chained(state: State, name: str) -> bool:

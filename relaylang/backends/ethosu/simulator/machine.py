@@ -39,8 +39,9 @@ _MOST_BRANCHES = 1 << 15
 _IGNORED = frozenset({"OP_IRQ", "OP_PMU_MASK"})
 
 
-def simulate(stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping[int, np.ndarray],
-             observer: Observer | None = None) -> None:  # fmt: skip
+def simulate(
+    stream: Stream, regions: Mapping[int, np.ndarray], written: Mapping[int, np.ndarray], observer: Observer | None = None
+) -> None:
     """Execute a command stream on the driver's regions, arrays of bytes by number, in place.
 
     `written` says which bytes hold something at the start: weights and inputs. Raises `RelayError` (R0616) where

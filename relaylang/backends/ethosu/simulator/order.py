@@ -48,7 +48,6 @@ class Order(NamedTuple):
         for top, left in sorted(starts, key=lambda start: start[::-1]) if is_transposed else starts:
             yield top, left, min(height - top, tall), min(width - left, wide)
 
-
     @property
     def input_block(self) -> int:
         """The input channels of a block."""

@@ -45,8 +45,14 @@ class _Regions:
         self.written[place["region"]][part] = True
 
 
-def run_stream(command_stream: bytes, weights: bytes, driver: Mapping[str, Any], inputs: Sequence[np.ndarray],
-               outputs: Sequence[TensorSpec], observer: Observer | None = None) -> list[np.ndarray]:  # fmt: skip
+def run_stream(
+    command_stream: bytes,
+    weights: bytes,
+    driver: Mapping[str, Any],
+    inputs: Sequence[np.ndarray],
+    outputs: Sequence[TensorSpec],
+    observer: Observer | None = None,
+) -> list[np.ndarray]:
     """The outputs of a region for some inputs. `driver` says where its memory, inputs and outputs are, as the manifest does.
 
     The simulator calls `observer` for each tensor that the stream stores.

@@ -41,8 +41,7 @@ def rounding(state: State, name: str = "OFM_SCALE") -> Rounding:
     return kinds[mode]
 
 
-def scaled(values: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray | int, kind: Rounding,
-           raised: int = 0) -> np.ndarray:  # fmt: skip
+def scaled(values: np.ndarray, multiplier: np.ndarray | int, shift: np.ndarray | int, kind: Rounding, raised: int = 0) -> np.ndarray:
     """`values * multiplier / 2^shift`, rounded. Values have up to 48 bits, multipliers 32, shifts 0 to 63.
 
     `raised` are the bits by which TensorFlow Lite raises values before a double rounding (`dbl_rnd`).

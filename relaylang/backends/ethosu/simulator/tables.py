@@ -40,10 +40,15 @@ _WORDS, _INTS = np.dtype("<i2"), np.dtype("<i4")
 _LINEAR = Table(-(1 << 15), (1 << 15) - 1, _WORDS, 7)
 #: The tables of the U85, by `activation_function`. Those of hyperbolic tangent and sigmoid hold sigmoid(i / 24) - 1/2.
 _U85 = {
-    1: _bytes_to("u1", False), 4: _bytes_to("i1", True), 5: _bytes_to("i2", True), 7: _bytes_to("i4", True),
-    8: _LINEAR, 9: _LINEAR._replace(found=_INTS),
-    10: Table(1 - (1 << 16), (1 << 16) - 1, _WORDS, 8, 8), 11: Table(1 - (1 << 17), (1 << 17) - 1, _WORDS, 9, 10, 1 << 24),
-}  # fmt: skip
+    1: _bytes_to("u1", False),
+    4: _bytes_to("i1", True),
+    5: _bytes_to("i2", True),
+    7: _bytes_to("i4", True),
+    8: _LINEAR,
+    9: _LINEAR._replace(found=_INTS),
+    10: Table(1 - (1 << 16), (1 << 16) - 1, _WORDS, 8, 8),
+    11: Table(1 - (1 << 17), (1 << 17) - 1, _WORDS, 9, 10, 1 << 24),
+}
 #: `activation_function` of the U55 and U65: no function, functions inside, and the first of eight tables.
 _NONE, _INSIDE, _FIRST = 0, {3: _U85[10]._replace(most=32767), 4: _U85[11]._replace(most=32766)}, 16
 

@@ -76,8 +76,9 @@ def _check_distinct(state: State, indices: np.ndarray) -> None:
         raise state.fault(f"writes the row {again[0]} twice: the indices of replaced entries must differ")
 
 
-def _addresses(state: State, memory: Memory, end: str, rows: tuple[int, int], size: int,
-               indices: np.ndarray | None) -> tuple[int, np.ndarray]:  # fmt: skip
+def _addresses(
+    state: State, memory: Memory, end: str, rows: tuple[int, int], size: int, indices: np.ndarray | None
+) -> tuple[int, np.ndarray]:
     """The region of an end of a transfer, and the addresses of all bytes."""
     region, at = _start(state, end)
     if rows == (1, 1) and indices is None:

@@ -40,10 +40,19 @@ def order_of(state: State, extents: tuple[int, int, int, int] = (1, 1, 1, 1), de
         micro = 4 if macs // cores == 32 else 8
     is_sparse = state.command.name != "OP_POOL" and bool(state.field("WEIGHT_FORMAT", "weight_sparsity"))
     return Order(
-        extents, state["OFM_BLK_DEPTH_M1"] + 1, micro, 8 << state.field("IFM_PRECISION", "activation_precision"),
-        (kernel("dilation_y") + 1, kernel("dilation_x") + 1), stride, depthwise, bool(kernel("weight_order")),
-        is_sparse, macs, cores, state.is_u85,
-    )  # fmt: skip
+        extents,
+        state["OFM_BLK_DEPTH_M1"] + 1,
+        micro,
+        8 << state.field("IFM_PRECISION", "activation_precision"),
+        (kernel("dilation_y") + 1, kernel("dilation_x") + 1),
+        stride,
+        depthwise,
+        bool(kernel("weight_order")),
+        is_sparse,
+        macs,
+        cores,
+        state.is_u85,
+    )
 
 
 def read_weights(state: State, memory: Memory, extents: tuple[int, int, int, int], depthwise: bool) -> np.ndarray:

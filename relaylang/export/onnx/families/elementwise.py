@@ -154,12 +154,36 @@ def where(e: Emitter, call: Call, condition: Value, a: Value, b: Value) -> Value
 
 
 _UNARY = {
-    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh",
-    "bitwise_not": "BitwiseNot", "copy": "Identity", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "fast_erf": "Erf",
-    "exp": "Exp", "fast_exp": "Exp", "tanh": "Tanh", "fast_tanh": "Tanh", "log": "Log", "logical_not": "Not",
-    "negative": "Neg", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "tan": "Tan",
-    "isinf": "IsInf", "isnan": "IsNaN", "annotation.stop_fusion": "Identity",
-}  # fmt: skip
+    "abs": "Abs",
+    "acos": "Acos",
+    "acosh": "Acosh",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atanh": "Atanh",
+    "bitwise_not": "BitwiseNot",
+    "copy": "Identity",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "erf": "Erf",
+    "fast_erf": "Erf",
+    "exp": "Exp",
+    "fast_exp": "Exp",
+    "tanh": "Tanh",
+    "fast_tanh": "Tanh",
+    "log": "Log",
+    "logical_not": "Not",
+    "negative": "Neg",
+    "sigmoid": "Sigmoid",
+    "sign": "Sign",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "sqrt": "Sqrt",
+    "tan": "Tan",
+    "isinf": "IsInf",
+    "isnan": "IsNaN",
+    "annotation.stop_fusion": "Identity",
+}
 
 RULES = {
     **{name: same(kind) for name, kind in _UNARY.items()},

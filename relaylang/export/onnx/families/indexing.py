@@ -207,8 +207,15 @@ def _arg(kind: str) -> Any:
         if not axes or 0 in x.shape:
             return e.op("Expand", e.scalar(0, dtype), e.ints(shape_of(call)))
         last = int(bool(attrs.select_last_index))
-        wide = {"int8": "int32", "int16": "int32", "uint8": "int32", "uint16": "int32", "uint32": "int64", "bfloat16": "float32",
-                "bool": "int32"}.get(x.dtype, x.dtype)  # fmt: skip
+        wide = {
+            "int8": "int32",
+            "int16": "int32",
+            "uint8": "int32",
+            "uint16": "int32",
+            "uint32": "int64",
+            "bfloat16": "float32",
+            "bool": "int32",
+        }.get(x.dtype, x.dtype)
         x = _ordered(e, x) if x.dtype == "uint64" else e.cast(x, wide)
         if len(axes) == 1:
             made = e.op(kind, x, axis=axes[0], keepdims=int(bool(attrs.keepdims)), select_last_index=last)

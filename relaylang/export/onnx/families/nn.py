@@ -17,9 +17,7 @@ from relaylang.ir import Call, TensorType
 
 def geometry(attrs: Any, count: int) -> dict[str, Any]:
     """The attributes that windows have in common."""
-    return {
-        "strides": many(attrs.strides, count), "pads": pads(attrs.padding, count), "dilations": many(attrs.dilation, count)
-    }  # fmt: skip
+    return {"strides": many(attrs.strides, count), "pads": pads(attrs.padding, count), "dilations": many(attrs.dilation, count)}
 
 
 def kernel_first(e: Emitter, w: Value, layout: str, order: str) -> Value:
@@ -112,8 +110,14 @@ def _conv_transpose(count: int) -> Any:
         dtype = result(call).dtype
         wide = _wide(x, w, dtype)
         kernel = kernel_first(e, e.cast(w, wide), a.kernel_layout, "IO")
-        made = e.op("ConvTranspose", e.cast(data, wide), kernel, group=a.groups,
-                    output_padding=(extra * count if len(extra) == 1 else extra)[:count], **geometry(a, count))  # fmt: skip
+        made = e.op(
+            "ConvTranspose",
+            e.cast(data, wide),
+            kernel,
+            group=a.groups,
+            output_padding=(extra * count if len(extra) == 1 else extra)[:count],
+            **geometry(a, count),
+        )
         return e.cast(back(made), dtype, made.dtype)
 
     return rule
@@ -244,8 +248,9 @@ def instance_norm(e: Emitter, call: Call, x: Value, gamma: Value, beta: Value) -
     order = [i for i in range(x.rank) if i != axis]
     order.insert(1, axis)
     data = e.transpose(x, order)
-    made = e.op("InstanceNormalization", data, _parameter(e, gamma, a.scale, 1), _parameter(e, beta, a.center, 0),
-                epsilon=float(a.epsilon))  # fmt: skip
+    made = e.op(
+        "InstanceNormalization", data, _parameter(e, gamma, a.scale, 1), _parameter(e, beta, a.center, 0), epsilon=float(a.epsilon)
+    )
     return e.transpose(Value(made.name, data.type), [order.index(i) for i in range(x.rank)])
 
 
@@ -289,10 +294,23 @@ def l2_normalize(e: Emitter, call: Call, x: Value) -> Value:
 
 # ---- resizing
 
-_NEAREST = {"round": "round_prefer_ceil", "floor": "floor", "ceil": "ceil", "round_prefer_floor": "round_prefer_floor",
-            "round_prefer_ceil": "round_prefer_ceil", "": "floor"}  # fmt: skip
-_METHODS = {"nearest_neighbor": "nearest", "nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear",
-            "cubic": "cubic", "bicubic": "cubic"}  # fmt: skip
+_NEAREST = {
+    "round": "round_prefer_ceil",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round_prefer_floor": "round_prefer_floor",
+    "round_prefer_ceil": "round_prefer_ceil",
+    "": "floor",
+}
+_METHODS = {
+    "nearest_neighbor": "nearest",
+    "nearest": "nearest",
+    "linear": "linear",
+    "bilinear": "linear",
+    "trilinear": "linear",
+    "cubic": "cubic",
+    "bicubic": "cubic",
+}
 
 
 def resize(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
@@ -377,9 +395,18 @@ def roi_align(e: Emitter, call: Call, x: Value, rois: Value) -> Value:
     size, scale = many(a.pooled_size, 2), float(a.spatial_scale)
     if x.dtype == "float64":  # the attribute is a float32, by which a point moves over the border
         boxes, scale = e.op("Mul", boxes, e.scalar(scale, "float64")), 1.0
-    return e.op("RoiAlign", x, boxes, e.cast(e.op("Squeeze", which, e.ints([1])), "int64", rois.dtype), mode="avg",
-                coordinate_transformation_mode="output_half_pixel", output_height=size[0], output_width=size[1],
-                sampling_ratio=max(int(a.sample_ratio), 0), spatial_scale=scale)  # fmt: skip
+    return e.op(
+        "RoiAlign",
+        x,
+        boxes,
+        e.cast(e.op("Squeeze", which, e.ints([1])), "int64", rois.dtype),
+        mode="avg",
+        coordinate_transformation_mode="output_half_pixel",
+        output_height=size[0],
+        output_width=size[1],
+        sampling_ratio=max(int(a.sample_ratio), 0),
+        spatial_scale=scale,
+    )
 
 
 def non_max_suppression(e: Emitter, call: Call, boxes: Value, scores: Value, most: Value, overlap: Value, least: Value) -> list[Value]:

@@ -64,9 +64,17 @@ def unary(compute: Any) -> Any:
 
 def binary(kind: str) -> Any:
     def rule(
-        e: Emitter, call: Call, a: Value, b: Value, a_scale: Value, a_zero: Value, b_scale: Value, b_zero: Value,
-        scale: Value, zero: Value,
-    ) -> Value:  # fmt: skip
+        e: Emitter,
+        call: Call,
+        a: Value,
+        b: Value,
+        a_scale: Value,
+        a_zero: Value,
+        b_scale: Value,
+        b_zero: Value,
+        scale: Value,
+        zero: Value,
+    ) -> Value:
         attrs: Any = call.attrs
         left, right = _real(e, a, a_scale, a_zero, attrs.lhs_axis), _real(e, b, b_scale, b_zero, attrs.rhs_axis)
         return _whole(e, call, e.op(kind, left, right), scale, zero)
@@ -89,8 +97,15 @@ def conv2d(e: Emitter, call: Call, x: Value, w: Value, x_zero: Value, w_zero: Va
     a: Any = call.attrs
     data, back = channels_first(e, x, a.data_layout, a.out_layout)
     kernel = kernel_first(e, w, a.kernel_layout, "OI")
-    made = e.op("ConvInteger", data, kernel, _zero(e, x_zero, x.dtype, x_zero), _zero(e, w_zero, w.dtype, w_zero),
-                group=a.groups, **geometry(a, 2))  # fmt: skip
+    made = e.op(
+        "ConvInteger",
+        data,
+        kernel,
+        _zero(e, x_zero, x.dtype, x_zero),
+        _zero(e, w_zero, w.dtype, w_zero),
+        group=a.groups,
+        **geometry(a, 2),
+    )
     return e.cast(back(made), result(call).dtype, "int32")
 
 
@@ -162,8 +177,21 @@ def _fused(e: Emitter, call: Call, scale: Value, out_scale: Value, out_zero: Val
             return None
     data, back = channels_first(e, x, a.data_layout, a.out_layout)
     kernel = kernel_first(e, w, a.kernel_layout, "OI")
-    made = e.op("QLinearConv", data, left, zeros[0], kernel, right, zeros[1], out_scale, out_zero, bias, group=a.groups,
-                **geometry(a, 2), ty=TensorType(data.type.shape, result(call).dtype))  # fmt: skip
+    made = e.op(
+        "QLinearConv",
+        data,
+        left,
+        zeros[0],
+        kernel,
+        right,
+        zeros[1],
+        out_scale,
+        out_zero,
+        bias,
+        group=a.groups,
+        **geometry(a, 2),
+        ty=TensorType(data.type.shape, result(call).dtype),
+    )
     return back(made)
 
 

@@ -151,17 +151,61 @@ def fixed_point_multiply_per_axis(e: Emitter, call: Call, x: Value, m: Value, le
         raise Unsupported("its multipliers are not constants along one axis")
     extents = [-1 if i == a.axes[0] % x.rank else 1 for i in range(x.rank)]
     one = [np.asarray(v.data, np.int64).reshape(extents) for v in (m, left, right)]
-    return _fixed(e, x, one[0], one[1] if a.is_lshift_required else 0 * one[1],
-                  31 + (one[2] if a.is_rshift_required else 0 * one[2]))  # fmt: skip
+    return _fixed(e, x, one[0], one[1] if a.is_lshift_required else 0 * one[1], 31 + (one[2] if a.is_rshift_required else 0 * one[2]))
 
 
 #: Arithmetic of truth values.
-_LOGICAL = {"add": "logical_xor", "subtract": "logical_xor", "multiply": "logical_and", "maximum": "logical_or",
-            "minimum": "logical_and"}  # fmt: skip
-_ONE = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "cos", "cosh", "erf", "exp", "log", "logical_not",
-        "negative", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "nn.relu")  # fmt: skip
-_TWO = ("add", "subtract", "multiply", "maximum", "minimum", "power", "bitwise_and", "bitwise_or", "bitwise_xor", "logical_and",
-        "logical_or", "logical_xor", "floor_divide", "floor_mod", "left_shift", "right_shift")  # fmt: skip
+_LOGICAL = {
+    "add": "logical_xor",
+    "subtract": "logical_xor",
+    "multiply": "logical_and",
+    "maximum": "logical_or",
+    "minimum": "logical_and",
+}
+_ONE = (
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bitwise_not",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "log",
+    "logical_not",
+    "negative",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+    "nn.relu",
+)
+_TWO = (
+    "add",
+    "subtract",
+    "multiply",
+    "maximum",
+    "minimum",
+    "power",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "floor_divide",
+    "floor_mod",
+    "left_shift",
+    "right_shift",
+)
 
 RULES = {
     **{name: one(name) for name in _ONE},

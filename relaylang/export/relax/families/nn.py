@@ -194,7 +194,7 @@ def resize2d(e: Emitter, call: Call, x: Value) -> Value:
     rounding = a.rounding_method or ("round" if a.coordinate_transformation_mode == "align_corners" else "floor")
     rounding = "round_prefer_ceil" if rounding == "round" else rounding
     text = (
-        f'R.image.resize2d({x.name}, R.shape({[int(n) for n in a.size]}), roi={[float(v) for v in a.roi or (0.0,) * 4]}, '
+        f"R.image.resize2d({x.name}, R.shape({[int(n) for n in a.size]}), roi={[float(v) for v in a.roi or (0.0,) * 4]}, "
         f'layout="{letters(a.layout)}", method="{a.method}", coordinate_transformation_mode="{a.coordinate_transformation_mode}", '
         f'rounding_method="{rounding}", cubic_alpha={float(a.cubic_alpha)!r}, cubic_exclude={int(a.cubic_exclude)}, '
         f'extrapolation_value={float(a.extrapolation_value)!r}, out_dtype="{dtype}")'

@@ -291,8 +291,20 @@ def variance(e: Emitter, call: Call, x: Value, mean: Value) -> Value:
 
 
 RULES = {
-    **dict.fromkeys(("reshape", "contrib_reverse_reshape", "reshape_like", "dyn.reshape", "vm.reshape_tensor", "expand_dims",
-                     "squeeze", "dyn.squeeze", "nn.batch_flatten"), reshape),
+    **dict.fromkeys(
+        (
+            "reshape",
+            "contrib_reverse_reshape",
+            "reshape_like",
+            "dyn.reshape",
+            "vm.reshape_tensor",
+            "expand_dims",
+            "squeeze",
+            "dyn.squeeze",
+            "nn.batch_flatten",
+        ),
+        reshape,
+    ),
     **dict.fromkeys(("broadcast_to", "broadcast_to_like", "dyn.broadcast_to"), broadcast_to),
     **{name: reduction(name) for name in ("sum", "prod", "max", "min", "mean", "all", "any")},
     **{name: cumulative(name) for name in ("cumsum", "cumprod")},
@@ -329,6 +341,6 @@ RULES = {
     "argmax": extreme("argmax"),
     "argmin": extreme("argmin"),
     "variance": variance,
-}  # fmt: skip
+}
 
 __all__ = ["RULES"]

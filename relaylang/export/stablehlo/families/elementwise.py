@@ -105,8 +105,7 @@ def floor_divide(e: Emitter, call: Call, a: Value, b: Value) -> Value:
     if a.dtype.startswith("u"):
         return whole
     rest = e.same("remainder", a, b)
-    apart = e.same("and", e.compare("NE", rest, e.splat(0, rest)),
-                   e.compare("LT", e.same("xor", rest, b), e.splat(0, rest)))  # fmt: skip
+    apart = e.same("and", e.compare("NE", rest, e.splat(0, rest)), e.compare("LT", e.same("xor", rest, b), e.splat(0, rest)))
     return e.select(apart, e.same("subtract", whole, e.splat(1, whole)), whole)
 
 
@@ -186,27 +185,57 @@ def fixed_point_multiply_per_axis(e: Emitter, call: Call, x: Value, m: Value, le
         raise Unsupported("its multipliers are not constants along one axis")
     shape = [-1 if i == a.axes[0] % x.rank else 1 for i in range(x.rank)]
     one = [np.asarray(v.data, np.int64).reshape(shape) for v in (m, left, right)]
-    return _fixed(e, x, one[0], one[1] if a.is_lshift_required else 0 * one[1],
-                  31 + (one[2] if a.is_rshift_required else 0 * one[2]))  # fmt: skip
+    return _fixed(e, x, one[0], one[1] if a.is_lshift_required else 0 * one[1], 31 + (one[2] if a.is_rshift_required else 0 * one[2]))
 
 
 _CHLO = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh", "tan", "erf")
 _ONE = {
-    "bitwise_not": "not", "cos": "cosine", "exp": "exponential", "fast_exp": "exponential", "log": "log",
-    "logical_not": "not", "negative": "negate", "rsqrt": "rsqrt", "sin": "sine", "sqrt": "sqrt", "tanh": "tanh",
-    "fast_tanh": "tanh", "fast_erf": "chlo.erf", **{name: f"chlo.{name}" for name in _CHLO},
-}  # fmt: skip
+    "bitwise_not": "not",
+    "cos": "cosine",
+    "exp": "exponential",
+    "fast_exp": "exponential",
+    "log": "log",
+    "logical_not": "not",
+    "negative": "negate",
+    "rsqrt": "rsqrt",
+    "sin": "sine",
+    "sqrt": "sqrt",
+    "tanh": "tanh",
+    "fast_tanh": "tanh",
+    "fast_erf": "chlo.erf",
+    **{name: f"chlo.{name}" for name in _CHLO},
+}
 _TWO = {
-    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "maximum": "maximum", "minimum": "minimum",
-    "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "logical_and": "and", "logical_or": "or",
-    "logical_xor": "xor", "trunc_mod": "remainder", "mod": "remainder",
-}  # fmt: skip
+    "add": "add",
+    "subtract": "subtract",
+    "multiply": "multiply",
+    "divide": "divide",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "logical_and": "and",
+    "logical_or": "or",
+    "logical_xor": "xor",
+    "trunc_mod": "remainder",
+    "mod": "remainder",
+}
 
 RULES = {
     **{name: one(kind) for name, kind in _ONE.items()},
     **{name: two(kind) for name, kind in _TWO.items()},
-    **{name: compared(way) for name, way in (("equal", "EQ"), ("not_equal", "NE"), ("less", "LT"), ("less_equal", "LE"),
-                                             ("greater", "GT"), ("greater_equal", "GE"))},
+    **{
+        name: compared(way)
+        for name, way in (
+            ("equal", "EQ"),
+            ("not_equal", "NE"),
+            ("less", "LT"),
+            ("less_equal", "LE"),
+            ("greater", "GT"),
+            ("greater_equal", "GE"),
+        )
+    },
     "ceil": rounding("ceil"),
     "floor": rounding("floor"),
     "round": rounding("round_nearest_afz"),
@@ -237,6 +266,6 @@ RULES = {
     "where": where,
     "fixed_point_multiply": fixed_point_multiply,
     "fixed_point_multiply_per_axis": fixed_point_multiply_per_axis,
-}  # fmt: skip
+}
 
 __all__ = ["RULES"]

@@ -93,8 +93,9 @@ def one_hot(e: Emitter, call: Call, indices: Value, on: Value, off: Value) -> Va
     shape, dtype = shape_of(call), result(call).dtype
     axis = a.axis % len(shape)
     at = e.broadcast(indices, shape, [i if i < axis else i + 1 for i in range(indices.rank)])
-    return e.select(e.compare("EQ", at, e.iota(shape, axis, indices.dtype)),
-                    e.reshape(e.cast(on, dtype), []), e.reshape(e.cast(off, dtype), []))  # fmt: skip
+    return e.select(
+        e.compare("EQ", at, e.iota(shape, axis, indices.dtype)), e.reshape(e.cast(on, dtype), []), e.reshape(e.cast(off, dtype), [])
+    )
 
 
 def shape(e: Emitter, call: Call, x: Value) -> Value:
@@ -417,8 +418,20 @@ def trilu(e: Emitter, call: Call, x: Value, k: Value) -> Value:
 
 
 RULES = {
-    **dict.fromkeys(("reshape", "contrib_reverse_reshape", "reshape_like", "dyn.reshape", "vm.reshape_tensor", "expand_dims",
-                     "squeeze", "dyn.squeeze", "nn.batch_flatten"), reshape),
+    **dict.fromkeys(
+        (
+            "reshape",
+            "contrib_reverse_reshape",
+            "reshape_like",
+            "dyn.reshape",
+            "vm.reshape_tensor",
+            "expand_dims",
+            "squeeze",
+            "dyn.squeeze",
+            "nn.batch_flatten",
+        ),
+        reshape,
+    ),
     **dict.fromkeys(("broadcast_to", "broadcast_to_like", "dyn.broadcast_to"), broadcast_to),
     "transpose": transpose,
     "repeat": repeat,
@@ -460,6 +473,6 @@ RULES = {
     "cumsum": cumulative("add", 0),
     "cumprod": cumulative("multiply", 1),
     "trilu": trilu,
-}  # fmt: skip
+}
 
 __all__ = ["RULES", "reversed_along", "taken"]

@@ -193,10 +193,20 @@ def _operation(convert: Function) -> Callable[[Node, Expr], Any]:
 
 #: The operations of Keras 3 without further arguments -> the names of their functions.
 _OPERATIONS = {
-    "Relu": "relu", "Relu6": "relu6", "Sigmoid": "sigmoid", "SparseSigmoid": "sparse_sigmoid",
-    "Softplus": "softplus", "Softsign": "softsign", "SparsePlus": "sparse_plus", "Silu": "silu", "LogSigmoid": "log_sigmoid",
-    "HardSilu": "hard_silu", "Selu": "selu", "TanhShrink": "tanh_shrink", "HardTanh": "hard_tanh",
-}  # fmt: skip
+    "Relu": "relu",
+    "Relu6": "relu6",
+    "Sigmoid": "sigmoid",
+    "SparseSigmoid": "sparse_sigmoid",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
+    "SparsePlus": "sparse_plus",
+    "Silu": "silu",
+    "LogSigmoid": "log_sigmoid",
+    "HardSilu": "hard_silu",
+    "Selu": "selu",
+    "TanhShrink": "tanh_shrink",
+    "HardTanh": "hard_tanh",
+}
 
 RULES = (
     Rule("Activation", activation),
@@ -209,9 +219,25 @@ RULES = (
     *(
         Rule(name, same)
         for name in (
-            "ActivityRegularization", "AlphaDropout", "Dropout", "GaussianDropout", "GaussianNoise", "Identity", "RandomBrightness",
-            "RandomContrast", "RandomFlip", "RandomHeight", "RandomRotation", "RandomTranslation", "RandomWidth",
-            "RandomZoom", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D", "StochasticDepth", "DropConnect",
+            "ActivityRegularization",
+            "AlphaDropout",
+            "Dropout",
+            "GaussianDropout",
+            "GaussianNoise",
+            "Identity",
+            "RandomBrightness",
+            "RandomContrast",
+            "RandomFlip",
+            "RandomHeight",
+            "RandomRotation",
+            "RandomTranslation",
+            "RandomWidth",
+            "RandomZoom",
+            "SpatialDropout1D",
+            "SpatialDropout2D",
+            "SpatialDropout3D",
+            "StochasticDepth",
+            "DropConnect",
         )
     ),
     *(Rule(name, _operation(FUNCTIONS[word]), domain="ops") for name, word in _OPERATIONS.items()),
@@ -227,5 +253,4 @@ RULES = (
     Rule("Squareplus", lambda n, x: squareplus(n.b, x, n.float("b", 4.0)), domain="ops"),
     Rule("Softmax", lambda n, x: softmax_layer(n, x), domain="ops"),
     Rule("LogSoftmax", lambda n, x: n.b.op("nn.log_softmax", x, axis=n.axis("axis", n.b.rank(x), -1)), domain="ops"),
-)  # fmt: skip
-
+)

@@ -129,8 +129,13 @@ def item(n: Node, x: Expr, key: Any) -> Any:
             strides.append(1)
             gone.append(axis)
         elif isinstance(part, slice):
-            if not all(v is None or (isinstance(v, int) and not isinstance(v, bool) and abs(v) < 1 << 31)
-                       for v in (part.start, part.stop, part.step)) or part.step == 0:  # fmt: skip
+            if (
+                not all(
+                    v is None or (isinstance(v, int) and not isinstance(v, bool) and abs(v) < 1 << 31)
+                    for v in (part.start, part.stop, part.step)
+                )
+                or part.step == 0
+            ):
                 raise Unsupported("its slices are computed")
             step = 1 if part.step is None else part.step
             place += 1
@@ -196,8 +201,9 @@ def pad(n: Node, x: Expr, constant_values: Any = None) -> Any:
     widths = [widths] * rank if isinstance(widths, int) else widths
     rows = [[w, w] if isinstance(w, int) else w for w in widths] if isinstance(widths, list) else []
     rows = rows * rank if len(rows) == 1 else rows
-    if len(rows) != rank or not all(isinstance(r, list) and len(r) == 2 and all(type(v) is int
-        and 0 <= v < 1 << 31 for v in r) for r in rows):
+    if len(rows) != rank or not all(
+        isinstance(r, list) and len(r) == 2 and all(type(v) is int and 0 <= v < 1 << 31 for v in r) for r in rows
+    ):
         raise Malformed(f"its pad_width is {repr(widths)[:60]}")
     b.arrays.reserve([int(d) + sum(r) for d, r in zip(b.shape(x), rows) if isinstance(d, int)], "padding its operand", 0)
     mode = n.choice("mode", "constant", ("constant", "reflect", "symmetric"))

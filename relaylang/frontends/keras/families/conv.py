@@ -176,10 +176,18 @@ def transposed(rank: int) -> Callable[[Node, Expr], Any]:
         order = (rank + 1, rank, *range(rank))
         kernel = n.weight(0, "kernel", lambda w: w.transpose(order), key="IO")
         made = b.op(
-            f"nn.conv{rank}d_transpose", data, kernel, channels=shape[-2], kernel_size=list(shape[:rank]), strides=steps,
-            padding=[*begin, *end], output_padding=extra, dilation=dilation, data_layout=layout(rank, True),
+            f"nn.conv{rank}d_transpose",
+            data,
+            kernel,
+            channels=shape[-2],
+            kernel_size=list(shape[:rank]),
+            strides=steps,
+            padding=[*begin, *end],
+            output_padding=extra,
+            dilation=dilation,
+            data_layout=layout(rank, True),
             kernel_layout=f"IO{LETTERS[rank]}",
-        )  # fmt: skip
+        )
         made = made if first else b.transpose(made, to_last)
         return activated(n, with_bias(n, made, 1, first))
 

@@ -79,12 +79,21 @@ def batch_norm(n: Node, x: Expr) -> Any:
     count = b.extent(x, axis, "the channels")
     gamma = n.weight(0, "gamma", rank=1, dtype=wide) if scale else b.const(b.arrays.ones(count), wide)
     beta = n.weight(int(scale), "beta", rank=1, dtype=wide) if center else b.const(b.arrays.zeros(count), wide)
-    mean, variance = (n.weight(scale + center + i, name, rank=1, dtype=wide) for i, name in enumerate(("moving_mean",
-        "moving_variance")))
+    mean, variance = (
+        n.weight(scale + center + i, name, rank=1, dtype=wide) for i, name in enumerate(("moving_mean", "moving_variance"))
+    )
     made = b.op(
-        "nn.batch_norm", b.cast(x, wide), gamma, beta, mean, variance, axis=axis, epsilon=n.float("epsilon", 1e-3), center=center,
+        "nn.batch_norm",
+        b.cast(x, wide),
+        gamma,
+        beta,
+        mean,
+        variance,
+        axis=axis,
+        epsilon=n.float("epsilon", 1e-3),
+        center=center,
         scale=scale,
-    )  # fmt: skip
+    )
     return b.cast(b.fields(made)[0], b.dtype(x))
 
 

@@ -13,8 +13,21 @@ from relaylang.frontends.keras.families.core import unit
 from relaylang.frontends.keras.node import Node, axes_of
 from relaylang.ir import Expr
 
-_RANKS = ("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bfloat16", "float16", "float32",
-    "float64")
+_RANKS = (
+    "bool",
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "uint32",
+    "int32",
+    "uint64",
+    "int64",
+    "bfloat16",
+    "float16",
+    "float32",
+    "float64",
+)
 
 
 def _is_real(dtype: str) -> bool:
@@ -247,8 +260,15 @@ def one_hot(n: Node, x: Expr) -> Any:
     axis = n.int("axis", -1)
     if not -rank <= axis < rank:
         raise Malformed(f"its axis is {axis}")
-    return b.op("one_hot", b.cast(x, "int32"), on, off, depth=n.int("num_classes", least=1),
-        axis=axis % rank if axis != -1 else -1, dtype=dtype)
+    return b.op(
+        "one_hot",
+        b.cast(x, "int32"),
+        on,
+        off,
+        depth=n.int("num_classes", least=1),
+        axis=axis % rank if axis != -1 else -1,
+        dtype=dtype,
+    )
 
 
 def power(n: Node, x1: Any, x2: Any) -> Any:
@@ -314,19 +334,54 @@ def same(n: Node, x: Expr) -> Any:
 
 
 _BINARY = {
-    "Add": "add", "Subtract": "subtract", "Multiply": "multiply", "Maximum": "maximum", "Minimum": "minimum", "Fmax": "maximum",
-    "Fmin": "minimum", "FloorDivide": "floor_divide", "Equal": "equal", "NotEqual": "not_equal", "Greater": "greater",
-    "GreaterEqual": "greater_equal", "Less": "less", "LessEqual": "less_equal",
-}  # fmt: skip
+    "Add": "add",
+    "Subtract": "subtract",
+    "Multiply": "multiply",
+    "Maximum": "maximum",
+    "Minimum": "minimum",
+    "Fmax": "maximum",
+    "Fmin": "minimum",
+    "FloorDivide": "floor_divide",
+    "Equal": "equal",
+    "NotEqual": "not_equal",
+    "Greater": "greater",
+    "GreaterEqual": "greater_equal",
+    "Less": "less",
+    "LessEqual": "less_equal",
+}
 _UNARY = {
-    "Absolute": "abs", "Abs": "abs", "Ceil": "ceil", "Floor": "floor", "Negative": "negative", "Sign": "sign", "Trunc": "trunc",
-}  # fmt: skip
+    "Absolute": "abs",
+    "Abs": "abs",
+    "Ceil": "ceil",
+    "Floor": "floor",
+    "Negative": "negative",
+    "Sign": "sign",
+    "Trunc": "trunc",
+}
 _REAL = {
-    "Arccos": "acos", "Arccosh": "acosh", "Arcsin": "asin", "Arcsinh": "asinh", "Arctan": "atan", "Arctanh": "atanh",
-        "Cos": "cos",
-    "Cosh": "cosh", "Erf": "erf", "Exp": "exp", "Log": "log", "Log10": "log10", "Log2": "log2", "Rsqrt": "rsqrt", "Sin": "sin",
-    "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh", "Isfinite": "isfinite", "Isinf": "isinf", "Isnan": "isnan",
-}  # fmt: skip
+    "Arccos": "acos",
+    "Arccosh": "acosh",
+    "Arcsin": "asin",
+    "Arcsinh": "asinh",
+    "Arctan": "atan",
+    "Arctanh": "atanh",
+    "Cos": "cos",
+    "Cosh": "cosh",
+    "Erf": "erf",
+    "Exp": "exp",
+    "Log": "log",
+    "Log10": "log10",
+    "Log2": "log2",
+    "Rsqrt": "rsqrt",
+    "Sin": "sin",
+    "Sinh": "sinh",
+    "Sqrt": "sqrt",
+    "Tan": "tan",
+    "Tanh": "tanh",
+    "Isfinite": "isfinite",
+    "Isinf": "isinf",
+    "Isnan": "isnan",
+}
 _REDUCED = {"Sum": "sum", "Prod": "prod", "Max": "max", "Min": "min", "Amax": "max", "Amin": "min", "Any": "any", "All": "all"}
 
 RULES = tuple(

@@ -76,8 +76,9 @@ def _spatial(n: Node, x: Expr) -> list[int]:
 def resizing(n: Node, x: Expr) -> Any:
     """Pictures of another size; with `crop_to_aspect_ratio`, the middle of them."""
     b = n.b
-    how = n.choice("interpolation", "bilinear", ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "area", "gaussian",
-        "mitchellcubic"))
+    how = n.choice(
+        "interpolation", "bilinear", ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5", "area", "gaussian", "mitchellcubic")
+    )
     if how not in KINDS:
         raise Unsupported(f"its interpolation is {how}")
     if n.bool("pad_to_aspect_ratio", False):
@@ -128,8 +129,11 @@ def discretization(n: Node, x: Expr) -> Any:
     """The number of the bin that an element lies in."""
     b = n.b
     bounds = _numbers(n, "bin_boundaries", 0.0)
-    if n.value("bin_boundaries", None) is None or bounds.ndim != 1 or n.choice("output_mode", "int", ("int", "one_hot",
-        "multi_hot", "count")) != "int":
+    if (
+        n.value("bin_boundaries", None) is None
+        or bounds.ndim != 1
+        or n.choice("output_mode", "int", ("int", "one_hot", "multi_hot", "count")) != "int"
+    ):
         raise Unsupported("its bins are not listed, or it gives no numbers of bins")
     wide = b.unsqueeze(b.cast(x, "float32"), [b.rank(x)])
     above = b.op("greater_equal", wide, b.const(bounds.astype(np.float32)))

@@ -141,9 +141,13 @@ def gru_cell(n: Node) -> Cell:
 
 
 _CELLS = {
-    "SimpleRNN": simple_cell, "SimpleRNNCell": simple_cell, "LSTM": lstm_cell, "LSTMCell": lstm_cell, "GRU": gru_cell,
+    "SimpleRNN": simple_cell,
+    "SimpleRNNCell": simple_cell,
+    "LSTM": lstm_cell,
+    "LSTMCell": lstm_cell,
+    "GRU": gru_cell,
     "GRUCell": gru_cell,
-}  # fmt: skip
+}
 
 
 def stacked(n: Node, spec: Spec) -> Cell:
@@ -340,8 +344,17 @@ def conv_lstm(rank: int) -> Callable[[Node, Any, Any], Any]:
         same = n.choice("padding", "valid", ("valid", "same")) == "same"
         pairs = same_padding(sizes, kernel[:rank], steps, dilation) if same else [(0, 0)] * rank
         flat = b.op("reshape", x, newshape=[-3, -2])
-        made = b.op(f"nn.conv{rank}d", flat, own, strides=steps, dilation=dilation, padding=padding_of(pairs), channels=4 * filters,
-                    kernel_size=list(kernel[:rank]), **form)  # fmt: skip
+        made = b.op(
+            f"nn.conv{rank}d",
+            flat,
+            own,
+            strides=steps,
+            dilation=dilation,
+            padding=padding_of(pairs),
+            channels=4 * filters,
+            kernel_size=list(kernel[:rank]),
+            **form,
+        )
         if n.bool("use_bias", True):
             made = b.op("nn.bias_add", made, n.weight(2, "bias", rank=1), axis=1 if first else -1)
         rest = [int(d) for d in b.static_shape(made)[1:]]
@@ -353,8 +366,15 @@ def conv_lstm(rank: int) -> Callable[[Node, Any, Any], Any]:
 
         def step(y: Expr, states: list[Expr]) -> list[Expr]:
             h, c = states
-            product = b.unfolded(f"nn.conv{rank}d", h, recurrent, padding=padding_of(around), channels=4 * filters,
-                                 kernel_size=list(inner[:rank]), **form)  # fmt: skip
+            product = b.unfolded(
+                f"nn.conv{rank}d",
+                h,
+                recurrent,
+                padding=padding_of(around),
+                channels=4 * filters,
+                kernel_size=list(inner[:rank]),
+                **form,
+            )
             total = b.op("add", y, product)
             i, f, new, o = b.fields(b.op("split", total, indices_or_sections=4, axis=axis))
             c = b.op("add", b.op("multiply", gate(f), c), b.op("multiply", gate(i), act(new)))

@@ -52,17 +52,32 @@ _FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 }  # fmt: skip
 #: Arguments with another name in Keras 3, for all functions or for one.
 _NAMES = {
-    "shape": "newshape", "perm": "axes", "clip_value_min": "x_min", "clip_value_max": "x_max", "depth": "num_classes",
-    "num_or_size_splits": "indices_or_sections", "multiples": "repeats", "alpha": "negative_slope",
-    "method": "interpolation", "keep_dims": "keepdims",
-}  # fmt: skip
+    "shape": "newshape",
+    "perm": "axes",
+    "clip_value_min": "x_min",
+    "clip_value_max": "x_max",
+    "depth": "num_classes",
+    "num_or_size_splits": "indices_or_sections",
+    "multiples": "repeats",
+    "alpha": "negative_slope",
+    "method": "interpolation",
+    "keep_dims": "keepdims",
+}
 _OF_FUNCTION = {("broadcast_to", "shape"): "shape", ("nn.elu", "alpha"): "alpha"}
 #: What a function does without an argument, where the operation does otherwise.
 _DEFAULTS: dict[str, dict[str, Any]] = {
-    "nn.gelu": {"approximate": False}, "math.argmax": {"axis": 0}, "math.argmin": {"axis": 0}, "math.cumsum": {"axis": 0},
-    "gather": {"axis": 0}, "compat.v1.gather": {"axis": 0}, "math.l2_normalize": {"epsilon": 1e-6},
-    "nn.l2_normalize": {"epsilon": 1e-6}, "squeeze": {"axis": None}, "math.top_k": {"k": 1}, "nn.top_k": {"k": 1},
-}  # fmt: skip
+    "nn.gelu": {"approximate": False},
+    "math.argmax": {"axis": 0},
+    "math.argmin": {"axis": 0},
+    "math.cumsum": {"axis": 0},
+    "gather": {"axis": 0},
+    "compat.v1.gather": {"axis": 0},
+    "math.l2_normalize": {"epsilon": 1e-6},
+    "nn.l2_normalize": {"epsilon": 1e-6},
+    "squeeze": {"axis": None},
+    "math.top_k": {"k": 1},
+    "nn.top_k": {"k": 1},
+}
 
 
 def function(n: Node, *operands: Any) -> Any:

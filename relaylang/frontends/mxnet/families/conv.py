@@ -221,8 +221,18 @@ def deformable(n: Node, x: Expr, offset: Expr, weight: Expr, bias: Expr | None =
     shape = b.static_shape(weight, "the weight of a convolution", 4)
     groups = {"deformable_groups": n.int("num_deformable_group", 1), "groups": n.int("num_group", 1)}
     offset = _held(b, x, offset, w, groups["deformable_groups"])
-    made = b.op("nn.deformable_conv2d", x, offset, weight, strides=w.strides, padding=nn.padding_of(w.pads), dilation=w.dilations,
-                channels=shape[0], kernel_size=list(shape[2:]), **groups)  # fmt: skip
+    made = b.op(
+        "nn.deformable_conv2d",
+        x,
+        offset,
+        weight,
+        strides=w.strides,
+        padding=nn.padding_of(w.pads),
+        dilation=w.dilations,
+        channels=shape[0],
+        kernel_size=list(shape[2:]),
+        **groups,
+    )
     return _with_bias(n, made, bias)
 
 

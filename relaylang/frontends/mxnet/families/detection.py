@@ -25,9 +25,14 @@ def multibox_detection(n: Node, scores: Expr, moves: Expr, anchors: Expr) -> Any
     if n.int("background_id", 0) != 0:
         raise Unsupported("its background is not the class 0")
     found = b.op(
-        "vision.multibox_transform_loc", scores, moves, anchors, clip=n.bool("clip", True), threshold=n.float("threshold", 0.01),
+        "vision.multibox_transform_loc",
+        scores,
+        moves,
+        anchors,
+        clip=n.bool("clip", True),
+        threshold=n.float("threshold", 0.01),
         variances=n.floats("variances", [0.1, 0.1, 0.2, 0.2]),
-    )  # fmt: skip
+    )
     boxes, count = b.fields(found)
     how = {"force_suppress": n.bool("force_suppress"), "top_k": n.int("nms_topk", -1)}
     return _suppressed(b, boxes, count, count, n.float("nms_threshold", 0.5), id_index=0, **how)
@@ -113,11 +118,13 @@ def box_nms(n: Node, x: Expr) -> Any:
     if forms[0] == "center":
         data = _with_columns(b, data, first, _to_corners(b, _columns(b, data, first)))
     valid = n.float("valid_thresh", 0.0)
-    count, rows, places = b.fields(b.op("vision.get_valid_counts", data, b.const(valid, "float32"), score_threshold=valid,
-                                        id_index=ident, score_index=score))  # fmt: skip
+    count, rows, places = b.fields(
+        b.op("vision.get_valid_counts", data, b.const(valid, "float32"), score_threshold=valid, id_index=ident, score_index=score)
+    )
     how = {"force_suppress": n.bool("force_suppress") or ident < 0, "top_k": n.int("topk", -1), "invalid_to_bottom": True}
-    made = _suppressed(b, rows, count, places, n.float("overlap_thresh", 0.5), coord_start=first, score_index=score,
-                       id_index=ident, **how)  # fmt: skip
+    made = _suppressed(
+        b, rows, count, places, n.float("overlap_thresh", 0.5), coord_start=first, score_index=score, id_index=ident, **how
+    )
     if forms[1] == "center":
         turned = _with_columns(b, made, first, _to_centres(b, _columns(b, made, first)))
         made = b.op("where", b.op("equal", b.slice(made, [score], [score + 1], [2]), -1.0), made, turned)
@@ -160,12 +167,19 @@ def proposal(n: Node, scores: Expr, moves: Expr, info: Expr) -> Any:
     if n.bool("output_score"):
         raise Unsupported("the scores of its regions are results")
     return n.b.op(
-        "vision.proposal", scores, moves, info, scales=n.floats("scales", [4.0, 8.0, 16.0, 32.0]),
-        ratios=n.floats("ratios", [0.5, 1.0, 2.0]), feature_stride=n.int("feature_stride", 16),
-        threshold=n.float("threshold", 0.7), rpn_min_size=n.int("rpn_min_size", 16),
-        rpn_pre_nms_top_n=n.int("rpn_pre_nms_top_n", 6000), rpn_post_nms_top_n=n.int("rpn_post_nms_top_n", 300),
+        "vision.proposal",
+        scores,
+        moves,
+        info,
+        scales=n.floats("scales", [4.0, 8.0, 16.0, 32.0]),
+        ratios=n.floats("ratios", [0.5, 1.0, 2.0]),
+        feature_stride=n.int("feature_stride", 16),
+        threshold=n.float("threshold", 0.7),
+        rpn_min_size=n.int("rpn_min_size", 16),
+        rpn_pre_nms_top_n=n.int("rpn_pre_nms_top_n", 6000),
+        rpn_post_nms_top_n=n.int("rpn_post_nms_top_n", 300),
         iou_loss=n.bool("iou_loss"),
-    )  # fmt: skip
+    )
 
 
 # ---- images at computed places
@@ -232,9 +246,16 @@ def spatial_transformer(n: Node, x: Expr, theta: Expr) -> Any:
 def correlation(n: Node, x: Expr, y: Expr) -> Any:
     pad = n.int("pad_size", 0)
     return n.b.op(
-        "nn.correlation", x, y, kernel_size=n.int("kernel_size", 1), max_displacement=n.int("max_displacement", 1),
-        stride1=n.int("stride1", 1), stride2=n.int("stride2", 1), padding=[pad, pad], is_multiply=n.bool("is_multiply", True),
-    )  # fmt: skip
+        "nn.correlation",
+        x,
+        y,
+        kernel_size=n.int("kernel_size", 1),
+        max_displacement=n.int("max_displacement", 1),
+        stride1=n.int("stride1", 1),
+        stride2=n.int("stride2", 1),
+        padding=[pad, pad],
+        is_multiply=n.bool("is_multiply", True),
+    )
 
 
 RULES = (

@@ -60,9 +60,18 @@ _COMPOSED: dict[str, _Function] = {
 }
 #: Operators that give their operand in a network that is run.
 _NOTHING = (
-    "_copy", "BlockGrad", "MakeLoss", "make_loss", "cast_storage", "IdentityAttachKLSparseReg", "_contrib_gradientmultiplier",
-    "MAERegressionOutput", "SVMOutput", "LinearRegressionOutput", "Dropout",
-)  # fmt: skip
+    "_copy",
+    "BlockGrad",
+    "MakeLoss",
+    "make_loss",
+    "cast_storage",
+    "IdentityAttachKLSparseReg",
+    "_contrib_gradientmultiplier",
+    "MAERegressionOutput",
+    "SVMOutput",
+    "LinearRegressionOutput",
+    "Dropout",
+)
 
 
 def _unary(name: str) -> Callable[[Node, Expr], Any]:
@@ -91,13 +100,23 @@ def logistic_output(n: Node, x: Expr) -> Any:
 # ---- two tensors
 
 _BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "mod": "floor_mod", "power": "power", "maximum": "maximum",
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "mod": "floor_mod",
+    "power": "power",
+    "maximum": "maximum",
     "minimum": "minimum",
-}  # fmt: skip
+}
 _COMPARED = {
-    "equal": "equal", "not_equal": "not_equal", "greater": "greater", "greater_equal": "greater_equal", "lesser": "less",
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "greater": "greater",
+    "greater_equal": "greater_equal",
+    "lesser": "less",
     "lesser_equal": "less_equal",
-}  # fmt: skip
+}
 _LOGICAL = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
 
 
@@ -258,8 +277,14 @@ _KINDS = [*_BINARY, *_COMPARED, *_LOGICAL, "hypot"]
 _ELEMWISE = {"add": "elemwise_add", "sub": "elemwise_sub", "mul": "elemwise_mul", "div": "elemwise_div"}
 _SCALARS = {"add": "_plus_scalar", "sub": "_minus_scalar"}
 _TURNED = {"sub": "_rminus_scalar", "div": "_rdiv_scalar", "mod": "_rmod_scalar", "power": "_rpower_scalar"}
-_NUMPY = {"equal": "equal", "not_equal": "not_equal", "greater": "greater", "greater_equal": "greater_equal", "lesser": "less",
-          "lesser_equal": "less_equal"}  # fmt: skip
+_NUMPY = {
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "greater": "greater",
+    "greater_equal": "greater_equal",
+    "lesser": "less",
+    "lesser_equal": "less_equal",
+}
 
 RULES = (
     *(Rule(name, _unary(name)) for name in (*_SAME, *_COMPOSED)),

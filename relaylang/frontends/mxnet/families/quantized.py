@@ -215,8 +215,20 @@ def _product(
         made = b.op("qnn.dense", x, weight, *zeros, *scales, units=shape[0], out_dtype="int32")
         return made
     pads = [p[0] for p in window.pads] + [p[1] for p in window.pads]
-    made = b.op("qnn.conv2d", x, weight, *zeros, *scales, strides=window.strides, padding=pads, dilation=window.dilations,
-                groups=groups, channels=shape[0], kernel_size=list(shape[2:]), out_dtype="int32")  # fmt: skip
+    made = b.op(
+        "qnn.conv2d",
+        x,
+        weight,
+        *zeros,
+        *scales,
+        strides=window.strides,
+        padding=pads,
+        dilation=window.dilations,
+        groups=groups,
+        channels=shape[0],
+        kernel_size=list(shape[2:]),
+        out_dtype="int32",
+    )
     return made
 
 

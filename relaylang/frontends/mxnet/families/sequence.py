@@ -60,9 +60,7 @@ def rnn(n: Node, x: Expr, params: Any, state: Expr, *more: Expr) -> Any:
     return [x, *[b.op("stack", b.tuple([last[i] for last in lasts]), axis=0) for i in range(len(firsts))]]
 
 
-def _weights(
-    b: Builder, params: Any, gates: int, hidden: int, width: int, layers: int, ways: int
-) -> list[_Weights]:
+def _weights(b: Builder, params: Any, gates: int, hidden: int, width: int, layers: int, ways: int) -> list[_Weights]:
     """The weights of each direction of each layer. All weights stand before all biases."""
     if hidden < 1 or layers < 1 or layers > 1 << 12:
         raise Malformed(f"it has {layers} layers of {hidden} units")

@@ -16,9 +16,15 @@ from relaylang.ir import Expr
 
 
 def attention(
-    n: Node, q: Expr, k: Expr, v: Expr, mask: Expr | None = None, past_k: Expr | None = None, past_v: Expr | None = None,
+    n: Node,
+    q: Expr,
+    k: Expr,
+    v: Expr,
+    mask: Expr | None = None,
+    past_k: Expr | None = None,
+    past_v: Expr | None = None,
     lengths: Expr | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     b, flat = n.b, n.b.rank(q) == 3
     if flat:
         q = common.split_heads(b, q, n.int("q_num_heads"))
@@ -148,8 +154,9 @@ def causal_conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, past: Expr 
         padded = b.op("nn.pad", x, b.const(0, b.dtype(x)), pad_width=[(0, 0), (0, 0), (size - 1, 0)])
     else:
         padded = b.concat([past, x], 2)
-    made = b.op("nn.conv1d", padded, w, strides=[1], padding=[0, 0], dilation=[1], groups=channels, channels=channels,
-                kernel_size=[size])  # fmt: skip
+    made = b.op(
+        "nn.conv1d", padded, w, strides=[1], padding=[0, 0], dilation=[1], groups=channels, channels=channels, kernel_size=[size]
+    )
     made = made if bias is None else b.op("nn.bias_add", made, bias, axis=1)
     if n.string("activation", "none") in ("silu", "swish"):
         made = b.cast(nn.swish(b, b.cast(made, "float32")), b.dtype(x))

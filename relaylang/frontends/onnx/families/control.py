@@ -165,9 +165,7 @@ def _rows(b: Builder, body: Body, state: Sequence[Any], scans: int) -> list[Expr
     return list(results[len(results) - scans :]) if scans else []
 
 
-def _recursive(
-    b: Builder, body: Body, count: Expr | None, start: Expr, state: Sequence[Expr], scans: int
-) -> list[Any]:
+def _recursive(b: Builder, body: Body, count: Expr | None, start: Expr, state: Sequence[Expr], scans: int) -> list[Any]:
     """A function that calls itself with the turn, the condition, the state and the rows so far."""
     shapes = [b.variable(f"state{i}", _type(x)) for i, x in enumerate(state)]
     stacks = [no_rows(b, x) for x in _rows(b, body, shapes, scans)] if scans else []

@@ -74,9 +74,21 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
     strides, dilations = ones(n, "strides", 2), ones(n, "dilations", 2)
     pads = padding(n, (high, wide), kernel, strides, dilations)
     if mask is None and pads[0][0] == pads[0][1] and pads[1][0] == pads[1][1] and _plain(b, x):
-        made = _deformed(n, x, offset, w, {"strides": strides, "padding": [pads[0][0], pads[1][0]], "dilation": dilations,
-                         "deformable_groups": groups, "groups": n.int("group", 1), "channels": b.extent(w, 0),
-                         "kernel_size": kernel})  # fmt: skip
+        made = _deformed(
+            n,
+            x,
+            offset,
+            w,
+            {
+                "strides": strides,
+                "padding": [pads[0][0], pads[1][0]],
+                "dilation": dilations,
+                "deformable_groups": groups,
+                "groups": n.int("group", 1),
+                "channels": b.extent(w, 0),
+                "kernel_size": kernel,
+            },
+        )
         return with_bias(b, made, bias)
     out_high, out_wide = b.static_shape(offset, "the offset")[2:]
     count = kernel[0] * kernel[1]
@@ -95,8 +107,7 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
             scale = b.const(np.array([2 / wide, 2 / high]).reshape(1, 2, 1, 1), b.dtype(x))
             shift = b.const(np.array([1 / wide - 1, 1 / high - 1]).reshape(1, 2, 1, 1), b.dtype(x))
             grid = b.op("add", b.op("multiply", b.op("reverse", grid, axis=1), scale), shift)
-            sample = b.op("image.grid_sample", part, grid, method="bilinear", layout="NCHW", padding_mode="zeros",
-                          align_corners=False)  # fmt: skip
+            sample = b.op("image.grid_sample", part, grid, method="bilinear", layout="NCHW", padding_mode="zeros", align_corners=False)
             if mask is not None:
                 sample = b.op("multiply", sample, b.slice(mask, [place], [place + 1], [1]))
             samples.append(sample)

@@ -155,22 +155,54 @@ def identity(n: Node, x: Any) -> Any:
 
 #: Functions of one variable by ONNX's name.
 UNARY = {
-    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
-    "BitwiseNot": "bitwise_not", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp",
-    "Floor": "floor", "IsNaN": "isnan", "Log": "log", "Neg": "negative", "Not": "logical_not", "Sigmoid": "sigmoid",
-    "Sign": "sign", "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
-}  # fmt: skip
+    "Abs": "abs",
+    "Acos": "acos",
+    "Acosh": "acosh",
+    "Asin": "asin",
+    "Asinh": "asinh",
+    "Atan": "atan",
+    "Atanh": "atanh",
+    "BitwiseNot": "bitwise_not",
+    "Ceil": "ceil",
+    "Cos": "cos",
+    "Cosh": "cosh",
+    "Erf": "erf",
+    "Exp": "exp",
+    "Floor": "floor",
+    "IsNaN": "isnan",
+    "Log": "log",
+    "Neg": "negative",
+    "Not": "logical_not",
+    "Sigmoid": "sigmoid",
+    "Sign": "sign",
+    "Sin": "sin",
+    "Sinh": "sinh",
+    "Sqrt": "sqrt",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
 #: Functions of two variables by ONNX's name.
 BINARY = {
-    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
-    "GreaterOrEqual": "greater_equal", "LessOrEqual": "less_equal",
-}  # fmt: skip
+    "BitwiseAnd": "bitwise_and",
+    "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
+    "GreaterOrEqual": "greater_equal",
+    "LessOrEqual": "less_equal",
+}
 #: Those that stated how they broadcast before opset 7.
 ALIGNED = {
-    "Add": same("add"), "And": same("logical_and"), "Div": divide, "Equal": same("equal"), "Greater": same("greater"),
-    "Less": same("less"), "Mul": same("multiply"), "Or": same("logical_or"), "Pow": power, "Sub": same("subtract"),
+    "Add": same("add"),
+    "And": same("logical_and"),
+    "Div": divide,
+    "Equal": same("equal"),
+    "Greater": same("greater"),
+    "Less": same("less"),
+    "Mul": same("multiply"),
+    "Or": same("logical_or"),
+    "Pow": power,
+    "Sub": same("subtract"),
     "Xor": same("logical_xor"),
-}  # fmt: skip
+}
 
 RULES = (
     *(Rule(name, same(op)) for name, op in UNARY.items()),

@@ -17,9 +17,14 @@ from relaylang.ir import Expr
 def _method(n: Node) -> Method:
     coordinates = n.string("coordinate_transformation_mode", "half_pixel")
     return Method(
-        n.string("mode", "nearest"), coordinates, n.string("nearest_mode", "round_prefer_floor"), n.float("cubic_coeff_a", -0.75),
-        bool(n.int("exclude_outside", 0)), bool(n.int("antialias", 0)), n.float("extrapolation_value", 0.0),
-    )  # fmt: skip
+        n.string("mode", "nearest"),
+        coordinates,
+        n.string("nearest_mode", "round_prefer_floor"),
+        n.float("cubic_coeff_a", -0.75),
+        bool(n.int("exclude_outside", 0)),
+        bool(n.int("antialias", 0)),
+        n.float("extrapolation_value", 0.0),
+    )
 
 
 def resize(n: Node, x: Expr, roi: Expr | None = None, scales: Expr | None = None, sizes: Expr | None = None) -> Any:
@@ -70,8 +75,11 @@ def _kept(b: Builder, axes: dict[int, Stretch], method: Method) -> dict[int, Str
         for one in stays.values():
             every = b.op("logical_and", every, one)
         stays = dict.fromkeys(stays, every)
-    return axes | {a: replace(to, scale=b.op("where", stays[a], b.const(1.0, "float32"), to.scale)) for a, to in resized.items()
-                   if b.value(stays[a]) is None or b.value(stays[a])}  # fmt: skip
+    return axes | {
+        a: replace(to, scale=b.op("where", stays[a], b.const(1.0, "float32"), to.scale))
+        for a, to in resized.items()
+        if b.value(stays[a]) is None or b.value(stays[a])
+    }
 
 
 def _to_sizes(n: Node, x: Expr, sizes: Expr, axes: list[int], parts: Sequence[tuple[float, float]]) -> dict[int, Stretch]:
@@ -116,10 +124,14 @@ def grid_sample(n: Node, x: Expr, grid: Expr) -> Any:
     mode = {"linear": "bilinear", "bilinear": "bilinear", "nearest": "nearest", "cubic": "bicubic", "bicubic": "bicubic"}
     moved = b.transpose(grid, [0, rank - 1, *range(1, rank - 1)])
     return b.op(
-        "image.grid_sample", x, moved, method=mode[n.choice("mode", "linear", mode)], layout="NCHW" if rank == 4 else "NCDHW",
+        "image.grid_sample",
+        x,
+        moved,
+        method=mode[n.choice("mode", "linear", mode)],
+        layout="NCHW" if rank == 4 else "NCDHW",
         padding_mode=n.choice("padding_mode", "zeros", ("zeros", "border", "reflection")),
         align_corners=bool(n.int("align_corners", 0)),
-    )  # fmt: skip
+    )
 
 
 def affine_grid(n: Node, theta: Expr, size: Expr) -> Any:
@@ -137,9 +149,7 @@ def roi_align(n: Node, x: Expr, rois: Expr, batch: Expr) -> Any:
         axes = regions.axes_of(b, rois, size, scale, ratio, half)
         return (regions.greatest if greatest else regions.mean)(b, x, batch, axes)
     numbered = b.concat([b.unsqueeze(b.cast(batch, b.dtype(rois)), [1]), rois], 1)
-    return b.op(
-        "vision.roi_align", x, numbered, pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg"
-    )
+    return b.op("vision.roi_align", x, numbered, pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg")
 
 
 def max_roi_pool(n: Node, x: Expr, rois: Expr) -> Any:
@@ -184,9 +194,14 @@ def non_max_suppression(
         return b.const(np.zeros((0, 3), np.int64))
     scores, floor = _positive(b, scores, least)
     made = b.op(
-        "vision.all_class_non_max_suppression", boxes, scores, b.cast(b.scalar(most), "int64"), _next(b, overlap), floor,
+        "vision.all_class_non_max_suppression",
+        boxes,
+        scores,
+        b.cast(b.scalar(most), "int64"),
+        _next(b, overlap),
+        floor,
         output_format="onnx",
-    )  # fmt: skip
+    )
     rows, count = b.fields(made)[:2]
     ones = b.const(np.ones(1, np.int64))
     end = b.concat([b.reshape(b.cast(count, "int64"), [1]), b.const(np.array([3]))], 0)

@@ -88,9 +88,7 @@ def gated_add(n: Node, x: Expr, y: Expr, gate: Expr, weight: Expr | None = None)
 # ---- normalisation
 
 
-def skip_layer_norm(
-    n: Node, x: Expr, skip: Expr, gamma: Expr, beta: Expr | None = None, bias: Expr | None = None
-) -> Any:
+def skip_layer_norm(n: Node, x: Expr, skip: Expr, gamma: Expr, beta: Expr | None = None, bias: Expr | None = None) -> Any:
     b = n.b
     total = _plus(b, x, skip, bias)
     made = nn.layer_norm(b, total, -1, n.float("epsilon", 1e-12), gamma, beta)
@@ -142,8 +140,14 @@ def group_norm(n: Node, x: Expr, gamma: Expr, beta: Expr) -> Any:
     b, last = n.b, bool(n.int("channels_last", 1))
     dtype, rank = b.dtype(x), b.rank(x)
     data = b.cast(b.transpose(x, [0, rank - 1, *range(1, rank - 1)]) if last else x, "float32")
-    made = b.op("nn.group_norm", data, *[b.cast(v, "float32") for v in (gamma, beta)], num_groups=n.int("groups"), axis=1,
-                epsilon=n.float("epsilon", 1e-5))  # fmt: skip
+    made = b.op(
+        "nn.group_norm",
+        data,
+        *[b.cast(v, "float32") for v in (gamma, beta)],
+        num_groups=n.int("groups"),
+        axis=1,
+        epsilon=n.float("epsilon", 1e-5),
+    )
     made = nn.swish(b, made) if n.int("activation") else made
     return b.cast(b.transpose(made, [0, *range(2, rank), 1]) if last else made, dtype)
 
@@ -162,9 +166,17 @@ def skip_group_norm(n: Node, x: Expr, gamma: Expr, beta: Expr, skip: Expr, bias:
 
 
 def embed_layer_norm(
-    n: Node, ids: Expr, segments: Expr | None, words: Expr, places: Expr, kinds: Expr | None, gamma: Expr, beta: Expr,
-    mask: Expr | None = None, positions: Expr | None = None,
-) -> Any:  # fmt: skip
+    n: Node,
+    ids: Expr,
+    segments: Expr | None,
+    words: Expr,
+    places: Expr,
+    kinds: Expr | None,
+    gamma: Expr,
+    beta: Expr,
+    mask: Expr | None = None,
+    positions: Expr | None = None,
+) -> Any:
     b = n.b
     total = b.op("take", words, ids, axis=0, mode="clip")
     if positions is not None:
@@ -182,9 +194,17 @@ def embed_layer_norm(
 
 
 def quantised_embed_layer_norm(
-    n: Node, ids: Expr, segments: Expr | None, words: Expr, places: Expr, kinds: Expr | None, gamma: Expr, beta: Expr,
-    mask: Expr | None, *scales: Expr | None,
-) -> Any:  # fmt: skip
+    n: Node,
+    ids: Expr,
+    segments: Expr | None,
+    words: Expr,
+    places: Expr,
+    kinds: Expr | None,
+    gamma: Expr,
+    beta: Expr,
+    mask: Expr | None,
+    *scales: Expr | None,
+) -> Any:
     """The tables are whole numbers with scales and zero points, in the same order."""
     b = n.b
     tables = [
@@ -253,8 +273,11 @@ def inverse(n: Node, x: Expr) -> Any:
         row = b.op("sum", b.op("multiply", whole, chosen), axis=[rank - 2], keepdims=True)
         row = b.op("divide", row, b.slice(row, [i], [i + 1], [rank - 1]))
         others = b.op("multiply", column, b.op("subtract", 1.0, chosen))
-        whole = b.op("add", b.op("multiply", b.op("subtract", whole, b.op("multiply", others, row)), b.op("subtract", 1.0, chosen)),
-                     b.op("multiply", chosen, row))  # fmt: skip
+        whole = b.op(
+            "add",
+            b.op("multiply", b.op("subtract", whole, b.op("multiply", others, row)), b.op("subtract", 1.0, chosen)),
+            b.op("multiply", chosen, row),
+        )
         left = b.op("multiply", left, b.op("subtract", 1.0, chosen))
         place = b.const(b.arrays.eye(size)[i : i + 1], dtype)
         found = b.op("add", found, b.op("multiply", chosen, place))

@@ -73,9 +73,7 @@ def _causal(n: Node, q: Expr, k: Expr, past: Expr | None) -> Expr | None:
 # ---- layers
 
 
-def _self_attention(
-    n: Node, qkv: Expr, sizes: list[int], mask: Expr | None, past: Expr | None, bias: Expr | None
-) -> list[Expr]:
+def _self_attention(n: Node, qkv: Expr, sizes: list[int], mask: Expr | None, past: Expr | None, bias: Expr | None) -> list[Expr]:
     """Attention of a projection (batch, steps, q + k + v), and the keys and values for the next call."""
     b, heads = n.b, n.int("num_heads")
     if n.int("past_present_share_buffer", 0) or n.int("do_rotary", 0):
@@ -93,18 +91,32 @@ def _self_attention(
 
 
 def attention(
-    n: Node, x: Expr, w: Expr, bias: Expr | None = None, mask: Expr | None = None, past: Expr | None = None,
-    extra: Expr | None = None, length: Expr | None = None,
-) -> Any:  # fmt: skip
+    n: Node,
+    x: Expr,
+    w: Expr,
+    bias: Expr | None = None,
+    mask: Expr | None = None,
+    past: Expr | None = None,
+    extra: Expr | None = None,
+    length: Expr | None = None,
+) -> Any:
     b = n.b
     sizes = n.ints("qkv_hidden_sizes", [b.extent(w, 1) // 3] * 3)
     return _self_attention(n, _plus(b, matmul(b, x, w), bias), sizes, mask, past, extra)
 
 
 def qattention(
-    n: Node, x: Expr, w: Expr, bias: Expr, x_scale: Expr, w_scale: Expr, mask: Expr | None = None,
-    x_zero: Expr | None = None, w_zero: Expr | None = None, past: Expr | None = None,
-) -> Any:  # fmt: skip
+    n: Node,
+    x: Expr,
+    w: Expr,
+    bias: Expr,
+    x_scale: Expr,
+    w_scale: Expr,
+    mask: Expr | None = None,
+    x_zero: Expr | None = None,
+    w_zero: Expr | None = None,
+    past: Expr | None = None,
+) -> Any:
     """The projection is of whole numbers; the attention itself is of real ones."""
     b = n.b
     sums = integer_matmul(b, x, w, x_zero, w_zero, qnn_scales(b, x_scale, w_scale))
@@ -114,10 +126,18 @@ def qattention(
 
 
 def multi_head_attention(
-    n: Node, q: Expr, k: Expr | None = None, v: Expr | None = None, bias: Expr | None = None, mask: Expr | None = None,
-    extra: Expr | None = None, past_k: Expr | None = None, past_v: Expr | None = None, length: Expr | None = None,
+    n: Node,
+    q: Expr,
+    k: Expr | None = None,
+    v: Expr | None = None,
+    bias: Expr | None = None,
+    mask: Expr | None = None,
+    extra: Expr | None = None,
+    past_k: Expr | None = None,
+    past_v: Expr | None = None,
+    length: Expr | None = None,
     beams: Expr | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     b, heads = n.b, n.int("num_heads")
     if length is not None or beams is not None:
         raise Unsupported("a shared buffer of the past is not converted")

@@ -90,8 +90,14 @@ def average_pool(n: Node, x: Expr) -> Expr:
 
     def pool(v: Expr) -> Expr:
         given = geometry(n, v, kernel)
-        return b.op("nn.avg_pool2d", v, pool_size=kernel, **given, ceil_mode=bool(n.int("ceil_mode", 0)),
-                    count_include_pad=bool(n.int("count_include_pad", 0)))  # fmt: skip
+        return b.op(
+            "nn.avg_pool2d",
+            v,
+            pool_size=kernel,
+            **given,
+            ceil_mode=bool(n.int("ceil_mode", 0)),
+            count_include_pad=bool(n.int("count_include_pad", 0)),
+        )
 
     return _channels_second(n, x, pool)
 
@@ -117,9 +123,17 @@ def where(n: Node, cond: Expr, *operands: Expr) -> Any:
 
 
 def qgemm(
-    n: Node, x: Expr, x_scale: Expr, x_zero: Expr, y: Expr, y_scale: Expr, y_zero: Expr, bias: Expr | None = None,
-    scale: Expr | None = None, zero: Expr | None = None,
-) -> Any:  # fmt: skip
+    n: Node,
+    x: Expr,
+    x_scale: Expr,
+    x_zero: Expr,
+    y: Expr,
+    y_scale: Expr,
+    y_zero: Expr,
+    bias: Expr | None = None,
+    scale: Expr | None = None,
+    zero: Expr | None = None,
+) -> Any:
     """Without a scale of the result, the result is in real numbers."""
     b = n.b
     x = b.transpose(x, [1, 0]) if n.int("transA", 0) else x
@@ -142,9 +156,15 @@ def _scaled(b: Builder, sums: Expr, factor: Expr, bias: Expr | None = None) -> E
 
 
 def to_float(
-    n: Node, x: Expr, y: Expr, x_scale: Expr, y_scale: Expr, x_zero: Expr | None = None, y_zero: Expr | None = None,
+    n: Node,
+    x: Expr,
+    y: Expr,
+    x_scale: Expr,
+    y_scale: Expr,
+    x_zero: Expr | None = None,
+    y_zero: Expr | None = None,
     bias: Expr | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """MatMulIntegerToFloat."""
     b = n.b
     if b.rank(x_scale) and b.shape(x_scale) != (1,):
@@ -153,15 +173,11 @@ def to_float(
     return _scaled(b, sums, product_of(b, x_scale, y_scale), bias)
 
 
-def dynamic_matmul(
-    n: Node, x: Expr, y: Expr, y_scale: Expr, y_zero: Expr | None = None, bias: Expr | None = None
-) -> Any:
+def dynamic_matmul(n: Node, x: Expr, y: Expr, y_scale: Expr, y_zero: Expr | None = None, bias: Expr | None = None) -> Any:
     return _dynamic_product(n.b, x, y, y_scale, y_zero, bias)
 
 
-def _dynamic_product(
-    b: Builder, x: Expr, y: Expr, y_scale: Expr, y_zero: Expr | None, bias: Expr | None = None
-) -> Expr:
+def _dynamic_product(b: Builder, x: Expr, y: Expr, y_scale: Expr, y_zero: Expr | None, bias: Expr | None = None) -> Expr:
     """A product of real numbers, quantised at run time, with a quantised matrix."""
     ints, x_scale, x_zero = dynamic_quantize(b, x)
     sums = integer_matmul(b, ints, y, x_zero, y_zero)
@@ -169,9 +185,20 @@ def _dynamic_product(
 
 
 def dynamic_lstm(
-    n: Node, x: Expr, w: Expr, r: Expr, bias: Expr | None, lengths: Expr | None, h: Expr | None, c: Expr | None,
-    peepholes: Expr | None, w_scale: Expr, w_zero: Expr, r_scale: Expr, r_zero: Expr,
-) -> Any:  # fmt: skip
+    n: Node,
+    x: Expr,
+    w: Expr,
+    r: Expr,
+    bias: Expr | None,
+    lengths: Expr | None,
+    h: Expr | None,
+    c: Expr | None,
+    peepholes: Expr | None,
+    w_scale: Expr,
+    w_zero: Expr,
+    r_scale: Expr,
+    r_zero: Expr,
+) -> Any:
     """DynamicQuantizeLSTM: the weights are (directions, in, units)."""
     b = n.b
 
@@ -200,9 +227,14 @@ def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
 
 
 def matmul_nbits(
-    n: Node, x: Expr, packed: Expr, scales: Expr, zeros: Expr | None = None, index: Expr | None = None,
+    n: Node,
+    x: Expr,
+    packed: Expr,
+    scales: Expr,
+    zeros: Expr | None = None,
+    index: Expr | None = None,
     bias: Expr | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The weights become real numbers at import."""
     b = n.b
     rows, columns, size, bits = n.int("N"), n.int("K"), n.int("block_size"), n.int("bits", 4)

@@ -31,9 +31,7 @@ def batch_norm_spatial(n: Node, x: Expr, scale: Expr, shift: Expr, mean: Expr, v
     return batch_norm(n, x, scale, shift, mean, var)
 
 
-def _batch_norm_of_batch(
-    n: Node, x: Expr, scale: Expr, shift: Expr, mean: Expr, var: Expr, epsilon: float
-) -> list[Expr]:
+def _batch_norm_of_batch(n: Node, x: Expr, scale: Expr, shift: Expr, mean: Expr, var: Expr, epsilon: float) -> list[Expr]:
     """Normalised by the batch's own statistics, with the moving ones beside."""
     b, rank, momentum = n.b, n.b.rank(x), n.float("momentum", 0.9)
     axes = [i for i in range(rank) if i != 1]

@@ -113,9 +113,7 @@ def integer_conv(n: Node, x: Expr, w: Expr, x_zero: Expr | None, w_zero: Expr | 
     return b.op(f"nn.conv{len(kernel)}d", left, right, **attrs, **layouts, out_dtype="int32")
 
 
-def _as_2d(
-    n: Node, x: Expr, w: Expr, x_zero: Expr | None, w_zero: Expr | None, scales: Any, attrs: dict[str, Any]
-) -> Expr:
+def _as_2d(n: Node, x: Expr, w: Expr, x_zero: Expr | None, w_zero: Expr | None, scales: Any, attrs: dict[str, Any]) -> Expr:
     """A convolution over one axis, as one over two with an extent of 1."""
     b = n.b
     wide = {
@@ -151,9 +149,17 @@ def conv_integer(n: Node, x: Expr, w: Expr, x_zero: Expr | None = None, w_zero: 
 
 
 def qlinear_conv(
-    n: Node, x: Expr, x_scale: Expr, x_zero: Expr, w: Expr, w_scale: Expr, w_zero: Expr, y_scale: Expr, y_zero: Expr,
+    n: Node,
+    x: Expr,
+    x_scale: Expr,
+    x_zero: Expr,
+    w: Expr,
+    w_scale: Expr,
+    w_zero: Expr,
+    y_scale: Expr,
+    y_zero: Expr,
     bias: Expr | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     b = n.b
     sums = integer_conv(n, x, w, x_zero, w_zero, qnn_scales(b, x_scale, w_scale))
     if bias is not None:
@@ -178,9 +184,7 @@ def product_of(b: Builder, left: Expr, right: Expr) -> Expr:
 # ---- products of matrices
 
 
-def integer_matmul(
-    b: Builder, x: Expr, y: Expr, x_zero: Expr | None, y_zero: Expr | None, scales: list[Expr] | None = None
-) -> Expr:
+def integer_matmul(b: Builder, x: Expr, y: Expr, x_zero: Expr | None, y_zero: Expr | None, scales: list[Expr] | None = None) -> Expr:
     """The sums of a product of matrices of whole numbers as int32."""
     zeros = single_zeros(b, x_zero, y_zero)
     if zeros and b.rank(y) == 2 and b.rank(x) >= 2 and isinstance(b.shape(y)[1], int):

@@ -124,9 +124,15 @@ _WAYS = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
 
 
 def layer(
-    n: Node, x: Expr, hidden: int, gates: int, products: tuple[Product, Product], bias: Expr | None, lengths: Expr | None,
+    n: Node,
+    x: Expr,
+    hidden: int,
+    gates: int,
+    products: tuple[Product, Product],
+    bias: Expr | None,
+    lengths: Expr | None,
     initial: list[Expr | None],
-) -> Layer:  # fmt: skip
+) -> Layer:
     """The operands of a recurrent layer; missing initial states are 0."""
     b = n.b
     batch_first = bool(n.int("layout", 0))
@@ -164,9 +170,7 @@ def _plus(b: Builder, x: Expr, bias: Expr | None) -> Expr:
     return x if bias is None else b.op("add", x, bias)
 
 
-def rnn(
-    n: Node, x: Expr, w: Expr, r: Expr, bias: Expr | None = None, lengths: Expr | None = None, h: Expr | None = None
-) -> Any:
+def rnn(n: Node, x: Expr, w: Expr, r: Expr, bias: Expr | None = None, lengths: Expr | None = None, h: Expr | None = None) -> Any:
     b = n.b
     of = layer(n, x, b.extent(r, 2), 1, (weights(b, w), weights(b, r)), bias, lengths, [h])
     functions = _activations(n, ["Tanh"], len(of.ways))
@@ -181,9 +185,7 @@ def rnn(
     return results(of, steps, inputs)
 
 
-def gru(
-    n: Node, x: Expr, w: Expr, r: Expr, bias: Expr | None = None, lengths: Expr | None = None, h: Expr | None = None
-) -> Any:
+def gru(n: Node, x: Expr, w: Expr, r: Expr, bias: Expr | None = None, lengths: Expr | None = None, h: Expr | None = None) -> Any:
     b, hidden = n.b, n.b.extent(r, 2)
     of = layer(n, x, hidden, 3, (weights(b, w), weights(b, r)), bias, lengths, [h])
     functions = _activations(n, ["Sigmoid", "Tanh"], len(of.ways))
@@ -218,9 +220,16 @@ def gru(
 
 
 def lstm(
-    n: Node, x: Expr, w: Expr, r: Expr, bias: Expr | None = None, lengths: Expr | None = None, h: Expr | None = None,
-    c: Expr | None = None, peepholes: Expr | None = None,
-) -> Any:  # fmt: skip
+    n: Node,
+    x: Expr,
+    w: Expr,
+    r: Expr,
+    bias: Expr | None = None,
+    lengths: Expr | None = None,
+    h: Expr | None = None,
+    c: Expr | None = None,
+    peepholes: Expr | None = None,
+) -> Any:
     b = n.b
     of = layer(n, x, b.extent(r, 2), 4, (weights(b, w), weights(b, r)), bias, lengths, [h, c])
     return lstm_of(of, peepholes)

@@ -19,9 +19,7 @@ def slice_by_attributes(n: Node, x: Expr) -> Any:
     return slices.slice_axes(n.b, x, starts, ends, axes, [1] * len(starts))
 
 
-def slice_by_inputs(
-    n: Node, x: Expr, starts: Expr, ends: Expr, axes: Expr | None = None, steps: Expr | None = None
-) -> Any:
+def slice_by_inputs(n: Node, x: Expr, starts: Expr, ends: Expr, axes: Expr | None = None, steps: Expr | None = None) -> Any:
     b = n.b
     count = b.extent(starts, 0, "the number of sliced axes")
     on = b.need_ints(axes, "the axes of Slice") if axes is not None else list(range(count))

@@ -16,8 +16,13 @@ from relaylang.ir import Expr
 
 #: The comparisons by the name of a node's mode.
 _TESTS = {
-    "LEQ": "less_equal", "LT": "less", "GTE": "greater_equal", "GT": "greater", "EQ": "equal", "NEQ": "not_equal",
-}  # fmt: skip
+    "LEQ": "less_equal",
+    "LT": "less",
+    "GTE": "greater_equal",
+    "GT": "greater",
+    "EQ": "equal",
+    "NEQ": "not_equal",
+}
 #: The modes of TreeEnsemble by number.
 _MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
 #: The ways to join the trees' values.
@@ -117,8 +122,17 @@ def _forest(n: Node, targets: int, kind: str) -> Forest:
         weights[where[tree, node], target] += weight
         there[where[tree, node], target] = True
     missing = n.ints("nodes_missing_value_tracks_true", [0] * count) or [0] * count
-    return Forest(np.array(list(first.values())), names, np.array(n.ints("nodes_featureids")), _numbers(n, "nodes_values"),
-                  yes, no, np.array(missing, bool), weights, there)  # fmt: skip
+    return Forest(
+        np.array(list(first.values())),
+        names,
+        np.array(n.ints("nodes_featureids")),
+        _numbers(n, "nodes_values"),
+        yes,
+        no,
+        np.array(missing, bool),
+        weights,
+        there,
+    )
 
 
 def _numbers(n: Node, name: str) -> np.ndarray:
@@ -242,9 +256,17 @@ class _Inner:
             raise Unsupported("a branch leads to a node that does not exist")
         none = [0] * leaves
         # A root whose branches are the same leaf is a tree of one leaf.
-        return Forest(np.array(self.n.ints("tree_roots")), [*self.modes, *["LEAF"] * leaves],
-                      np.array([*self.features, *none]), np.array([*self.values, *none]), yes, no,
-                      np.array([*self.missing, *none], bool), weights, there)  # fmt: skip
+        return Forest(
+            np.array(self.n.ints("tree_roots")),
+            [*self.modes, *["LEAF"] * leaves],
+            np.array([*self.features, *none]),
+            np.array([*self.values, *none]),
+            yes,
+            no,
+            np.array([*self.missing, *none], bool),
+            weights,
+            there,
+        )
 
     @staticmethod
     def _numbered(ends: Sequence[int], count: int, leaves: int) -> np.ndarray:

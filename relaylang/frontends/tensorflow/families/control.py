@@ -119,8 +119,6 @@ def ensure_shape(n: Node, x: Value) -> Any:
     return [n.b.refine(x, [d if isinstance(d, int) else None for d in shape])]
 
 
-
-
 def shape(n: Node, x: Value) -> Any:
     """The extents. Texts have a shape, too."""
     dtype = n.dtype("out_type", "int32")
@@ -130,8 +128,20 @@ def shape(n: Node, x: Value) -> Any:
 
 
 def _identities() -> dict[str, Callable[..., Any]]:
-    names = ("CheckNumerics", "CheckNumericsV2", "DeepCopy", "Identity", "LoopCond", "NextIteration", "PreventGradient", "Snapshot",
-             "StopGradient", "DebugIdentity", "CopyHost", "Copy")  # fmt: skip
+    names = (
+        "CheckNumerics",
+        "CheckNumericsV2",
+        "DeepCopy",
+        "Identity",
+        "LoopCond",
+        "NextIteration",
+        "PreventGradient",
+        "Snapshot",
+        "StopGradient",
+        "DebugIdentity",
+        "CopyHost",
+        "Copy",
+    )
     return dict.fromkeys(names, identity)
 
 

@@ -95,9 +95,19 @@ def conv(rank: int) -> Callable[..., Any]:
         layout = {2: "HWIO", 3: "DHWIO"}[rank]
         if not w.last:
             weights, layout = _turned(n, weights, [rank + 1, rank, *range(rank)]), {2: "OIHW", 3: "OIDHW"}[rank]
-        return b.op(f"nn.conv{rank}d", x, weights, strides=strides, dilation=dilations, padding=padding_of(pads),
-                    groups=channels // shape[rank], channels=shape[-1], kernel_size=list(shape[:rank]), data_layout=w.layout,
-                    kernel_layout=layout)  # fmt: skip
+        return b.op(
+            f"nn.conv{rank}d",
+            x,
+            weights,
+            strides=strides,
+            dilation=dilations,
+            padding=padding_of(pads),
+            groups=channels // shape[rank],
+            channels=shape[-1],
+            kernel_size=list(shape[:rank]),
+            data_layout=w.layout,
+            kernel_layout=layout,
+        )
 
     return convert
 
@@ -114,8 +124,19 @@ def depthwise(n: Node, x: Expr, weights: Expr) -> Any:
     layout = "HWOI"
     if not w.last:
         weights, layout = _turned(n, weights, [2, 3, 0, 1], [channels * shape[3], 1, *shape[:2]]), "OIHW"
-    return b.op("nn.conv2d", x, weights, strides=strides, dilation=dilations, padding=padding_of(pads), groups=channels,
-                channels=channels * shape[3], kernel_size=list(shape[:2]), data_layout=w.layout, kernel_layout=layout)  # fmt: skip
+    return b.op(
+        "nn.conv2d",
+        x,
+        weights,
+        strides=strides,
+        dilation=dilations,
+        padding=padding_of(pads),
+        groups=channels,
+        channels=channels * shape[3],
+        kernel_size=list(shape[:2]),
+        data_layout=w.layout,
+        kernel_layout=layout,
+    )
 
 
 def conv_transpose(rank: int) -> Callable[..., Any]:
@@ -145,10 +166,19 @@ def conv_transpose(rank: int) -> Callable[..., Any]:
             raise Malformed(f"its data has {channels_in} channels, and its weights take {shape[rank + 1]}")
         planes = x if not w.last else b.transpose(x, [0, rank + 1, *range(1, rank + 1)])
         turned = _turned(n, weights, [rank + 1, rank, *range(rank)])
-        made = b.op(f"nn.conv{rank}d_transpose", planes, turned, strides=strides, dilation=dilations,
-                    padding=[*begin, *[max(e, 0) for e in end]], output_padding=extra, channels=shape[rank],
-                    kernel_size=list(shape[:rank]), data_layout=_LAYOUTS[rank][1],
-                    kernel_layout={2: "IOHW", 3: "IODHW"}[rank])  # fmt: skip
+        made = b.op(
+            f"nn.conv{rank}d_transpose",
+            planes,
+            turned,
+            strides=strides,
+            dilation=dilations,
+            padding=[*begin, *[max(e, 0) for e in end]],
+            output_padding=extra,
+            channels=shape[rank],
+            kernel_size=list(shape[:rank]),
+            data_layout=_LAYOUTS[rank][1],
+            kernel_layout={2: "IOHW", 3: "IODHW"}[rank],
+        )
         return made if not w.last else b.transpose(made, [0, *range(2, rank + 2), 1])
 
     return convert

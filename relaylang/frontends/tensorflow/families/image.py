@@ -31,9 +31,16 @@ def resize(method: str) -> Callable[..., Any]:
             raise Malformed(f"its size is {wanted[:8]}")
         extra = {"cubic_alpha": -0.5, "cubic_exclude": True} if method == "cubic" and half else {"cubic_alpha": -0.75}
         return b.op(
-            "image.resize2d", b.of_rank(x, 4), size=wanted, roi=[0.0] * 4, layout="NHWC", method=method,
-            coordinate_transformation_mode=mode, rounding_method=rounding, **(extra if method == "cubic" else {}),
-        )  # fmt: skip
+            "image.resize2d",
+            b.of_rank(x, 4),
+            size=wanted,
+            roi=[0.0] * 4,
+            layout="NHWC",
+            method=method,
+            coordinate_transformation_mode=mode,
+            rounding_method=rounding,
+            **(extra if method == "cubic" else {}),
+        )
 
     return convert
 
@@ -43,10 +50,16 @@ def crop_and_resize(n: Node, x: Expr, boxes: Expr, images: Expr, size: Expr) -> 
     b = n.b
     method = n.choice("method", "bilinear", ("bilinear", "nearest"))
     return b.op(
-        "image.crop_and_resize", b.cast(b.of_rank(x, 4), "float32"), boxes, images, crop_size=n.ints_of(size, "the size"),
-        layout="NHWC", method={"bilinear": "bilinear", "nearest": "nearest_neighbor"}[method],
-        extrapolation_value=n.float("extrapolation_value", 0.0), out_dtype="float32",
-    )  # fmt: skip
+        "image.crop_and_resize",
+        b.cast(b.of_rank(x, 4), "float32"),
+        boxes,
+        images,
+        crop_size=n.ints_of(size, "the size"),
+        layout="NHWC",
+        method={"bilinear": "bilinear", "nearest": "nearest_neighbor"}[method],
+        extrapolation_value=n.float("extrapolation_value", 0.0),
+        out_dtype="float32",
+    )
 
 
 def adjust_contrast(n: Node, x: Expr, factor: Expr) -> Any:

@@ -47,8 +47,15 @@ def global_normalization(n: Node, x: Expr, mean: Expr, variance: Expr, beta: Exp
 def local_response(n: Node, x: Expr) -> Any:
     """TensorFlow's alpha is not divided by the window, Relay's is."""
     size = 2 * n.int("depth_radius", 5) + 1
-    return n.b.op("nn.lrn", n.b.of_rank(x, 4), size=size, axis=3, bias=n.float("bias", 1.0), alpha=n.float("alpha", 1.0) * size,
-                  beta=n.float("beta", 0.5))  # fmt: skip
+    return n.b.op(
+        "nn.lrn",
+        n.b.of_rank(x, 4),
+        size=size,
+        axis=3,
+        bias=n.float("bias", 1.0),
+        alpha=n.float("alpha", 1.0) * size,
+        beta=n.float("beta", 0.5),
+    )
 
 
 def softmax(n: Node, x: Expr) -> Any:

@@ -86,8 +86,13 @@ def conv_2d(n: Node) -> Any:
         raise Malformed(f"its operand has {channels} channels, and its weights take {shape[3]}")
     groups = channels // shape[3]
     attrs: dict[str, Any] = dict(
-        window(n, shape[1:3]), groups=groups, channels=shape[0], kernel_size=shape[1:3], data_layout="NHWC", kernel_layout="HWIO",
-    )  # fmt: skip
+        window(n, shape[1:3]),
+        groups=groups,
+        channels=shape[0],
+        kernel_size=shape[1:3],
+        data_layout="NHWC",
+        kernel_layout="HWIO",
+    )
     order = (1, 2, 3, 0)
     if _integers(n):
         return _integer_conv(n, _weights(n, 1, order), attrs)
@@ -117,8 +122,13 @@ def depthwise_conv_2d(n: Node) -> Any:
     shape = b.static_shape(n.x(1), "the weights")
     channels = b.extent(n.x(0), 3, "the channels")
     attrs: dict[str, Any] = dict(
-        window(n, shape[1:3]), groups=channels, channels=shape[3], kernel_size=shape[1:3], data_layout="NHWC", kernel_layout="HWOI",
-    )  # fmt: skip
+        window(n, shape[1:3]),
+        groups=channels,
+        channels=shape[3],
+        kernel_size=shape[1:3],
+        data_layout="NHWC",
+        kernel_layout="HWOI",
+    )
     if shape[0] != 1 or not channels or shape[3] % channels:
         raise Malformed(f"its operand has {channels} channels, and its weights have the shape {tuple(shape)}")
     multiplier = shape[3] // channels
@@ -166,9 +176,16 @@ def _strides(n: Node) -> tuple[int, int]:
 
 
 def transposed(
-    n: Node, x: Expr, weights: Expr, shape: tuple[int, ...], size: Any, strides: tuple[int, int], same_pad: bool | None = None,
-    quantised: Sequence[Expr] = (), sums: str = "int32",
-) -> Any:  # fmt: skip
+    n: Node,
+    x: Expr,
+    weights: Expr,
+    shape: tuple[int, ...],
+    size: Any,
+    strides: tuple[int, int],
+    same_pad: bool | None = None,
+    quantised: Sequence[Expr] = (),
+    sums: str = "int32",
+) -> Any:
     """A transposed convolution of NHWC data.
 
     `weights` are (I, O, H, W); `shape` is OHWI; `size` is the result's height and width. `quantised` are zero points and

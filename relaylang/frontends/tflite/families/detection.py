@@ -27,9 +27,14 @@ def _first(b: Builder, x: Expr, count: int) -> Expr:
 def _chosen(b: Builder, boxes: Expr, scores: Expr, most: int, overlap: Expr, least: Expr) -> tuple[Expr, Expr]:
     """The rows of `most` boxes, 0 behind the last one, and their number."""
     made = b.op(
-        "vision.all_class_non_max_suppression", b.unsqueeze(boxes, [0]), b.unsqueeze(scores, [0, 1]), b.const(most, "int64"),
-        overlap, least, output_format="onnx",
-    )  # fmt: skip
+        "vision.all_class_non_max_suppression",
+        b.unsqueeze(boxes, [0]),
+        b.unsqueeze(scores, [0, 1]),
+        b.const(most, "int64"),
+        overlap,
+        least,
+        output_format="onnx",
+    )
     rows, count = b.fields(made)[:2]
     rows = b.squeeze(b.slice(rows, [2], [3], [1]), [1])
     return b.cast(_first(b, rows, most), "int32"), b.cast(b.scalar(count), "int32")
@@ -88,10 +93,15 @@ def detection_postprocess(n: Node) -> Any:
     boxes, scores = _decoded(n, o), n.real(1)
     if o.get("use_regular_nms"):
         made = b.op(
-            "vision.regular_non_max_suppression", b.unsqueeze(boxes, [0]), scores, max_detections=most, num_classes=classes,
-            max_detections_per_class=int(o.get("detections_per_class") or 100), iou_threshold=float(o["nms_iou_threshold"]),
+            "vision.regular_non_max_suppression",
+            b.unsqueeze(boxes, [0]),
+            scores,
+            max_detections=most,
+            num_classes=classes,
+            max_detections_per_class=int(o.get("detections_per_class") or 100),
+            iou_threshold=float(o["nms_iou_threshold"]),
             score_threshold=float(o["nms_score_threshold"]),
-        )  # fmt: skip
+        )
         *found, count = b.fields(made)
         extra = most * (int(o["max_classes_per_detection"]) - 1)
         pads = [[[0, 0], [0, extra], *[[0, 0]] * (b.rank(x) - 2)] for x in found]

@@ -27,9 +27,15 @@ def resize(method: str) -> Callable[[Node], Any]:
         mixed = n.same_scales() and n.q(0) is not None and not nearest
         x = n.numbers(0) if mixed else n.x(0) if nearest and n.same_scales() else n.real(0)
         made = b.op(
-            "image.resize2d", x, size=n.ints(1, "the size"), roi=[0.0] * 4, layout="NHWC", method=method,
-            coordinate_transformation_mode=mode, rounding_method=rounding,
-        )  # fmt: skip
+            "image.resize2d",
+            x,
+            size=n.ints(1, "the size"),
+            roi=[0.0] * 4,
+            layout="NHWC",
+            method=method,
+            coordinate_transformation_mode=mode,
+            rounding_method=rounding,
+        )
         if mixed:
             return n.stored(made)
         return made if x is n.x(0) else n.result(made, activation=False)

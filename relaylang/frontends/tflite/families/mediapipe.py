@@ -40,8 +40,11 @@ def _pool(n: Node) -> tuple[int, int]:
     """The window's height and width; strides and padding become options as those of a builtin pool."""
     padding, stride_w, stride_h, width, height, activation = _words(n, 6)
     n.options = {
-        "padding": padding - 1, "stride_w": stride_w, "stride_h": stride_h, "fused_activation_function": activation,
-    }  # fmt: skip
+        "padding": padding - 1,
+        "stride_w": stride_w,
+        "stride_h": stride_h,
+        "fused_activation_function": activation,
+    }
     return height, width
 
 

@@ -211,10 +211,16 @@ def depth_to_space(n: Node) -> Any:
 def space_to_batch(n: Node) -> Any:
     q = n.q(0)
     given = n.ints(2, "the paddings")
-    return moved(n, n.b.op(
-        "nn.space_to_batch_nd", n.x(0), block_shape=n.ints(1, "the block"),
-        paddings=[given[i : i + 2] for i in range(0, len(given), 2)], pad_value=float(q.zero_points[0]) if q else 0.0,
-    ))  # fmt: skip
+    return moved(
+        n,
+        n.b.op(
+            "nn.space_to_batch_nd",
+            n.x(0),
+            block_shape=n.ints(1, "the block"),
+            paddings=[given[i : i + 2] for i in range(0, len(given), 2)],
+            pad_value=float(q.zero_points[0]) if q else 0.0,
+        ),
+    )
 
 
 def batch_to_space(n: Node) -> Any:

@@ -106,9 +106,7 @@ def _rows(n: Node, indices: Expr, axis: int) -> tuple[Expr, list[int]]:
     return rows, [b.extent(rows, i) for i in range(1, b.rank(rows))]
 
 
-def _places(
-    n: Node, rows: Expr, batch: list[int], axes: list[int], sizes: list[int], held: tuple[int, ...] | None = None
-) -> Expr:
+def _places(n: Node, rows: Expr, batch: list[int], axes: list[int], sizes: list[int], held: tuple[int, ...] | None = None) -> Expr:
     """The position of each element of each window, (rank, batch ..., window ...).
 
     `axes` are the axes that the start indices belong to, `held` the extents where windows are moved inwards.
@@ -177,8 +175,10 @@ def convolution(n: Node) -> Any:
         raise Unsupported("it has groups of batches" if rank in (1, 2, 3) else f"it has {rank} axes of space")
     orders = []
     for side, first, second in (
-        ("input", "batch", "feature"), ("kernel", "output_feature", "input_feature"), ("output", "batch", "feature"),
-    ):  # fmt: skip
+        ("input", "batch", "feature"),
+        ("kernel", "output_feature", "input_feature"),
+        ("output", "batch", "feature"),
+    ):
         order = [o[f"{side}_{first}_dimension"], o[f"{side}_{second}_dimension"], *o[f"{side}_spatial_dimensions"]]
         if sorted(order) != list(range(rank + 2)):
             raise Malformed(f"the options {side}_..._dimension name the axes {order}; they must name each of {rank + 2} once")
@@ -192,9 +192,18 @@ def convolution(n: Node) -> Any:
     x = padded(n, x, b.const(0, b.dtype(x)), [0, 0, *pads[::2]], [0, 0, *pads[1::2]], [0, 0, *[i - 1 for i in inner]])
     shape, letters = b.static_shape(weights, "the weights"), "DHW"[3 - rank :]
     made = b.op(
-        f"nn.conv{rank}d", x, weights, strides=strides, dilation=gaps, padding=[0] * (2 * rank), groups=o["feature_group_count"],
-        channels=shape[0], kernel_size=shape[2:], data_layout=f"NC{letters}", kernel_layout=f"OI{letters}",
-    )  # fmt: skip
+        f"nn.conv{rank}d",
+        x,
+        weights,
+        strides=strides,
+        dilation=gaps,
+        padding=[0] * (2 * rank),
+        groups=o["feature_group_count"],
+        channels=shape[0],
+        kernel_size=shape[2:],
+        data_layout=f"NC{letters}",
+        kernel_layout=f"OI{letters}",
+    )
     return b.transpose(made, [orders[2].index(a) for a in range(rank + 2)])
 
 

@@ -36,9 +36,18 @@ def conv_3d(n: Node) -> Any:
     if n.options["padding"] == 0:
         pads = same_padding(b.shape(n.x(0))[1:4], shape[:3], strides, dilation)
     made = b.op(
-        "nn.conv3d", n.real(0), n.real(1), strides=strides, dilation=dilation, padding=padding_of(pads), channels=shape[4],
-        kernel_size=shape[:3], data_layout="NDHWC", kernel_layout="DHWIO", groups=b.extent(n.x(0), 4) // shape[3],
-    )  # fmt: skip
+        "nn.conv3d",
+        n.real(0),
+        n.real(1),
+        strides=strides,
+        dilation=dilation,
+        padding=padding_of(pads),
+        channels=shape[4],
+        kernel_size=shape[:3],
+        data_layout="NDHWC",
+        kernel_layout="DHWIO",
+        groups=b.extent(n.x(0), 4) // shape[3],
+    )
     return n.result(_bias(n, made, 2, 4))
 
 
@@ -57,10 +66,17 @@ def conv_3d_transpose(n: Node) -> Any:
         end.append(total - begin[-1])
         extra.append(max(wanted[axis + 1] - full, 0))
     made = b.op(
-        "nn.conv3d_transpose", b.transpose(n.real(2), (0, 4, 1, 2, 3)), b.transpose(n.real(1), (4, 3, 0, 1, 2)), strides=strides,
-        padding=[*begin, *end], output_padding=extra, channels=shape[3], kernel_size=shape[:3], data_layout="NCDHW",
+        "nn.conv3d_transpose",
+        b.transpose(n.real(2), (0, 4, 1, 2, 3)),
+        b.transpose(n.real(1), (4, 3, 0, 1, 2)),
+        strides=strides,
+        padding=[*begin, *end],
+        output_padding=extra,
+        channels=shape[3],
+        kernel_size=shape[:3],
+        data_layout="NCDHW",
         kernel_layout="IODHW",
-    )  # fmt: skip
+    )
     return n.result(_bias(n, b.transpose(made, (0, 2, 3, 4, 1)), 3, 4))
 
 

@@ -254,9 +254,18 @@ def full_like(n: Node) -> Any:
 _UNARY = "abs ceil floor trunc"
 _REAL = "acos acosh asin asinh atan atanh cos cosh erf exp log log2 log10 rsqrt sigmoid sin sinh sqrt tan tanh"
 _BINARY = {
-    "mul": "multiply", "maximum": "maximum", "minimum": "minimum", "eq": "equal", "ne": "not_equal", "lt": "less",
-    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "fmod": "trunc_mod", "floor_divide": "floor_divide",
-}  # fmt: skip
+    "mul": "multiply",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "fmod": "trunc_mod",
+    "floor_divide": "floor_divide",
+}
 RULES = (
     *(Rule(f"aten.{name}", unary(name)) for name in _UNARY.split()),
     *(Rule(f"aten.{name}", real(name)) for name in _REAL.split()),

@@ -313,13 +313,26 @@ def _of(module: Any, name: str) -> Convert:
 
 #: Operators that are others under a second name.
 _SAME = {
-    **{f"{name}_copy": _of(shape, name) for name in (
-        "permute transpose t unsqueeze squeeze expand select slice split split_with_sizes unbind".split())},
-    "alias_copy": _of(arithmetic, "alias"), "detach_copy": _of(arithmetic, "alias"), "as_strided_copy": _of(indexing, "as_strided"),
-    "diagonal_copy": _of(indexing, "diagonal"), "concat": shape.cat, "concatenate": shape.cat, "unsafe_chunk": shape.chunk,
-    "unsafe_split": shape.split, "unsafe_split_with_sizes": shape.split, "empty_permuted": empty, "empty_strided": empty,
-    "new_empty": _of(shape, "empty"), "new_empty_strided": empty, "broadcast_to": repeat_axes, "_reshape_alias": shape.view,
-}  # fmt: skip
+    **{
+        f"{name}_copy": _of(shape, name)
+        for name in ("permute transpose t unsqueeze squeeze expand select slice split split_with_sizes unbind".split())
+    },
+    "alias_copy": _of(arithmetic, "alias"),
+    "detach_copy": _of(arithmetic, "alias"),
+    "as_strided_copy": _of(indexing, "as_strided"),
+    "diagonal_copy": _of(indexing, "diagonal"),
+    "concat": shape.cat,
+    "concatenate": shape.cat,
+    "unsafe_chunk": shape.chunk,
+    "unsafe_split": shape.split,
+    "unsafe_split_with_sizes": shape.split,
+    "empty_permuted": empty,
+    "empty_strided": empty,
+    "new_empty": _of(shape, "empty"),
+    "new_empty_strided": empty,
+    "broadcast_to": repeat_axes,
+    "_reshape_alias": shape.view,
+}
 _RULES: dict[str, Convert] = {
     "_local_scalar_dense": one_number, "adjoint": turn_matrices, "atleast_1d": at_least(1), "atleast_2d": at_least(2),
     "atleast_3d": at_least(3), "block_diag": block_diagonal, "broadcast_tensors": broadcast_tensors,

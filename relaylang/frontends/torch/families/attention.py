@@ -95,10 +95,14 @@ def _heads_mask(n: Node, scores: Expr) -> Expr:
 
 
 _NAMES = (
-    "scaled_dot_product_attention", "_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention_for_cpu",
-    "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention",
+    "scaled_dot_product_attention",
+    "_scaled_dot_product_attention_math",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention",
     "_scaled_dot_product_fused_attention_overrideable",
-)  # fmt: skip
+)
 RULES = (
     *(Rule(f"aten.{name}", attention) for name in _NAMES),
     Rule("aten._native_multi_head_attention", several_heads),

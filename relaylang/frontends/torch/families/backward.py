@@ -86,11 +86,14 @@ def layer_norm(n: Node) -> Any:
     def over(value: Expr) -> Expr:
         return b.op("sum", value, axis=outer) if outer else value
 
-    return _asked(n, [
-        lambda: _normal(b, scaled, hat, factor, list(range(first, rank))),
-        lambda: over(b.op("multiply", grad, hat)),
-        lambda: over(grad),
-    ])  # fmt: skip
+    return _asked(
+        n,
+        [
+            lambda: _normal(b, scaled, hat, factor, list(range(first, rank))),
+            lambda: over(b.op("multiply", grad, hat)),
+            lambda: over(grad),
+        ],
+    )
 
 
 def group_norm(n: Node) -> Any:
@@ -105,11 +108,14 @@ def group_norm(n: Node) -> Any:
     if n.has("weight"):
         scaled = b.op("multiply", grad, b.reshape_exactly(n.x("weight"), [1, channels, *[1] * (len(shape) - 2)]))
     axes = [0, *range(2, len(shape))]
-    return _asked(n, [
-        lambda: b.reshape_exactly(_normal(b, b.reshape_exactly(scaled, parts), hat, factor, [2]), shape),
-        lambda: b.op("sum", b.op("multiply", grad, whole_hat), axis=axes),
-        lambda: b.op("sum", grad, axis=axes),
-    ])  # fmt: skip
+    return _asked(
+        n,
+        [
+            lambda: b.reshape_exactly(_normal(b, b.reshape_exactly(scaled, parts), hat, factor, [2]), shape),
+            lambda: b.op("sum", b.op("multiply", grad, whole_hat), axis=axes),
+            lambda: b.op("sum", grad, axis=axes),
+        ],
+    )
 
 
 def _spread(b: Builder, grad: Expr, rows: np.ndarray, columns: np.ndarray) -> Expr:

@@ -92,12 +92,21 @@ def inline(n: Node) -> Any:
 
 
 _INLINE = (
-    "wrap", "wrap_with_set_grad_enabled", "wrap_with_autocast", "wrap_activation_checkpoint", "tag_activation_checkpoint",
-    "invoke_subgraph", "hints_wrapper",
-)  # fmt: skip
+    "wrap",
+    "wrap_with_set_grad_enabled",
+    "wrap_with_autocast",
+    "wrap_activation_checkpoint",
+    "tag_activation_checkpoint",
+    "invoke_subgraph",
+    "hints_wrapper",
+)
 _CONTROL: dict[str, Callable[[Node], Any]] = {
-    "cond": cond, "while_loop": while_loop, "scan": scan, "associative_scan": associative_scan, "map_impl": map_,
-}  # fmt: skip
+    "cond": cond,
+    "while_loop": while_loop,
+    "scan": scan,
+    "associative_scan": associative_scan,
+    "map_impl": map_,
+}
 
 RULES = (
     *(Rule(f"higher_order.{name}", convert) for name, convert in _CONTROL.items()),

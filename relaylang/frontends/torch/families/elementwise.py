@@ -152,8 +152,10 @@ def nan_to_num(n: Node) -> Any:
         return x
     info = np.finfo(b.dtype(x))
     for test, sign, name, default in (
-        ("isnan", 0, "nan", 0.0), ("isinf", 1, "posinf", float(info.max)), ("isinf", -1, "neginf", float(info.min)),
-    ):  # fmt: skip
+        ("isnan", 0, "nan", 0.0),
+        ("isinf", 1, "posinf", float(info.max)),
+        ("isinf", -1, "neginf", float(info.min)),
+    ):
         value = n.get(name)
         mask = b.op(test, x)
         if sign:
@@ -272,13 +274,37 @@ def is_real(n: Node) -> Any:
 
 #: Second names of operators.
 SAME = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctanh": "atanh", "arctan2": "atan2", "clip": "clamp", "divide": "div", "fix": "trunc", "greater": "gt",
-    "greater_equal": "ge", "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
-    "subtract": "sub", "true_divide": "div", "special_exp2": "exp2", "special_expit": "sigmoid", "special_erf": "erf",
-    "special_erfc": "erfc", "special_expm1": "expm1", "special_log1p": "log1p", "special_logit": "logit",
-    "special_xlogy": "xlogy", "special_sinc": "sinc", "special_round": "round",
-}  # fmt: skip
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+    "clip": "clamp",
+    "divide": "div",
+    "fix": "trunc",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "subtract": "sub",
+    "true_divide": "div",
+    "special_exp2": "exp2",
+    "special_expit": "sigmoid",
+    "special_erf": "erf",
+    "special_erfc": "erfc",
+    "special_expm1": "expm1",
+    "special_log1p": "log1p",
+    "special_logit": "logit",
+    "special_xlogy": "xlogy",
+    "special_sinc": "sinc",
+    "special_round": "round",
+}
 _RULES: dict[str, Convert] = {
     "__lshift__": shift("left_shift"), "__rshift__": shift("right_shift"), "addcdiv": addcdiv,
     "angle": angle, "bitwise_left_shift": shift("left_shift"), "bitwise_right_shift": shift("right_shift"),

@@ -329,7 +329,8 @@ def istft(n: Node) -> Any:
 RULES = (
     *(
         Rule(f"aten.fft_{way}fft{axes}", transform(count, way == "i", way == "r"))
-        for axes, count in (("", 1), ("2", 2), ("n", 0)) for way in ("", "i", "r")
+        for axes, count in (("", 1), ("2", 2), ("n", 0))
+        for way in ("", "i", "r")
     ),
     *(Rule(f"aten.fft_irfft{axes}", real_transform(count)) for axes, count in (("", 1), ("2", 2), ("n", 0))),
     Rule("aten._fft_c2c", complex_to_complex),
@@ -343,4 +344,4 @@ RULES = (
     Rule("aten.fft_rfftfreq", frequencies(True)),
     Rule("aten.istft", istft),
     Rule("aten.stft", stft),
-)  # fmt: skip
+)

@@ -166,19 +166,41 @@ def cast_to(dtype: str) -> Convert:
 
 _WINDOWS = ("hann", "hamming", "blackman", "bartlett", "kaiser")
 _CASTS = {
-    "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16", "Float": "float32",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Half": "float16",
+    "Float": "float32",
     "Double": "float64",
-}  # fmt: skip
+}
 _RULES: dict[str, Convert] = {
-    "_add_relu": rectified(arithmetic.scaled("add")), "_addmm_activation": activated,
-    "_euclidean_dist": products.distances, "_int_mm": whole_product, "_prelu_kernel": prelu, "_safe_softmax": safe_softmax,
-    "_shape_as_tensor": shape_vector, "_stack": shape.stack, "_trilinear": trilinear, "_weight_norm": weight_norm,
-    "_weight_norm_interface": weight_norm, "cosine_embedding_loss": cosine_embedding,
-    "linalg_vander": vander, "linalg_vecdot": vector_dot, "rrelu_with_noise": noisy, "rrelu_with_noise_functional": noisy,
-    "special_entr": entropy, "special_log_softmax": _of(layers, "log_softmax"), "special_logsumexp": reduce.log_sum_exp,
-    "special_ndtr": normal_share, "special_softmax": _of(layers, "softmax"), "trapz": running.trapezoid,
-    "triplet_margin_loss": triplet, "vander": vander,
-}  # fmt: skip
+    "_add_relu": rectified(arithmetic.scaled("add")),
+    "_addmm_activation": activated,
+    "_euclidean_dist": products.distances,
+    "_int_mm": whole_product,
+    "_prelu_kernel": prelu,
+    "_safe_softmax": safe_softmax,
+    "_shape_as_tensor": shape_vector,
+    "_stack": shape.stack,
+    "_trilinear": trilinear,
+    "_weight_norm": weight_norm,
+    "_weight_norm_interface": weight_norm,
+    "cosine_embedding_loss": cosine_embedding,
+    "linalg_vander": vander,
+    "linalg_vecdot": vector_dot,
+    "rrelu_with_noise": noisy,
+    "rrelu_with_noise_functional": noisy,
+    "special_entr": entropy,
+    "special_log_softmax": _of(layers, "log_softmax"),
+    "special_logsumexp": reduce.log_sum_exp,
+    "special_ndtr": normal_share,
+    "special_softmax": _of(layers, "softmax"),
+    "trapz": running.trapezoid,
+    "triplet_margin_loss": triplet,
+    "vander": vander,
+}
 
 RULES = (
     *(Rule(f"aten.{name}", convert) for name, convert in _RULES.items()),

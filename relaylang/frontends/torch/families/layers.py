@@ -38,9 +38,16 @@ def convolution(n: Node) -> Any:
         else:
             pads = _of_rank([0] if padding == "valid" else n.ints("padding", [0]), count) * 2
         made = b.op(
-            f"nn.conv{count}d", x, weight, strides=strides, padding=pads, dilation=dilation, groups=n.int("groups", 1),
-            channels=kernel[0], kernel_size=kernel[2:],
-        )  # fmt: skip
+            f"nn.conv{count}d",
+            x,
+            weight,
+            strides=strides,
+            padding=pads,
+            dilation=dilation,
+            groups=n.int("groups", 1),
+            channels=kernel[0],
+            kernel_size=kernel[2:],
+        )
     if n.has("bias"):
         made = b.op("nn.bias_add", made, n.x("bias"), axis=1)
     return b.squeeze(made, [0]) if single else made
@@ -51,11 +58,18 @@ def _transposed(n: Node, x: Expr, weight: Expr, count: int) -> Any:
     kernel = b.static_shape(weight, "the weights")
     groups = n.int("groups", 1)
     return b.op(
-        f"nn.conv{count}d_transpose", x, weight, strides=_of_rank(n.ints("stride", [1]), count),
-        padding=_of_rank(n.ints("padding", [0]), count) * 2, output_padding=_of_rank(n.ints("output_padding", [0]), count),
-        dilation=_of_rank(n.ints("dilation", [1]), count), groups=groups, channels=kernel[1] * groups, kernel_size=kernel[2:],
+        f"nn.conv{count}d_transpose",
+        x,
+        weight,
+        strides=_of_rank(n.ints("stride", [1]), count),
+        padding=_of_rank(n.ints("padding", [0]), count) * 2,
+        output_padding=_of_rank(n.ints("output_padding", [0]), count),
+        dilation=_of_rank(n.ints("dilation", [1]), count),
+        groups=groups,
+        channels=kernel[1] * groups,
+        kernel_size=kernel[2:],
         kernel_layout={1: "IOW", 2: "IOHW", 3: "IODHW"}[count],
-    )  # fmt: skip
+    )
 
 
 def conv_transpose(n: Node) -> Any:

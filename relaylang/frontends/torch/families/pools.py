@@ -79,8 +79,11 @@ def pool(kind: str, count: int) -> Any:
         ceil = bool(n.get("ceil_mode", False))
         ends = _ends(n, x, count) if ceil and divisor is not None else padding
         attrs: dict[str, Any] = {
-            "pool_size": size, "strides": strides, "padding": [*padding, *ends], "ceil_mode": ceil and divisor is None,
-        }  # fmt: skip
+            "pool_size": size,
+            "strides": strides,
+            "padding": [*padding, *ends],
+            "ceil_mode": ceil and divisor is None,
+        }
         if kind == "max":
             attrs["dilation"] = dilation
         else:

@@ -209,14 +209,21 @@ def as_dtype(n: Node) -> Any:
 
 
 _RULES = {
-    "choose_qparams": choose, "choose_qparams_per_token": choose_for_rows,
-    "choose_qparams_per_token_asymmetric": choose_for_rows_asymmetric, "choose_qparams_symmetric": choose_symmetric,
-    "convert_element_type": as_dtype, "dequantize_per_channel": dequantize_channels,
-    "dequantize_per_channel_group": dequantize_groups, "dequantize_per_tensor": dequantize_tensor,
-    "dequantize_per_token": dequantize_rows, "fake_quant_per_channel": fake_quantize_channels,
-    "quantize_per_channel": quantize_channels, "quantize_per_channel_group": quantize_groups,
-    "quantize_per_tensor": quantize_tensor, "quantize_per_token": quantize_rows,
-}  # fmt: skip
+    "choose_qparams": choose,
+    "choose_qparams_per_token": choose_for_rows,
+    "choose_qparams_per_token_asymmetric": choose_for_rows_asymmetric,
+    "choose_qparams_symmetric": choose_symmetric,
+    "convert_element_type": as_dtype,
+    "dequantize_per_channel": dequantize_channels,
+    "dequantize_per_channel_group": dequantize_groups,
+    "dequantize_per_tensor": dequantize_tensor,
+    "dequantize_per_token": dequantize_rows,
+    "fake_quant_per_channel": fake_quantize_channels,
+    "quantize_per_channel": quantize_channels,
+    "quantize_per_channel_group": quantize_groups,
+    "quantize_per_tensor": quantize_tensor,
+    "quantize_per_token": quantize_rows,
+}
 
 RULES = (
     *(Rule(f"quantized_decomposed.{name}", convert) for name, convert in _RULES.items()),

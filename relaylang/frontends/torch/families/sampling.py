@@ -47,9 +47,16 @@ def nearest(exact: bool) -> Any:
             return _computed(n, x, Method("nearest", "half_pixel" if exact else "asymmetric", "floor"), scales)
         if not exact and b.dtype(x) == "float32" and all(s % b.extent(x, 2 + i) == 0 for i, s in enumerate(sizes)):
             return b.op(
-                f"image.resize{len(sizes)}d", x, size=sizes, roi=[0.0] * (2 * len(sizes)), layout="NC" + "DHW"[3 - len(sizes) :],
-                method="nearest_neighbor", coordinate_transformation_mode="asymmetric", rounding_method="floor", cubic_alpha=-0.75,
-            )  # fmt: skip
+                f"image.resize{len(sizes)}d",
+                x,
+                size=sizes,
+                roi=[0.0] * (2 * len(sizes)),
+                layout="NC" + "DHW"[3 - len(sizes) :],
+                method="nearest_neighbor",
+                coordinate_transformation_mode="asymmetric",
+                rounding_method="floor",
+                cubic_alpha=-0.75,
+            )
         for i, (size, scale) in enumerate(zip(sizes, scales)):
             extent = b.extent(x, 2 + i)
             kept = size == extent and not exact
@@ -159,11 +166,14 @@ def grid_sample(n: Node) -> Any:
     b, x, grid = n.b, n.x("input"), n.x("grid")
     rank = b.rank(x)
     return b.op(
-        "image.grid_sample", x, b.transpose(grid, [0, rank - 1, *range(1, rank - 1)]),
+        "image.grid_sample",
+        x,
+        b.transpose(grid, [0, rank - 1, *range(1, rank - 1)]),
         method=n.choice("interpolation_mode", 0, {0: "bilinear", 1: "nearest", 2: "bicubic"}),
         align_corners=bool(n.get("align_corners")),
-        padding_mode=n.choice("padding_mode", 0, {0: "zeros", 1: "border", 2: "reflection"}), layout="NCHW" if rank == 4 else "NCDHW",
-    )  # fmt: skip
+        padding_mode=n.choice("padding_mode", 0, {0: "zeros", 1: "border", 2: "reflection"}),
+        layout="NCHW" if rank == 4 else "NCDHW",
+    )
 
 
 def affine_grid(n: Node) -> Any:

@@ -307,8 +307,11 @@ def extent(n: Node) -> Any:
 _VIEWS = ("view", "reshape", "_unsafe_view", "view_copy")
 _FULLS = ("zeros", "ones", "empty", "full", "new_zeros", "new_ones", "new_full")
 _PADS = (
-    "pad", "constant_pad_nd", "_pad_circular", *(f"{kind}_pad{d}d" for kind in ("reflection", "replication") for d in (1, 2, 3)),
-)  # fmt: skip
+    "pad",
+    "constant_pad_nd",
+    "_pad_circular",
+    *(f"{kind}_pad{d}d" for kind in ("reflection", "replication") for d in (1, 2, 3)),
+)
 RULES = (
     *(Rule(f"aten.{name}", view) for name in _VIEWS),
     *(Rule(f"aten.{name}", full) for name in _FULLS),

@@ -74,23 +74,38 @@ def choose(b: Builder, test: Any, x: Any, y: Any) -> Any:
 
 
 _NUMBERS: dict[str, tuple[Callable[..., Any], Built | None]] = {
-    "_operator.add": (lambda a, b: a + b, plain("add")), "_operator.sub": (lambda a, b: a - b, plain("subtract")),
-    "_operator.mul": (lambda a, b: a * b, plain("multiply")), "_operator.floordiv": (lambda a, b: a // b, plain("floor_divide")),
-    "_operator.mod": (lambda a, b: a % b, plain("floor_mod")), "_operator.eq": (lambda a, b: a == b, plain("equal")),
-    "_operator.ne": (lambda a, b: a != b, plain("not_equal")), "_operator.ge": (lambda a, b: a >= b, plain("greater_equal")),
-    "_operator.le": (lambda a, b: a <= b, plain("less_equal")), "_operator.gt": (lambda a, b: a > b, plain("greater")),
-    "_operator.lt": (lambda a, b: a < b, plain("less")), "_operator.neg": (lambda a: -a, plain("negative")),
-    "_operator.pos": (lambda a: a, lambda b, value: value), "_operator.pow": (lambda a, b: a**b, plain("power")),
-    "_operator.truediv": (lambda a, b: a / b, real("divide")), "_operator.and_": (lambda a, b: a and b, logic("logical_and")),
-    "_operator.or_": (lambda a, b: a or b, logic("logical_or")), "_operator.lshift": (lambda a, b: a << b, shift),
-    "_operator.rshift": (lambda a, b: a >> b, plain("right_shift")), "math.ceil": (math.ceil, whole("ceil")),
-    "math.floor": (math.floor, whole("floor")), "math.trunc": (math.trunc, whole("trunc")), "_operator.round": (round, None),
+    "_operator.add": (lambda a, b: a + b, plain("add")),
+    "_operator.sub": (lambda a, b: a - b, plain("subtract")),
+    "_operator.mul": (lambda a, b: a * b, plain("multiply")),
+    "_operator.floordiv": (lambda a, b: a // b, plain("floor_divide")),
+    "_operator.mod": (lambda a, b: a % b, plain("floor_mod")),
+    "_operator.eq": (lambda a, b: a == b, plain("equal")),
+    "_operator.ne": (lambda a, b: a != b, plain("not_equal")),
+    "_operator.ge": (lambda a, b: a >= b, plain("greater_equal")),
+    "_operator.le": (lambda a, b: a <= b, plain("less_equal")),
+    "_operator.gt": (lambda a, b: a > b, plain("greater")),
+    "_operator.lt": (lambda a, b: a < b, plain("less")),
+    "_operator.neg": (lambda a: -a, plain("negative")),
+    "_operator.pos": (lambda a: a, lambda b, value: value),
+    "_operator.pow": (lambda a, b: a**b, plain("power")),
+    "_operator.truediv": (lambda a, b: a / b, real("divide")),
+    "_operator.and_": (lambda a, b: a and b, logic("logical_and")),
+    "_operator.or_": (lambda a, b: a or b, logic("logical_or")),
+    "_operator.lshift": (lambda a, b: a << b, shift),
+    "_operator.rshift": (lambda a, b: a >> b, plain("right_shift")),
+    "math.ceil": (math.ceil, whole("ceil")),
+    "math.floor": (math.floor, whole("floor")),
+    "math.trunc": (math.trunc, whole("trunc")),
+    "_operator.round": (round, None),
     "torch.sym_float": (float, lambda b, value: b.cast(value, "float64")),
-    "torch.sym_int": (int, whole("trunc")), "torch.sym_ite": (lambda t, a, b: a if t else b, choose),
-    "torch.sym_max": (max, plain("maximum")), "torch.sym_min": (min, plain("minimum")),
-    "torch.sym_not": (lambda a: not a, logic("logical_not")), "torch._sym_sqrt": (math.sqrt, real("sqrt")),
+    "torch.sym_int": (int, whole("trunc")),
+    "torch.sym_ite": (lambda t, a, b: a if t else b, choose),
+    "torch.sym_max": (max, plain("maximum")),
+    "torch.sym_min": (min, plain("minimum")),
+    "torch.sym_not": (lambda a: not a, logic("logical_not")),
+    "torch._sym_sqrt": (math.sqrt, real("sqrt")),
     "torch.sym_sqrt": (math.sqrt, real("sqrt")),
-}  # fmt: skip
+}
 
 
 def total(n: Node) -> Any:
@@ -115,8 +130,13 @@ def token(n: Node) -> Any:
 
 
 _CHECKS = (
-    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size", "_print",
-)  # fmt: skip
+    "_assert_async",
+    "_assert_scalar",
+    "_assert_tensor_metadata",
+    "sym_constrain_range",
+    "sym_constrain_range_for_size",
+    "_print",
+)
 _TOKENS = ("_functional_assert_async", "_functional_assert_scalar", "_functional_sym_constrain_range", "_make_dep_token")
 
 RULES = (

@@ -20,9 +20,14 @@ def non_max_suppression(n: Node) -> Any:
         return b.const(np.zeros(0, np.int64))
     count = b.scalar(b.cast(b.shape_of(scores), "int64"))
     made = b.op(
-        "vision.all_class_non_max_suppression", b.unsqueeze(boxes, [0]), b.unsqueeze(scores, [0, 0]), count,
-        b.const(float(n.get("iou_threshold")), "float32"), b.const(np.finfo(np.float32).min, "float32"), output_format="onnx",
-    )  # fmt: skip
+        "vision.all_class_non_max_suppression",
+        b.unsqueeze(boxes, [0]),
+        b.unsqueeze(scores, [0, 0]),
+        count,
+        b.const(float(n.get("iou_threshold")), "float32"),
+        b.const(np.finfo(np.float32).min, "float32"),
+        output_format="onnx",
+    )
     rows, kept = b.fields(made)[:2]
     places = b.squeeze(b.slice(rows, [2], [3], [1]), [1])
     return b.cast(computed_slice(n, places, 0, 0, b.scalar(b.cast(kept, "int64")), 1), "int64")
@@ -45,9 +50,7 @@ def region_align(n: Node) -> Any:
     if n.get("aligned"):
         batch, corners = _corners(n)
         return regions.mean(b, x, batch, regions.axes_of(b, corners, size, scale, ratio, True))
-    return b.op(
-        "vision.roi_align", x, n.x("rois"), pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg"
-    )  # fmt: skip
+    return b.op("vision.roi_align", x, n.x("rois"), pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg")
 
 
 def region_pool(n: Node) -> Any:

@@ -109,7 +109,7 @@ def join(b: Builder, cond: Expr, names: tuple[dict[str, Any], dict[str, Any]], e
     makes = {name: merged(b, value, names[1][name], pairs) for name, value in names[0].items() if name in names[1]}
     fields = []
     for key in {**effects[0].fields, **effects[1].fields}:
-        record, name, _ = (effects[0].fields.get(key) or effects[1].fields[key])
+        record, name, _ = effects[0].fields.get(key) or effects[1].fields[key]
         values = [e.fields[key][2] if key in e.fields else record.fields[name] for e in effects]
         fields.append((record, name, merged(b, values[0], values[1], pairs)))
     tensors = []

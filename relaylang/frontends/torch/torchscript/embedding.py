@@ -57,9 +57,19 @@ def embedding(b: Builder, given: Packed, indices: Tensor, pruned: bool = False, 
 
 
 def embedding_bag(
-    b: Builder, given: Packed | Tensor, indices: Tensor, offsets: Any = None, scaled: bool = False, mode: int = 0,
-    pruned: bool = False, weights: Any = None, mapping: Any = None, ends: bool = False, *, bits: int = 8,
-) -> Any:  # fmt: skip
+    b: Builder,
+    given: Packed | Tensor,
+    indices: Tensor,
+    offsets: Any = None,
+    scaled: bool = False,
+    mode: int = 0,
+    pruned: bool = False,
+    weights: Any = None,
+    mapping: Any = None,
+    ends: bool = False,
+    *,
+    bits: int = 8,
+) -> Any:
     """Sums of rows, whatever the mode says: PyTorch computes no others."""
     if pruned or mapping is not None:
         raise Unsupported("its table is pruned")

@@ -25,9 +25,14 @@ class _Writes(Exception):
 
 
 def loop(
-    m: Machine, frame: Frame, body: Sequence[ast.stmt], test: Callable[[], Any], run: Callable[[], None], first: str = "",
+    m: Machine,
+    frame: Frame,
+    body: Sequence[ast.stmt],
+    test: Callable[[], Any],
+    run: Callable[[], None],
+    first: str = "",
     written: Sequence[Tensor] = (),
-) -> None:  # fmt: skip
+) -> None:
     """`while test(): run()`. `first` is the name of a number that `run` counts up. The body writes into `written` tensors,
     which are variables of the loop, too.
     """

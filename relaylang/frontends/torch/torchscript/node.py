@@ -12,8 +12,7 @@ from relaylang.ir import Expr
 
 #: Operators on whole numbers whose result keeps their element type.
 _KEEP = frozenset(
-    "pow full_like zeros_like ones_like empty_like new_zeros new_ones new_full new_empty new_empty_strided to _to_copy "
-    "rsub".split()
+    "pow full_like zeros_like ones_like empty_like new_zeros new_ones new_full new_empty new_empty_strided to _to_copy rsub".split()
 )
 #: Operators on whole numbers whose result is int64.
 _LONG = frozenset("sum prod cumsum cumprod trace".split())

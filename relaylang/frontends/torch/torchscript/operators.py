@@ -25,7 +25,11 @@ from relaylang.ir import Expr
 
 #: The namespaces of operators in the code, and their names in tables and messages.
 _SPACES = {
-    "torch": "aten", "ops.aten": "aten", "ops.prim": "prim", "": "prim", "ops.quantized": "quantized",
+    "torch": "aten",
+    "ops.aten": "aten",
+    "ops.prim": "prim",
+    "": "prim",
+    "ops.quantized": "quantized",
     "ops.torchvision": "torchvision",
 }
 #: Operators of `quantized` that are those of `aten`.

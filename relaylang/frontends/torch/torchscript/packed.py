@@ -135,10 +135,18 @@ def convolution(name: str) -> Callable[..., Any]:
             widths = [[0, 0], [0, 0], *[[p, p] for p in window["padding"]]]
             value = b.op("nn.pad", value, b.const(float(quant.zero), "float32"), pad_width=widths)
         made = b.op(
-            "qnn.conv2d", value, _weight(b, given, array, own), *_zeros_and_scales(b, quant, own), strides=window["stride"],
-            padding=[0, 0], dilation=window["dilation"], groups=int(given.window["groups"]),
-            channels=array.shape[0], kernel_size=array.shape[2:], out_dtype="int32",
-        )  # fmt: skip
+            "qnn.conv2d",
+            value,
+            _weight(b, given, array, own),
+            *_zeros_and_scales(b, quant, own),
+            strides=window["stride"],
+            padding=[0, 0],
+            dilation=window["dilation"],
+            groups=int(given.window["groups"]),
+            channels=array.shape[0],
+            kernel_size=array.shape[2:],
+            out_dtype="int32",
+        )
         result = _requantized(b, given, made, quant, own, scale, zero, with_relu)
         return Tensor(b.squeeze(result.value, [2]), result.quant) if single else result
 
@@ -175,9 +183,12 @@ def _convolved(b: Builder, x: Expr, given: Packed) -> Expr:
     kernel = b.static_shape(weight)
     groups = int(window["groups"])
     attrs = {
-        "strides": list(window["stride"]), "padding": list(window["padding"]) * 2, "dilation": list(window["dilation"]),
-        "groups": groups, "kernel_size": kernel[2:],
-    }  # fmt: skip
+        "strides": list(window["stride"]),
+        "padding": list(window["padding"]) * 2,
+        "dilation": list(window["dilation"]),
+        "groups": groups,
+        "kernel_size": kernel[2:],
+    }
     if window["transposed"]:
         attrs |= {"output_padding": list(window["output_padding"]), "channels": kernel[1] * groups}
     else:
@@ -199,9 +210,13 @@ def linear(name: str) -> Callable[..., Any]:
         rank = b.rank(value)
         flat = nn.flatten_front(b, value, rank - 1) if rank > 2 else value
         made = b.op(
-            "qnn.dense", flat, _weight(b, given, array, own), *_zeros_and_scales(b, quant, own), units=array.shape[0],
+            "qnn.dense",
+            flat,
+            _weight(b, given, array, own),
+            *_zeros_and_scales(b, quant, own),
+            units=array.shape[0],
             out_dtype="int32",
-        )  # fmt: skip
+        )
         result = _requantized(b, given, made, quant, own, scale, zero, with_relu)
         return Tensor(nn.unflatten_front(b, result.value, value, rank - 1), result.quant) if rank > 2 else result
 
@@ -428,24 +443,37 @@ _LAYERS: dict[str, Callable[..., Any]] = {
     **{f"batch_norm{d}{r}": batch_norm(bool(r)) for d in ("", "1d", "2d", "3d") for r in ("", "_relu")},
     **{
         f"{name}{r}": either(binary(f"qnn.{name}", bool(r)), with_scalar(function, bool(r)))
-        for name, function in (("add", scalar_add), ("mul", scalar_multiply)) for r in ("", "_relu")
+        for name, function in (("add", scalar_add), ("mul", scalar_multiply))
+        for r in ("", "_relu")
     },
     **{
         f"{name}_scalar{r}": with_scalar(function, bool(r))
-        for name, function in (("add", scalar_add), ("mul", scalar_multiply)) for r in ("", "_relu")
+        for name, function in (("add", scalar_add), ("mul", scalar_multiply))
+        for r in ("", "_relu")
     },
     **{f"{name}_dynamic": dynamic_convolution(name) for d in (1, 2, 3) for name in (f"conv{d}d", f"conv_transpose{d}d")},
-    "celu": celu, "matmul": product, "instance_norm": by_reals(_instance_norm), "group_norm": by_reals(_group_norm),
+    "celu": celu,
+    "matmul": product,
+    "instance_norm": by_reals(_instance_norm),
+    "group_norm": by_reals(_group_norm),
     "prelu": by_reals(_prelu),
-    "cat": concatenate(False), "cat_relu": concatenate(True),
-    "hardswish": by_reals(nn.hard_swish), "leaky_relu": by_reals(_leaky), "softmax": by_reals(_softmax),
-    "sigmoid": by_reals(_sigmoid), "layer_norm": by_reals(_layer_norm), "elu": elu, "relu6": clipped,
+    "cat": concatenate(False),
+    "cat_relu": concatenate(True),
+    "hardswish": by_reals(nn.hard_swish),
+    "leaky_relu": by_reals(_leaky),
+    "softmax": by_reals(_softmax),
+    "sigmoid": by_reals(_sigmoid),
+    "layer_norm": by_reals(_layer_norm),
+    "elu": elu,
+    "relu6": clipped,
     "dropout": lambda b, x, *rest: x,
-    "embedding_byte": embedding, "embedding_bag_byte": embedding_bag,
-    "embedding_4bit": partial(embedding, bits=4), "embedding_bag_4bit": partial(embedding_bag, bits=4),
+    "embedding_byte": embedding,
+    "embedding_bag_byte": embedding_bag,
+    "embedding_4bit": partial(embedding, bits=4),
+    "embedding_bag_4bit": partial(embedding_bag, bits=4),
     "embedding_bag_byte_rowwise_offsets": embedding_bag,
     **{f"embedding_bag_{n}bit_rowwise_offsets": partial(embedding_bag, bits=n) for n in (2, 4)},
-}  # fmt: skip
+}
 
 
 def quantised_call(b: Builder, name: str, args: Sequence[Any], named: dict[str, Any] | None = None) -> Any:

@@ -93,11 +93,26 @@ PLAIN: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 #: Operators on numbers that depend on extents.
 _COMPUTED = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "floordiv": "floor_divide", "remainder": "floor_mod", "eq": "equal",
-    "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "neg": "negative",
-    "__and__": "logical_and", "__or__": "logical_or", "__not__": "logical_not", "min": "minimum", "max": "maximum",
-    "abs": "abs", "div": "divide",
-}  # fmt: skip
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "floordiv": "floor_divide",
+    "remainder": "floor_mod",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "neg": "negative",
+    "__and__": "logical_and",
+    "__or__": "logical_or",
+    "__not__": "logical_not",
+    "min": "minimum",
+    "max": "maximum",
+    "abs": "abs",
+    "div": "divide",
+}
 
 
 def number(b: Builder, value: Any) -> Expr:

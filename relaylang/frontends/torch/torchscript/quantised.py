@@ -174,9 +174,11 @@ def _dequantize(b: Builder, x: Any) -> Any:
 
 #: Operators that make, read or end quantised tensors.
 SCALED: dict[str, Callable[..., Any]] = {
-    "quantize_per_tensor": _quantize, "quantize_per_channel": _quantize_channels, "dequantize": _dequantize,
+    "quantize_per_tensor": _quantize,
+    "quantize_per_channel": _quantize_channels,
+    "dequantize": _dequantize,
     "int_repr": lambda b, x: Tensor(x.read()),
-}  # fmt: skip
+}
 
 
 def scaled(b: Builder, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:

@@ -80,9 +80,11 @@ def cell(step: Step) -> Callable[..., Any]:
 
 #: The cells of `torch.ops.quantized` by name.
 CELLS = {
-    "quantized_lstm_cell_dynamic": cell(lstm_step), "quantized_gru_cell_dynamic": cell(gru_step),
-    "quantized_rnn_relu_cell_dynamic": cell(plain_step("nn.relu")), "quantized_rnn_tanh_cell_dynamic": cell(plain_step("tanh")),
-}  # fmt: skip
+    "quantized_lstm_cell_dynamic": cell(lstm_step),
+    "quantized_gru_cell_dynamic": cell(gru_step),
+    "quantized_rnn_relu_cell_dynamic": cell(plain_step("nn.relu")),
+    "quantized_rnn_tanh_cell_dynamic": cell(plain_step("tanh")),
+}
 LSTM, GRU = layers(lstm_step), layers(gru_step)
 
 __all__ = ["CELLS", "GRU", "LSTM", "cell", "layers"]

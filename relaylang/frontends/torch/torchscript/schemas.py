@@ -86,10 +86,19 @@ def _fits(a: Argument, value: Any) -> bool:
 
 #: What the letters of argument types stand for.
 _TYPES = {
-    "T": "a tensor", "L": "a list of tensors", "i": "a whole number", "D": "an element type", "f": "a number", "s": "a number",
-    "b": "a truth value", "t": "a text", "I": "a list of whole numbers", "F": "a list of numbers", "S": "a list of numbers",
+    "T": "a tensor",
+    "L": "a list of tensors",
+    "i": "a whole number",
+    "D": "an element type",
+    "f": "a number",
+    "s": "a number",
+    "b": "a truth value",
+    "t": "a text",
+    "I": "a list of whole numbers",
+    "F": "a list of numbers",
+    "S": "a list of numbers",
     "B": "a list of truth values",
-}  # fmt: skip
+}
 
 
 def wrong_arguments(operator: str, overload: str, values: Mapping[str, Any]) -> str:

@@ -23,11 +23,23 @@ from relaylang.runtime.budget import Budget
 
 #: Storage classes of torch and their element types.
 _STORAGES = {
-    "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
-    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
-    "BoolStorage": "bool", "QInt8Storage": "int8", "QUInt8Storage": "uint8", "QInt32Storage": "int32",
-    "ComplexFloatStorage": "complex64", "ComplexDoubleStorage": "complex128", "QUInt4x2Storage": "uint4",
-}  # fmt: skip
+    "FloatStorage": "float32",
+    "DoubleStorage": "float64",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "QInt8Storage": "int8",
+    "QUInt8Storage": "uint8",
+    "QInt32Storage": "int32",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+    "QUInt4x2Storage": "uint4",
+}
 _LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist")
 _SCHEMES = ("per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams")
 _CLASS = re.compile(r"__torch__(\.[A-Za-z_]\w*)*")
@@ -221,19 +233,36 @@ class Unpickler:
 
 
 _STEPS: dict[str, Callable[[Unpickler, Any], Any]] = {
-    "PROTO": lambda u, a: None, "FRAME": lambda u, a: None, "MARK": lambda u, a: u.push(_Mark()),
-    "NONE": lambda u, a: u.push(None), "NEWTRUE": lambda u, a: u.push(True), "NEWFALSE": lambda u, a: u.push(False),
-    "EMPTY_TUPLE": lambda u, a: u.push(()), "EMPTY_LIST": lambda u, a: u.push([]), "EMPTY_DICT": lambda u, a: u.push({}),
-    "TUPLE": lambda u, a: u.push(tuple(u.marked())), "TUPLE1": lambda u, a: u.push(tuple(u.top(1))),
-    "TUPLE2": lambda u, a: u.push(tuple(u.top(2))), "TUPLE3": lambda u, a: u.push(tuple(u.top(3))),
-    "GLOBAL": lambda u, a: u.name(a), "NEWOBJ": lambda u, a: u.new(), "BUILD": lambda u, a: u.build(),
-    "REDUCE": lambda u, a: u.reduce(), "BINPERSID": lambda u, a: u.persistent(),
-    "SETITEMS": lambda u, a: u.items(u.marked()), "SETITEM": lambda u, a: u.items(u.top(2)),
-    "APPENDS": lambda u, a: u.extend(u.marked()), "APPEND": lambda u, a: u.extend(u.top(1)),
-    "BINPUT": lambda u, a: u.put(a), "LONG_BINPUT": lambda u, a: u.put(a), "MEMOIZE": lambda u, a: u.put(len(u.memo)),
-    "BINGET": lambda u, a: u.again(u.memo[a]), "LONG_BINGET": lambda u, a: u.again(u.memo[a]),
+    "PROTO": lambda u, a: None,
+    "FRAME": lambda u, a: None,
+    "MARK": lambda u, a: u.push(_Mark()),
+    "NONE": lambda u, a: u.push(None),
+    "NEWTRUE": lambda u, a: u.push(True),
+    "NEWFALSE": lambda u, a: u.push(False),
+    "EMPTY_TUPLE": lambda u, a: u.push(()),
+    "EMPTY_LIST": lambda u, a: u.push([]),
+    "EMPTY_DICT": lambda u, a: u.push({}),
+    "TUPLE": lambda u, a: u.push(tuple(u.marked())),
+    "TUPLE1": lambda u, a: u.push(tuple(u.top(1))),
+    "TUPLE2": lambda u, a: u.push(tuple(u.top(2))),
+    "TUPLE3": lambda u, a: u.push(tuple(u.top(3))),
+    "GLOBAL": lambda u, a: u.name(a),
+    "NEWOBJ": lambda u, a: u.new(),
+    "BUILD": lambda u, a: u.build(),
+    "REDUCE": lambda u, a: u.reduce(),
+    "BINPERSID": lambda u, a: u.persistent(),
+    "SETITEMS": lambda u, a: u.items(u.marked()),
+    "SETITEM": lambda u, a: u.items(u.top(2)),
+    "APPENDS": lambda u, a: u.extend(u.marked()),
+    "APPEND": lambda u, a: u.extend(u.top(1)),
+    "BINPUT": lambda u, a: u.put(a),
+    "LONG_BINPUT": lambda u, a: u.put(a),
+    "MEMOIZE": lambda u, a: u.put(len(u.memo)),
+    "BINGET": lambda u, a: u.again(u.memo[a]),
+    "LONG_BINGET": lambda u, a: u.again(u.memo[a]),
     "POP": lambda u, a: u.stack.pop(),
-}  # fmt: skip
+}
+
 
 def _opcodes(data: bytes) -> Iterator[Any]:
     """The opcodes of a pickle. Texts with unknown escapes, which torch does not write, give no warning."""

@@ -16,11 +16,27 @@ from relaylang.runtime.budget import Budget
 
 #: ScalarType of PyTorch to element types. Quantised tensors have those of their whole numbers.
 DTYPES = {
-    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64",
-    9: "complex64", 10: "complex128", 11: "bool",
-    12: "int8", 13: "uint8", 14: "int32", 15: "bfloat16", 23: "float8_e5m2", 24: "float8_e4m3fn", 27: "uint16",
-    28: "uint32", 29: "uint64",
-}  # fmt: skip
+    0: "uint8",
+    1: "int8",
+    2: "int16",
+    3: "int32",
+    4: "int64",
+    5: "float16",
+    6: "float32",
+    7: "float64",
+    9: "complex64",
+    10: "complex128",
+    11: "bool",
+    12: "int8",
+    13: "uint8",
+    14: "int32",
+    15: "bfloat16",
+    23: "float8_e5m2",
+    24: "float8_e4m3fn",
+    27: "uint16",
+    28: "uint32",
+    29: "uint64",
+}
 #: Element types to ScalarType.
 NUMBERS = {name: number for number, name in reversed(DTYPES.items())}
 
@@ -164,9 +180,16 @@ def count_parts(budget: Budget, value: Any) -> None:
 
 #: Python's types of values by the names that the code has for them.
 _TYPES: dict[str, Any] = {
-    "Tensor": (Tensor, Stored), "list": list, "List": list, "tuple": tuple, "Tuple": tuple, "dict": dict, "Dict": dict, "str": str,
+    "Tensor": (Tensor, Stored),
+    "list": list,
+    "List": list,
+    "tuple": tuple,
+    "Tuple": tuple,
+    "dict": dict,
+    "Dict": dict,
+    "str": str,
     "NoneType": type(None),
-}  # fmt: skip
+}
 
 
 def is_of(value: Any, kind: ast.expr) -> bool:
@@ -189,6 +212,17 @@ def is_of(value: Any, kind: ast.expr) -> bool:
 
 
 __all__ = [
-    "BIRTHS", "DTYPES", "MISSING", "NUMBERS", "Packed", "Quant", "Raised", "Record", "Skipped", "Stored", "Tensor", "Undefined",
+    "BIRTHS",
+    "DTYPES",
+    "MISSING",
+    "NUMBERS",
+    "Packed",
+    "Quant",
+    "Raised",
+    "Record",
+    "Skipped",
+    "Stored",
+    "Tensor",
+    "Undefined",
     "is_of",
-]  # fmt: skip
+]

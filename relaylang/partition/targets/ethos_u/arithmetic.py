@@ -1,4 +1,5 @@
 """Element-wise layers for the Ethos-U, read from their calls."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -153,9 +154,7 @@ def read_shift(calls: Sequence[Call]) -> Shift:
     return Shift(op_name(call) == "left_shift", _limited(rest, "int32").clamp)
 
 
-def operand(
-    dtype: str, scale: np.ndarray, zero_point: int, output_scale: np.ndarray, output_zp: int, added: int
-) -> Operand:
+def operand(dtype: str, scale: np.ndarray, zero_point: int, output_scale: np.ndarray, output_zp: int, added: int) -> Operand:
     """An input's way to another scale; `added` is the zero point that is added behind the rescale."""
     in_range(zero_point, dtype, "an input zero point")
     if scale.size != 1 or output_scale.size != 1:

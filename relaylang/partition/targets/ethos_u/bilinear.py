@@ -3,6 +3,7 @@
 A mean is a sum of neighbours in an image that has each pixel `factor` times. Along each axis the sum has small whole
 weights. Where factors are powers of two, Relay's float32 numbers are exact, and so are the sums.
 """
+
 from __future__ import annotations
 
 import math

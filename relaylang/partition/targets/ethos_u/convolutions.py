@@ -1,4 +1,5 @@
 """Convolutions and fully connected layers for the Ethos-U, read from their calls."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -85,10 +86,21 @@ def read_conv(calls: Sequence[Call]) -> Conv:
     channel_axis = layout.index("C")
     bias = _bias(calls, channels, channel_axis, 4)
     return _sum_layer(
-        calls, weight, weight_zp, bias, channels, channel_axis, conv, input_zp,
-        pad=pad, stride=stride, dilation=dilation, depthwise=depthwise, layout=layout,
+        calls,
+        weight,
+        weight_zp,
+        bias,
+        channels,
+        channel_axis,
+        conv,
+        input_zp,
+        pad=pad,
+        stride=stride,
+        dilation=dilation,
+        depthwise=depthwise,
+        layout=layout,
         groups=1 if depthwise else attrs.groups,
-    )  # fmt: skip
+    )
 
 
 def _spread_out(weight: np.ndarray, zero_point: int, dilation: tuple[int, int], axis: int) -> np.ndarray:
@@ -131,9 +143,21 @@ def read_transposed(calls: Sequence[Call]) -> Conv:
     channel_axis = layout.index("C")
     bias = _bias(rest, channels, channel_axis, 4)
     return _sum_layer(
-        rest, weight, weight_zp, bias, channels, channel_axis, conv, input_zp,
-        pad=pad, stride=pair(attrs.strides), dilation=(1, 1), depthwise=False, layout=layout, transposed=True,
-    )  # fmt: skip
+        rest,
+        weight,
+        weight_zp,
+        bias,
+        channels,
+        channel_axis,
+        conv,
+        input_zp,
+        pad=pad,
+        stride=pair(attrs.strides),
+        dilation=(1, 1),
+        depthwise=False,
+        layout=layout,
+        transposed=True,
+    )
 
 
 def _factors(call: Call, source: TensorType) -> tuple[int, np.ndarray, int]:
@@ -175,9 +199,20 @@ def read_dense(calls: Sequence[Call]) -> Conv:
     units = weight.shape[0]
     bias = _bias(calls, units, 1, 2)
     return _sum_layer(
-        calls, weight.reshape(units, 1, 1, -1), weight_zp, bias, units, 1, dense, input_zp,
-        pad=(0, 0, 0, 0), stride=(1, 1), dilation=(1, 1), depthwise=False, layout="NC",
-    )  # fmt: skip
+        calls,
+        weight.reshape(units, 1, 1, -1),
+        weight_zp,
+        bias,
+        units,
+        1,
+        dense,
+        input_zp,
+        pad=(0, 0, 0, 0),
+        stride=(1, 1),
+        dilation=(1, 1),
+        depthwise=False,
+        layout="NC",
+    )
 
 
 def _sum_layer(
@@ -210,9 +245,7 @@ def _sum_layer(
                 raise Unsupported(f"scales along axis {axis}; the accelerator has one for each output channel")
     bounds = sums * spread_of(dtype, input_zp) + np.abs(bias)
     out = out_of_sums(calls, bounds, dtype, sums_dtype, channel_axis)
-    return Conv(
-        weight=weight, bias=bias, input_zp=input_zp, weight_zp=weight_zp, out=out, **geometry
-    )
+    return Conv(weight=weight, bias=bias, input_zp=input_zp, weight_zp=weight_zp, out=out, **geometry)
 
 
 def out_of_sums(calls: Sequence[Call], bounds: np.ndarray, dtype: str, sums: str, channel_axis: int = -1) -> Output:

@@ -1,4 +1,5 @@
 """Functions of one element for the Ethos-U: a chain of calls between two feature maps is one table."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
 """Comparisons, logic on bits and truth values, and choices between tensors, read from their calls: for the Ethos-U85."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

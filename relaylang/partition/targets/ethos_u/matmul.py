@@ -1,4 +1,5 @@
 """Products of two computed matrices for the Ethos-U, read from their calls."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -52,9 +53,7 @@ def read_matmul(calls: Sequence[Call]) -> MatMul:
         raise Unsupported("a side that is the same for all batches")
     if tensor_of(call, "its result").dtype != "int32":
         raise Unsupported(f"out_dtype {tensor_of(call, 'its result').dtype}; the accelerator sums in int32")
-    left, right = (
-        in_range(scalar(arg, "a zero point"), ty.dtype, "a zero point") for arg, ty in zip(call.args[2:4], types)
-    )
+    left, right = (in_range(scalar(arg, "a zero point"), ty.dtype, "a zero point") for arg, ty in zip(call.args[2:4], types))
     count = int(types[0].shape[-2 if turned[0] else -1])  # type: ignore[arg-type]
     bound = count * spread_of(types[0].dtype, left) * spread_of(types[1].dtype, right)
     if bound >= 1 << 31:
@@ -122,9 +121,7 @@ def read_fixed_point(calls: Sequence[Call]) -> MatMul:
     rescale = power_rescale(factor.attrs.multiplier, factor.attrs.shift, bound)
     most = (bound * rescale.multipliers[0] >> rescale.shifts[0]) + 1
     low, high, dtype = narrow(rest, -most, most, "int32")
-    return MatMul(
-        (widened[0].args[0], widened[1].args[0]), (0, 0), (False, True), Output(dtype, rescale, clamp_of(low, high, dtype))
-    )
+    return MatMul((widened[0].args[0], widened[1].args[0]), (0, 0), (False, True), Output(dtype, rescale, clamp_of(low, high, dtype)))
 
 
 def _unscaled(factor: Expr) -> Call:

@@ -53,9 +53,7 @@ def _notes(trace: Trace, mod: IRModule) -> tuple[list[Diagnostic], int, int]:
             continue
         kept += _count(node.op) if isinstance(node.op, Function) and composite_name(node) else 1
         what, reason = _reason(node, trace.reasons)
-        notes.append(
-            error("R0620", f"{what} stays on the host: {reason}", node.span, severity="note")
-        )
+        notes.append(error("R0620", f"{what} stays on the host: {reason}", node.span, severity="note"))
     return notes, offloaded, kept
 
 

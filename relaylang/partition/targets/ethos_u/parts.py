@@ -4,6 +4,7 @@ A reader takes a composite's calls, producers first, and returns a layer or rais
 pattern table's checks and the writer of TOSA both use the readers, so every offered layer can be written. Values here
 are those of Relay (its zero points, its uint8); the writer makes int8 of them.
 """
+
 from __future__ import annotations
 
 import math
@@ -162,9 +163,7 @@ def requantize(call: Call, bounds: np.ndarray) -> tuple[Rescale, str]:
         _fits_int32(bounds, output_zp)
         return unscaled(output_zp), dtype
     rounding = "TONEAREST" if attrs.rounding == "TONEAREST" else "UPWARD"
-    return make_rescale(
-        input_scale, output_scale.flat[0], output_zp, bounds, rounding=rounding, axis=axis
-    ), dtype
+    return make_rescale(input_scale, output_scale.flat[0], output_zp, bounds, rounding=rounding, axis=axis), dtype
 
 
 def _fits_int32(bounds: np.ndarray, output_zp: int) -> None:

@@ -2,6 +2,7 @@
 
 Such a layer has the picked indices of each axis. The writer makes slices and concatenations of them.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,5 @@
 """Layers for the Ethos-U whose places of entries are tensors, read from their calls."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -151,9 +151,7 @@ def _read_real_pool(first: Call, pool: Call, last: Call) -> RoundedPool:
             raise Unsupported("an average of real numbers that counts the padding")
         if source.shape[0] != 1 or any(p >= k for p, k in zip(window.pad, (*window.kernel, *window.kernel))):
             raise Unsupported("padding around several images, or as wide as the window")
-    input_zp, output_zp = (
-        in_range(scalar(call.args[2], "a zero point"), source.dtype, "a zero point") for call in (first, last)
-    )
+    input_zp, output_zp = (in_range(scalar(call.args[2], "a zero point"), source.dtype, "a zero point") for call in (first, last))
     numbers = window.kernel[0] * window.kernel[1]
     check_exact(first.args[1], last.args[1], spread_of(source.dtype, input_zp) * numbers)
     return RoundedPool(window, input_zp, output_zp, source.dtype)

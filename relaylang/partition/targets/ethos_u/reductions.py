@@ -1,4 +1,5 @@
 """Layers for the Ethos-U that combine the numbers along axes, read from their calls."""
+
 from __future__ import annotations
 
 import math

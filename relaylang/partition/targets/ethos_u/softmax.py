@@ -1,4 +1,5 @@
 """Softmax for the Ethos-U, read from its calls: quantized numbers, real ones in between, and quantized again."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,5 @@
 """The Ethos-U's pattern table."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -93,9 +94,19 @@ ONLY_U85: dict[type, str] = {
 HELPERS = frozenset(
     f"ethos-u.{name}"
     for name in (
-        "reshape", "expand_dims", "squeeze", "pad2d", "channel-pad", "concat", "clamp", "transpose", "strided_slice", "pick", "split"
+        "reshape",
+        "expand_dims",
+        "squeeze",
+        "pad2d",
+        "channel-pad",
+        "concat",
+        "clamp",
+        "transpose",
+        "strided_slice",
+        "pick",
+        "split",
     )
-)  # fmt: skip
+)
 
 
 def _any(count: int) -> list[DFPattern]:
@@ -203,9 +214,7 @@ def _check(name: str) -> Callable[[Match], str | None]:
 
 def _rows() -> list[tuple[str, DFPattern]]:
     """Names without the accelerator's, and patterns, those that take most first."""
-    dense, transposed, batches = (
-        is_op(name)(*_any(6)) for name in ("qnn.dense", "qnn.conv2d_transpose", "qnn.batch_matmul")
-    )
+    dense, transposed, batches = (is_op(name)(*_any(6)) for name in ("qnn.dense", "qnn.conv2d_transpose", "qnn.batch_matmul"))
     limit = limits(wildcard())
     widened = is_op("cast")(wildcard())
 

@@ -1,4 +1,5 @@
 """Windows over height and width: Relay's numbers of strides and paddings, and exact paddings."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -51,9 +52,7 @@ def exact_padding(
     if min(out) < 1:
         raise Unsupported("its result is empty")
     top, left = pad[:2]
-    bottom, right = (
-        (out[i] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1 - size[i] - pad[i] for i in (0, 1)
-    )
+    bottom, right = ((out[i] - 1) * stride[i] + (kernel[i] - 1) * dilation[i] + 1 - size[i] - pad[i] for i in (0, 1))
     if min(top, left) < 0:
         raise Unsupported("a negative padding")
     if -bottom >= size[0] or -right >= size[1]:

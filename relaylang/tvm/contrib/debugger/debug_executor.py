@@ -109,8 +109,16 @@ class GraphModuleDebug(GraphModule):
         self._dump_root = dump_root
         self.debug_datum = DebugResult(graph_json_str, module)
 
-    def run(self, number: int = 10, repeat: int = 1, min_repeat_ms: int = 1, limit_zero_time_iterations: int = 100,
-            cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1, **input_dict: Any) -> None:  # fmt: skip
+    def run(
+        self,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: int = 1,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+        **input_dict: Any,
+    ) -> None:
         """Run the program, print the times of its kernels (medians of `number` * `repeat` runs), and write the dump."""
         self.set_input(**input_dict)
         self.module.run()
@@ -119,8 +127,15 @@ class GraphModuleDebug(GraphModule):
         if self._dump_root is not None:
             self._dump(profile)
 
-    def run_individual(self, number: int, repeat: int = 1, min_repeat_ms: int = 0, limit_zero_time_iterations: int = 100,
-                       cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1) -> list[list[float]]:  # fmt: skip
+    def run_individual(
+        self,
+        number: int,
+        repeat: int = 1,
+        min_repeat_ms: int = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
+    ) -> list[list[float]]:
         """The seconds of each kernel: for each, `repeat` means of `number` runs."""
         times = self._profile(number * repeat).times
         seconds = (times[:, :, 1] - times[:, :, 0]).reshape(repeat, number, -1).mean(axis=1) / 1e9

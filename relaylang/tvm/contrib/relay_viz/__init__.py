@@ -22,8 +22,13 @@ class RelayVisualizer:
     `relay_param` are the parameters by name, `parser` says what a node is. Without a plotter it is text.
     """
 
-    def __init__(self, relay_mod: IRModule, relay_param: Mapping[str, Any] | None = None, plotter: Plotter | None = None,
-                 parser: VizParser | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        relay_mod: IRModule,
+        relay_param: Mapping[str, Any] | None = None,
+        plotter: Plotter | None = None,
+        parser: VizParser | None = None,
+    ) -> None:
         self._plotter = plotter or TermPlotter()
         parser = parser or TermVizParser()
         given = 0

@@ -31,8 +31,14 @@ def _shape(node: VizNode) -> Attributes:
 class DotGraph(VizGraph):
     """A function as a cluster of DOT text. The attributes are Graphviz's; `get_node_attr` gives those of one node."""
 
-    def __init__(self, name: str, graph_attr: Attributes | None = None, node_attr: Attributes | None = None,
-                 edge_attr: Attributes | None = None, get_node_attr: Look | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        name: str,
+        graph_attr: Attributes | None = None,
+        node_attr: Attributes | None = None,
+        edge_attr: Attributes | None = None,
+        get_node_attr: Look | None = None,
+    ) -> None:
         self._attributes = get_node_attr or _shape
         self.lines = [f"subgraph {quoted('cluster_' + name)} {{", f"label={quoted(name)};"]
         for kind, given in (("graph", graph_attr), ("node", node_attr), ("edge", edge_attr)):
@@ -80,9 +86,14 @@ class DotPlotter(Plotter):
     `cleanup=False` in `render_kwargs` keeps the DOT text in NAME. Raises `RelayError` where nothing here draws the format.
     """
 
-    def __init__(self, graph_attr: Attributes | None = None, node_attr: Attributes | None = None,
-                 edge_attr: Attributes | None = None, get_node_attr: Look | None = None,
-                 render_kwargs: Mapping[str, Any] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        graph_attr: Attributes | None = None,
+        node_attr: Attributes | None = None,
+        edge_attr: Attributes | None = None,
+        get_node_attr: Look | None = None,
+        render_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         self._given = (graph_attr, node_attr, edge_attr, get_node_attr)
         self._options = dict(render_kwargs or {})
         self._name_to_graph: dict[str, DotGraph] = {}

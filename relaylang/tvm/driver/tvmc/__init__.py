@@ -1,8 +1,8 @@
 """tvmc as Python functions: `load`, `compile`, `run`.
 
-    model = tvmc.load("net.onnx")
-    package = tvmc.compile(model, target="llvm", package_path="net.tar")
-    result = tvmc.run(package, device="cpu")
+model = tvmc.load("net.onnx")
+package = tvmc.compile(model, target="llvm", package_path="net.tar")
+result = tvmc.run(package, device="cpu")
 """
 
 from __future__ import annotations
@@ -27,5 +27,13 @@ def tune_model(tvmc_model: TVMCModel, target: str, **options: Any) -> NoReturn:
 load, compile, run, tune = load_model, compile_model, run_module, tune_model
 
 __all__ = [
-    "TVMCException", "TVMCImportError", "TVMCModel", "TVMCPackage", "TVMCResult", "compile", "load", "run", "tune",
-]  # fmt: skip
+    "TVMCException",
+    "TVMCImportError",
+    "TVMCModel",
+    "TVMCPackage",
+    "TVMCResult",
+    "compile",
+    "load",
+    "run",
+    "tune",
+]

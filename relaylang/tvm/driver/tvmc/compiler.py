@@ -34,9 +34,14 @@ from relaylang.tvm.relay.backend.executor import check_interface
 _OTHER_NAMES = {"compute-library": "arm_compute_lib", "acl": "arm_compute_lib"}
 #: Forms that `--dump-code` has in TVM, and what shows the same here; "" for those that are here.
 DUMPS = {
-    "relay": "", "c": "", "asm": "", "s": "",
-    "ll": "--dump-code asm; there is no LLVM", "tir": "relay compile --emit loops", "te": "relay compile --emit loops",
-}  # fmt: skip
+    "relay": "",
+    "c": "",
+    "asm": "",
+    "s": "",
+    "ll": "--dump-code asm; there is no LLVM",
+    "tir": "relay compile --emit loops",
+    "te": "relay compile --emit loops",
+}
 #: The note for options of TVM's memory pools.
 POOLS = "the C has a section for each memory, which a linker script places: docs/bare-metal.md"
 
@@ -60,8 +65,10 @@ def offloaded(mod: IRModule, params: Mapping[str, Any], target: str) -> tuple[IR
             rest.append(part)
             continue
         if find(plain) is None:
-            notes = [f"see the parts: relay partition net.relay --target {plain} --report",
-                     f"or compile them: --load FILE.py with a code generator {plain} (relaylang.runtime.external)"]  # fmt: skip
+            notes = [
+                f"see the parts: relay partition net.relay --target {plain} --report",
+                f"or compile them: --load FILE.py with a code generator {plain} (relaylang.runtime.external)",
+            ]
             raise RelayError(error("R0609", f"there is no code generator for the accelerator {name}", notes=notes))
         ready = prepare(mod, plain, params)
         mod = partition(ready, plain)
@@ -156,8 +163,12 @@ def compiled(given: Mapping[str, Any]) -> str:
     layouts = [layouts] if isinstance(layouts, str) else list(layouts)
     ops = list(given["desired_layout_ops"] or ("nn.conv2d", "nn.conv2d_transpose", "qnn.conv2d"))
     mixed = (given["mixed_precision_calculation_type"] or "float16") if given["mixed_precision"] else ""
-    context = PassContext(opt_level=given["opt_level"], disabled_pass=given["disabled_pass"], instruments=given["instruments"],
-                          config=pass_config(given["pass_context_configs"]))  # fmt: skip
+    context = PassContext(
+        opt_level=given["opt_level"],
+        disabled_pass=given["disabled_pass"],
+        instruments=given["instruments"],
+        config=pass_config(given["pass_context_configs"]),
+    )
     with context:
         bound = bind_params(model.mod, model.params) if layouts or mixed else model.mod
         mod = transformed(bound, layouts, ops, mixed)

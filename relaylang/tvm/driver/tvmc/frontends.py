@@ -17,9 +17,14 @@ from relaylang.tvm.driver.tvmc.model import TVMCModel
 
 #: tvmc's names of formats -> how to read them where relaylang does not.
 FORMATS: dict[str, str] = {
-    "onnx": "", "tflite": "", "pytorch": "", "relay": "", "keras": "", "pb": "",
+    "onnx": "",
+    "tflite": "",
+    "pytorch": "",
+    "relay": "",
+    "keras": "",
+    "pb": "",
     "paddle": "export it as ONNX",
-}  # fmt: skip
+}
 _SHAPE = re.compile(r"\s*(?P<name>[^\s:\[\]]+(?::\d+)?)\s*:\s*\[(?P<extents>[^\]]*)\]\s*,?")
 
 
@@ -38,8 +43,9 @@ def parse_shapes(text: str) -> dict[str, list[Any]]:
     return found
 
 
-def load_model(path: str, model_format: str | None = None, shape_dict: Mapping[str, Sequence[Any]] | None = None,
-               **kwargs: Any) -> TVMCModel:  # fmt: skip
+def load_model(
+    path: str, model_format: str | None = None, shape_dict: Mapping[str, Sequence[Any]] | None = None, **kwargs: Any
+) -> TVMCModel:
     """A network or a Relay text as a model. `shape_dict` gives shapes of inputs.
 
     Other parameters of a Relay text get random values where `shape_dict` names its inputs. Raises `RelayError`.

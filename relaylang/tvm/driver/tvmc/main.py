@@ -88,20 +88,36 @@ def _compile(args: argparse.Namespace) -> int:
         report([error("R0609", title, severity="note")])
     shapes = parse_shapes(args.input_shapes)
     model = load(args.FILE, args.model_format, shapes)
-    path = compiled({
-        "tvmc_model": model, "target": _target(args.target), "opt_level": args.opt_level,
-        "executor": Executor.of_texts(args.executor, args.options["executor"]),
-        "runtime": Runtime.of_texts(args.runtime, args.options["runtime"]), "tuning_records": args.tuning_records,
-        "package_path": args.output, "cross": args.cross_compiler, "cross_options": args.cross_compiler_options,
-        "output_format": args.output_format, "dump_code": args.dump_code, "dump_offloads": args.dump_offloads,
-        "disabled_pass": [n for n in args.disabled_pass.split(",") if n], "pass_context_configs": args.pass_config,
-        "additional_target_options": args.options["target"], "use_vm": False,
-        "mod_name": args.module_name, "workspace_pools": args.workspace_pools or args.constant_pools,
-        "print_ir_before": args.print_ir_before, "print_ir_after": args.print_ir_after, "instruments": None,
-        "desired_layout": args.desired_layout, "desired_layout_ops": args.desired_layout_ops, "mixed_precision": args.mixed_precision,
-        "mixed_precision_calculation_type": args.mixed_precision_calculation_type,
-        "mixed_precision_acc_type": args.mixed_precision_acc_type,
-    })  # fmt: skip
+    path = compiled(
+        {
+            "tvmc_model": model,
+            "target": _target(args.target),
+            "opt_level": args.opt_level,
+            "executor": Executor.of_texts(args.executor, args.options["executor"]),
+            "runtime": Runtime.of_texts(args.runtime, args.options["runtime"]),
+            "tuning_records": args.tuning_records,
+            "package_path": args.output,
+            "cross": args.cross_compiler,
+            "cross_options": args.cross_compiler_options,
+            "output_format": args.output_format,
+            "dump_code": args.dump_code,
+            "dump_offloads": args.dump_offloads,
+            "disabled_pass": [n for n in args.disabled_pass.split(",") if n],
+            "pass_context_configs": args.pass_config,
+            "additional_target_options": args.options["target"],
+            "use_vm": False,
+            "mod_name": args.module_name,
+            "workspace_pools": args.workspace_pools or args.constant_pools,
+            "print_ir_before": args.print_ir_before,
+            "print_ir_after": args.print_ir_after,
+            "instruments": None,
+            "desired_layout": args.desired_layout,
+            "desired_layout_ops": args.desired_layout_ops,
+            "mixed_precision": args.mixed_precision,
+            "mixed_precision_calculation_type": args.mixed_precision_calculation_type,
+            "mixed_precision_acc_type": args.mixed_precision_acc_type,
+        }
+    )
     print(f"{path}: {Path(path).stat().st_size / 1000:.1f} kB")
     return 0
 
@@ -116,8 +132,17 @@ def _run(args: argparse.Namespace) -> int:
         raise refused("a run on another machine", "copy the package there, and run it with relay run")
     check_writable(args.outputs)
     package = TVMCPackage(args.PATH)
-    result = run(package, args.device, inputs=args.inputs, fill_mode=args.fill_mode, benchmark=args.print_time, repeat=args.repeat,
-                 number=args.number, profile=args.profile, end_to_end=args.end_to_end)  # fmt: skip
+    result = run(
+        package,
+        args.device,
+        inputs=args.inputs,
+        fill_mode=args.fill_mode,
+        benchmark=args.print_time,
+        repeat=args.repeat,
+        number=args.number,
+        profile=args.profile,
+        end_to_end=args.end_to_end,
+    )
     if args.print_time:
         print(result.format_times())
     if args.print_top:

@@ -14,9 +14,14 @@ class Executor(Option):
     defaults = {"graph": {"link-params": False}}
     known = {
         "graph": {"link-params": bool},
-        "aot": {"link-params": bool, "unpacked-api": bool, "interface-api": str, "workspace-byte-alignment": int,
-                "constant-byte-alignment": int},
-    }  # fmt: skip
+        "aot": {
+            "link-params": bool,
+            "unpacked-api": bool,
+            "interface-api": str,
+            "workspace-byte-alignment": int,
+            "constant-byte-alignment": int,
+        },
+    }
 
 
 def check_interface(executor: Any, runtime: Any) -> None:

@@ -17,18 +17,18 @@ def _checked(name: str, what: str) -> str:
 
 
 def to_c_function_style(original_name: str) -> str:
-    """"TVM_my_name" as "TVMMyName". Raises `RelayError` for a name without TVM's prefix."""
+    """ "TVM_my_name" as "TVMMyName". Raises `RelayError` for a name without TVM's prefix."""
     words = _checked(original_name, "Function")[3:].split("_")
     return "TVM" + "".join([re.sub("[^A-Za-z]", "", w).capitalize() for w in words])
 
 
 def to_c_variable_style(original_name: str) -> str:
-    """"TVM_My_name" as "tvm_my_name". Raises `RelayError` for a name without TVM's prefix."""
+    """ "TVM_My_name" as "tvm_my_name". Raises `RelayError` for a name without TVM's prefix."""
     return _checked(original_name, "Variable").lower()
 
 
 def to_c_constant_style(original_name: str) -> str:
-    """"TVM_my_name" as "TVM_MY_NAME". Raises `RelayError` for a name without TVM's prefix."""
+    """ "TVM_my_name" as "TVM_MY_NAME". Raises `RelayError` for a name without TVM's prefix."""
     return _checked(original_name, "Constant").upper()
 
 
@@ -62,5 +62,10 @@ def sanitize_name(original_name: str) -> str:
 
 
 __all__ = [
-    "prefix_generated_name", "prefix_name", "sanitize_name", "to_c_constant_style", "to_c_function_style", "to_c_variable_style",
-]  # fmt: skip
+    "prefix_generated_name",
+    "prefix_name",
+    "sanitize_name",
+    "to_c_constant_style",
+    "to_c_function_style",
+    "to_c_variable_style",
+]

@@ -11,9 +11,13 @@ from relaylang.tvm.relay.data_dep_optimization import converted
 
 
 def convert(
-    func: Function, params: Mapping[str, Any], blocksize: tuple[int, int], sparsity_threshold: float, layout: str = "NHWC",
+    func: Function,
+    params: Mapping[str, Any],
+    blocksize: tuple[int, int],
+    sparsity_threshold: float,
+    layout: str = "NHWC",
     kernel_size: int = 1,
-) -> tuple[Function, Any]:  # fmt: skip
+) -> tuple[Function, Any]:
     """A function whose convolutions of this layout and kernel have weights in blocks, and its parameters."""
 
     def wanted(call: Call) -> bool:

@@ -102,9 +102,7 @@ def check_grad(
         _, found = slopes(*inputs)
         assert places, "there is no gradient to test"
         for place in places:
-            np.testing.assert_allclose(
-                found[place].astype("float64"), _differences(inputs, place, eps, value), atol=atol, rtol=rtol
-            )
+            np.testing.assert_allclose(found[place].astype("float64"), _differences(inputs, place, eps, value), atol=atol, rtol=rtol)
 
 
 def _differences(inputs: Sequence[np.ndarray], place: int, eps: float, value: Any) -> np.ndarray:
@@ -123,6 +121,19 @@ def _differences(inputs: Sequence[np.ndarray], place: int, eps: float, value: An
 
 
 __all__ = [
-    "Prelude", "check_grad", "count", "count_ops", "create_executor", "create_workload", "ctx_list", "enabled_targets", "gradient",
-    "make_nat_expr", "make_nat_value", "rand", "run_as_python", "run_infer_type", "run_opt_pass",
-]  # fmt: skip
+    "Prelude",
+    "check_grad",
+    "count",
+    "count_ops",
+    "create_executor",
+    "create_workload",
+    "ctx_list",
+    "enabled_targets",
+    "gradient",
+    "make_nat_expr",
+    "make_nat_value",
+    "rand",
+    "run_as_python",
+    "run_infer_type",
+    "run_opt_pass",
+]

@@ -12,21 +12,33 @@ from relaylang.tvm.relay.testing.layers import batch_norm_infer, conv2d_transpos
 Shape = tuple[int, ...]
 
 
-def deconv2d(
-    data: Expr, ishape: Shape, oshape: Shape, kshape: Shape, layout: str, name: str, stride: Shape = (2, 2)
-) -> Expr:
+def deconv2d(data: Expr, ishape: Shape, oshape: Shape, kshape: Shape, layout: str, name: str, stride: Shape = (2, 2)) -> Expr:
     """A transposed convolution to an image of the shape `oshape` (channels, height, width)."""
     pads = tuple([(k - 1) // 2 for k in kshape])
     more = tuple([(size + 2 * p - k) % s for size, p, k, s in zip(oshape[-2:], pads, kshape, stride)])
     kernel = {"NCHW": "IOHW", "NHWC": "HWOI"}[layout]
-    return conv2d_transpose(data, kernel_size=kshape, strides=stride, channels=oshape[0], padding=pads, output_padding=more,
-                            data_layout=layout, kernel_layout=kernel, name=name)  # fmt: skip
+    return conv2d_transpose(
+        data,
+        kernel_size=kshape,
+        strides=stride,
+        channels=oshape[0],
+        padding=pads,
+        output_padding=more,
+        data_layout=layout,
+        kernel_layout=kernel,
+        name=name,
+    )
 
 
 def get_net(
-    batch_size: int, random_len: int = 100, oshape: Shape = (3, 64, 64), ngf: int = 128, code: Expr | None = None,
-    layout: str = "NCHW", dtype: str = "float32",
-) -> Function:  # fmt: skip
+    batch_size: int,
+    random_len: int = 100,
+    oshape: Shape = (3, 64, 64),
+    ngf: int = 128,
+    code: Expr | None = None,
+    layout: str = "NCHW",
+    dtype: str = "float32",
+) -> Function:
     """The network, without types of its weights."""
     if oshape[-2:] != (64, 64):
         raise ValueError(f"the image has 64 x 64 points, not {oshape[-2]} x {oshape[-1]}")

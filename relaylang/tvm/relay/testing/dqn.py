@@ -21,8 +21,16 @@ def get_net(
     """The network, without types of its weights."""
     net: Expr = Var("data", TensorType((batch_size, *image_shape), dtype))
     for number, (channels, side, stride) in enumerate(_CONVOLUTIONS, 1):
-        net = conv2d(net, kernel_size=(side, side), strides=(stride, stride), padding=(0, 0), channels=channels, data_layout=layout,
-                     kernel_layout=conv_kernel_layout(layout), name=f"conv{number}")  # fmt: skip
+        net = conv2d(
+            net,
+            kernel_size=(side, side),
+            strides=(stride, stride),
+            padding=(0, 0),
+            channels=channels,
+            data_layout=layout,
+            kernel_layout=conv_kernel_layout(layout),
+            name=f"conv{number}",
+        )
         net = op.nn.relu(op.nn.bias_add(net, Var(f"conv{number}_bias"), layout.index("C")))
     net = op.nn.relu(dense_add_bias(op.nn.batch_flatten(net), units=512, name="dense1"))
     return function(dense_add_bias(net, units=num_actions, name="dense2"))

@@ -34,50 +34,75 @@ def _tower(net: Expr, name: str, first: int, *rest: tuple[int, Shape, int]) -> E
 
 
 def _a(net: Expr, projected: int, name: str) -> Expr:
-    return op.concatenate(Tuple([
-        _conv(net, f"{name}_conv", 64),
-        _tower(net, f"{name}_tower", 48, (64, (5, 5), 1)),
-        _tower(net, f"{name}_tower_1", 64, (96, (3, 3), 1), (96, (3, 3), 1)),
-        _conv(_pool(net, "avg", 1, 1), f"{name}_tower_2_conv", projected),
-    ]), axis=1)  # fmt: skip
+    return op.concatenate(
+        Tuple(
+            [
+                _conv(net, f"{name}_conv", 64),
+                _tower(net, f"{name}_tower", 48, (64, (5, 5), 1)),
+                _tower(net, f"{name}_tower_1", 64, (96, (3, 3), 1), (96, (3, 3), 1)),
+                _conv(_pool(net, "avg", 1, 1), f"{name}_tower_2_conv", projected),
+            ]
+        ),
+        axis=1,
+    )
 
 
 def _b(net: Expr, name: str) -> Expr:
-    return op.concatenate(Tuple([
-        _conv(net, f"{name}_conv", 384, (3, 3), stride=2),
-        _tower(net, f"{name}_tower", 64, (96, (3, 3), 1), (96, (3, 3), 2)),
-        _pool(net, "max", 2, 0),
-    ]), axis=1)  # fmt: skip
+    return op.concatenate(
+        Tuple(
+            [
+                _conv(net, f"{name}_conv", 384, (3, 3), stride=2),
+                _tower(net, f"{name}_tower", 64, (96, (3, 3), 1), (96, (3, 3), 2)),
+                _pool(net, "max", 2, 0),
+            ]
+        ),
+        axis=1,
+    )
 
 
 def _c(net: Expr, inner: int, name: str) -> Expr:
     row, column = (1, 7), (7, 1)
-    return op.concatenate(Tuple([
-        _conv(net, f"{name}_conv", 192),
-        _tower(net, f"{name}_tower", inner, (inner, row, 1), (192, column, 1)),
-        _tower(net, f"{name}_tower_1", inner, (inner, column, 1), (inner, row, 1), (inner, column, 1), (192, row, 1)),
-        _conv(_pool(net, "avg", 1, 1), f"{name}_tower_2_conv", 192),
-    ]), axis=1)  # fmt: skip
+    return op.concatenate(
+        Tuple(
+            [
+                _conv(net, f"{name}_conv", 192),
+                _tower(net, f"{name}_tower", inner, (inner, row, 1), (192, column, 1)),
+                _tower(net, f"{name}_tower_1", inner, (inner, column, 1), (inner, row, 1), (inner, column, 1), (192, row, 1)),
+                _conv(_pool(net, "avg", 1, 1), f"{name}_tower_2_conv", 192),
+            ]
+        ),
+        axis=1,
+    )
 
 
 def _d(net: Expr, name: str) -> Expr:
-    return op.concatenate(Tuple([
-        _tower(net, f"{name}_tower", 192, (320, (3, 3), 2)),
-        _tower(net, f"{name}_tower_1", 192, (192, (1, 7), 1), (192, (7, 1), 1), (192, (3, 3), 2)),
-        _pool(net, "max", 2, 0),
-    ]), axis=1)  # fmt: skip
+    return op.concatenate(
+        Tuple(
+            [
+                _tower(net, f"{name}_tower", 192, (320, (3, 3), 2)),
+                _tower(net, f"{name}_tower_1", 192, (192, (1, 7), 1), (192, (7, 1), 1), (192, (3, 3), 2)),
+                _pool(net, "max", 2, 0),
+            ]
+        ),
+        axis=1,
+    )
 
 
 def _e(net: Expr, pool: str, name: str) -> Expr:
     def split(tower: Expr, inside: str) -> list[Expr]:
         return [_conv(tower, f"{inside}_mixed_conv", 384, (1, 3), (0, 1)), _conv(tower, f"{inside}_mixed_conv_1", 384, (3, 1), (1, 0))]
 
-    return op.concatenate(Tuple([
-        _conv(net, f"{name}_conv", 320),
-        *split(_tower(net, f"{name}_tower", 384), f"{name}_tower"),
-        *split(_tower(net, f"{name}_tower_1", 448, (384, (3, 3), 1)), f"{name}_tower_1"),
-        _conv(_pool(net, pool, 1, 1), f"{name}_tower_2_conv", 192),
-    ]), axis=1)  # fmt: skip
+    return op.concatenate(
+        Tuple(
+            [
+                _conv(net, f"{name}_conv", 320),
+                *split(_tower(net, f"{name}_tower", 384), f"{name}_tower"),
+                *split(_tower(net, f"{name}_tower_1", 448, (384, (3, 3), 1)), f"{name}_tower_1"),
+                _conv(_pool(net, pool, 1, 1), f"{name}_tower_2_conv", 192),
+            ]
+        ),
+        axis=1,
+    )
 
 
 def get_net(batch_size: int, num_classes: int, image_shape: Shape, dtype: str) -> Function:

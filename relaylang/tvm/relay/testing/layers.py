@@ -13,9 +13,15 @@ def _or(value: Expr | None, name: str) -> Expr:
 
 
 def batch_norm_infer(
-    data: Expr, gamma: Expr | None = None, beta: Expr | None = None, moving_mean: Expr | None = None,
-    moving_var: Expr | None = None, *, name: str, **kwargs: Any,
-) -> Expr:  # fmt: skip
+    data: Expr,
+    gamma: Expr | None = None,
+    beta: Expr | None = None,
+    moving_mean: Expr | None = None,
+    moving_var: Expr | None = None,
+    *,
+    name: str,
+    **kwargs: Any,
+) -> Expr:
     """The normalised data of a batch normalisation."""
     parts = {"gamma": gamma, "beta": beta, "moving_mean": moving_mean, "moving_var": moving_var}
     made = {part: _or(value, f"{name}_{part}") for part, value in parts.items()}

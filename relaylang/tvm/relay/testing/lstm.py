@@ -75,9 +75,7 @@ def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = 
     return Function(free_vars(body), body, t.value)
 
 
-def get_workload(
-    iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32"
-) -> tuple[IRModule, dict[str, Any]]:
+def get_workload(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32") -> tuple[IRModule, dict[str, Any]]:
     """The network's module and random parameters."""
     return create_workload(get_net(iterations, num_hidden, batch_size, dtype))
 

@@ -13,8 +13,15 @@ from relaylang.tvm.relay.testing.layers import batch_norm_infer, conv2d, conv3d,
 Shape = tuple[int, ...]
 
 #: Layers -> the units of each stage, for large images.
-_UNITS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3), 200: (3, 24, 36, 3),
-          269: (3, 30, 48, 8)}  # fmt: skip
+_UNITS = {
+    18: (2, 2, 2, 2),
+    34: (3, 4, 6, 3),
+    50: (3, 4, 6, 3),
+    101: (3, 4, 23, 3),
+    152: (3, 8, 36, 3),
+    200: (3, 24, 36, 3),
+    269: (3, 30, 48, 8),
+}
 #: The names of weights' layouts for those of data.
 _KERNELS = {"NCHW": "OIHW", "NHWC": "HWIO", "NCDHW": "OIDHW", "NDHWC": "DHWIO"}
 
@@ -36,8 +43,16 @@ class _Layers:
     def conv(self, data: Expr, channels: int, side: int | Shape, strides: Shape, name: str) -> Expr:
         sides = (side,) * self.rank if isinstance(side, int) else side
         make = conv2d if self.rank == 2 else conv3d
-        return make(data, channels=channels, kernel_size=sides, strides=strides, padding=tuple([s // 2 for s in sides]), name=name,
-                    data_layout=self.layout, kernel_layout=_KERNELS[self.layout])  # fmt: skip
+        return make(
+            data,
+            channels=channels,
+            kernel_size=sides,
+            strides=strides,
+            padding=tuple([s // 2 for s in sides]),
+            name=name,
+            data_layout=self.layout,
+            kernel_layout=_KERNELS[self.layout],
+        )
 
     def unit(self, data: Expr, channels: int, stride: Shape, same: bool, name: str, narrow: bool) -> Expr:
         """A residual unit: two convolutions, or three of which two have a quarter of the channels (`narrow`)."""
@@ -54,17 +69,29 @@ class _Layers:
 
 
 def residual_unit(
-    data: Expr, num_filter: int, stride: Shape, dim_match: bool, name: str, bottle_neck: bool = True, data_layout: str = "NCHW",
+    data: Expr,
+    num_filter: int,
+    stride: Shape,
+    dim_match: bool,
+    name: str,
+    bottle_neck: bool = True,
+    data_layout: str = "NCHW",
     kernel_layout: str = "",
-) -> Expr:  # fmt: skip
+) -> Expr:
     """A residual unit; with `dim_match` the data itself is added."""
     return _Layers(data_layout).unit(data, num_filter, stride, dim_match, name, bottle_neck)
 
 
 def resnet(
-    units: Sequence[int], num_stages: int, filter_list: Sequence[int], num_classes: int, data_shape: Shape, bottle_neck: bool = True,
-    layout: str = "NCHW", dtype: str = "float32",
-) -> Function:  # fmt: skip
+    units: Sequence[int],
+    num_stages: int,
+    filter_list: Sequence[int],
+    num_classes: int,
+    data_shape: Shape,
+    bottle_neck: bool = True,
+    layout: str = "NCHW",
+    dtype: str = "float32",
+) -> Function:
     """The network of some stages of units, without types of its weights."""
     make = _Layers(layout)
     flat = make.rank == 2

@@ -12,18 +12,28 @@ Shape = tuple[int, ...]
 
 
 def get_net(
-    batch_size: int, num_classes: int, num_layers: int = 50, image_shape: Shape = (3, 16, 112, 112), layout: str = "NCDHW",
-    dtype: str = "float32", **kwargs: Any,
-) -> Function:  # fmt: skip
+    batch_size: int,
+    num_classes: int,
+    num_layers: int = 50,
+    image_shape: Shape = (3, 16, 112, 112),
+    layout: str = "NCDHW",
+    dtype: str = "float32",
+    **kwargs: Any,
+) -> Function:
     """The network, without types of its weights. Raises `ValueError` for a number of layers that it does not come in."""
     units, channels, narrow = choose(num_layers, image_shape[2 if layout == "NCDHW" else 1])
     return resnet(units, len(units), channels, num_classes, (batch_size, *image_shape), narrow, layout, dtype)
 
 
 def get_workload(
-    batch_size: int = 1, num_classes: int = 1000, num_layers: int = 18, image_shape: Shape = (3, 16, 112, 112), layout: str = "NCDHW",
-    dtype: str = "float32", **kwargs: Any,
-) -> tuple[IRModule, dict[str, Any]]:  # fmt: skip
+    batch_size: int = 1,
+    num_classes: int = 1000,
+    num_layers: int = 18,
+    image_shape: Shape = (3, 16, 112, 112),
+    layout: str = "NCDHW",
+    dtype: str = "float32",
+    **kwargs: Any,
+) -> tuple[IRModule, dict[str, Any]]:
     """The network's module and random parameters."""
     return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype))
 

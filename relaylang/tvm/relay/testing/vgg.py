@@ -37,9 +37,13 @@ def get_net(
 
 
 def get_workload(
-    batch_size: int, num_classes: int = 1000, image_shape: Shape = (3, 224, 224), dtype: str = "float32", num_layers: int = 11,
+    batch_size: int,
+    num_classes: int = 1000,
+    image_shape: Shape = (3, 224, 224),
+    dtype: str = "float32",
+    num_layers: int = 11,
     batch_norm: bool = False,
-) -> tuple[IRModule, dict[str, Any]]:  # fmt: skip
+) -> tuple[IRModule, dict[str, Any]]:
     """The network's module and random parameters."""
     return create_workload(get_net(batch_size, image_shape, num_classes, dtype, num_layers, batch_norm))
 

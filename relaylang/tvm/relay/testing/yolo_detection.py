@@ -70,8 +70,9 @@ def _region(layer: Mapping[str, Any], thresh: float) -> list[dict[str, Any]]:
     return found
 
 
-def fill_network_boxes(net_shape: Sequence[int], im_shape: Sequence[int], thresh: float, relative: bool,
-                       tvm_out: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:  # fmt: skip
+def fill_network_boxes(
+    net_shape: Sequence[int], im_shape: Sequence[int], thresh: float, relative: bool, tvm_out: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """The boxes in a network's results: each with its place (`bbox`), `prob` of each class, and `objectness`.
 
     Shapes are (width, height) of the network's input and of the image. Places are relative to the image, or in pixels.
@@ -114,8 +115,9 @@ def do_nms_sort(dets: list[dict[str, Any]], classes: int, thresh: float) -> None
                     other["prob"][number] = 0
 
 
-def _shown(im: np.ndarray, det: Mapping[str, Any], thresh: float, names: Sequence[str],
-           classes: int) -> tuple[list[int], list[str], list[int]]:  # fmt: skip
+def _shown(
+    im: np.ndarray, det: Mapping[str, Any], thresh: float, names: Sequence[str], classes: int
+) -> tuple[list[int], list[str], list[int]]:
     """The classes of a box that are probable enough, their labels, and its edges in pixels: left, right, top, bottom."""
     _, height, width = im.shape
     likely = [n for n in range(classes) if det["prob"][n] > thresh]
@@ -158,8 +160,9 @@ def _label(font_path: str, text: str, colour: np.ndarray) -> np.ndarray | None:
     return np.asarray(picture).transpose(2, 0, 1) / 255
 
 
-def draw_detections(font_path: str, im: np.ndarray, dets: Sequence[Mapping[str, Any]], thresh: float, names: Sequence[str],
-                    classes: int) -> None:  # fmt: skip
+def draw_detections(
+    font_path: str, im: np.ndarray, dets: Sequence[Mapping[str, Any]], thresh: float, names: Sequence[str], classes: int
+) -> None:
     """Draw a frame around each box that is more probable than `thresh`, and its labels, into the image, in place.
 
     Labels need the package pillow; without it there are frames alone. An empty `font_path` is pillow's own font.
@@ -173,9 +176,11 @@ def draw_detections(font_path: str, im: np.ndarray, dets: Sequence[Mapping[str, 
         thick = int(height * 0.006)
         for n in range(thick):
             for rows, columns in (
-                (top + n, slice(left + n, right - n)), (bottom - n, slice(left + n, right - n)),
-                (slice(top + n, bottom - n), left + n), (slice(top + n, bottom - n), right - n),
-            ):  # fmt: skip
+                (top + n, slice(left + n, right - n)),
+                (bottom - n, slice(left + n, right - n)),
+                (slice(top + n, bottom - n), left + n),
+                (slice(top + n, bottom - n), right - n),
+            ):
                 im[:, rows, columns] = colour[:, None]
         picture = _label(font_path, "".join(labels), colour)
         if picture is not None:

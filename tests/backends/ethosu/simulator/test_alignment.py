@@ -48,11 +48,14 @@ def named(region: RegionCode, name: str) -> list[Command]:
 
 
 @pytest.mark.parametrize("accelerator", PRODUCTS)
-@pytest.mark.parametrize(("program", "names"), [
-    (SUM, ("IFM_BASE0", "IFM_STRIDE_Y", "IFM_STRIDE_X", "OFM_BASE0", "OFM_STRIDE_Y")),
-    (TABLE, ("DMA0_DST", "DMA0_LEN")),
-    (None, ("WEIGHT_BASE", "WEIGHT_LENGTH", "SCALE_BASE", "SCALE_LENGTH")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("program", "names"),
+    [
+        (SUM, ("IFM_BASE0", "IFM_STRIDE_Y", "IFM_STRIDE_X", "OFM_BASE0", "OFM_STRIDE_Y")),
+        (TABLE, ("DMA0_DST", "DMA0_LEN")),
+        (None, ("WEIGHT_BASE", "WEIGHT_LENGTH", "SCALE_BASE", "SCALE_LENGTH")),
+    ],
+)
 def test_alignment(accelerator: str, program: tuple[str, str] | None, names: tuple[str, ...]) -> None:
     region = compiled(accelerator, program) if program else example(accelerator)
     run(region)
@@ -71,11 +74,14 @@ def test_the_u55_copies_whole_units() -> None:
 
 
 @pytest.mark.parametrize("accelerator", PRODUCTS)
-@pytest.mark.parametrize(("name", "payload", "says"), [
-    ("SET_DMA0_SRC", 1 << 20, "uses byte 0x[0-9a-f]+ of region [0-9], which has"),
-    ("SET_DMA0_LEN", 1 << 16, "uses byte 0x[0-9a-f]+ of (region [0-9]|the table memory), which has"),
-    ("SET_DMA0_DST", 1 << 20, "uses byte 0x[0-9a-f]+ of the table memory, which has"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "payload", "says"),
+    [
+        ("SET_DMA0_SRC", 1 << 20, "uses byte 0x[0-9a-f]+ of region [0-9], which has"),
+        ("SET_DMA0_LEN", 1 << 16, "uses byte 0x[0-9a-f]+ of (region [0-9]|the table memory), which has"),
+        ("SET_DMA0_DST", 1 << 20, "uses byte 0x[0-9a-f]+ of the table memory, which has"),
+    ],
+)
 def test_transfers_beyond_a_region(accelerator: str, name: str, payload: int, says: str) -> None:
     region = compiled(accelerator, TABLE)
     start = named(region, "OP_DMA_START")[0]

@@ -99,8 +99,9 @@ def simulated(compiled: Compiled, stream: bytes, inputs: list[np.ndarray], outpu
         "weights_region": compiled.weights_region,
         "scratch": {"region": compiled.scratch_region, "bytes": compiled.scratch_size},
         "scratch_fast": {"region": compiled.scratch_fast_region, "bytes": compiled.scratch_fast_size},
-        "inputs": [_place(t) for t in compiled.inputs], "outputs": [_place(t) for t in compiled.outputs],
-    }  # fmt: skip
+        "inputs": [_place(t) for t in compiled.inputs],
+        "outputs": [_place(t) for t in compiled.outputs],
+    }
     return run_stream(stream, compiled.weights, driver, inputs, [TensorSpec(out.shape, out.dtype.name) for out in outputs])
 
 
@@ -109,10 +110,15 @@ def numbers() -> np.ndarray:
 
 
 @pytest.mark.parametrize("accelerator", few(ACCELERATORS, "ethos-u85-256"))
-@pytest.mark.parametrize(("build", "inputs"), [
-    (conditional, [np.array([True]), numbers(), numbers()[::, ::-1]]), (conditional, [np.array([False]), numbers(), numbers() + 5]),
-    (loop, [np.array([2], np.int32), numbers()]), (loop, [np.array([9], np.int32), numbers()]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("build", "inputs"),
+    [
+        (conditional, [np.array([True]), numbers(), numbers()[::, ::-1]]),
+        (conditional, [np.array([False]), numbers(), numbers() + 5]),
+        (loop, [np.array([2], np.int32), numbers()]),
+        (loop, [np.array([9], np.int32), numbers()]),
+    ],
+)
 def test_branches(build: Any, inputs: list[np.ndarray], accelerator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = file(build(), monkeypatch)
     compiled = compile_model(model, settings({"accelerator": accelerator}))

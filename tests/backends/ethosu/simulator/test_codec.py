@@ -57,9 +57,12 @@ class Encoded(ctypes.Structure):
     """The result of Arm's encoder: the content, its bytes, and what it read."""
 
     _fields_ = (
-        ("data", ctypes.POINTER(ctypes.c_uint8)), ("length", ctypes.c_int32), ("read", ctypes.c_int32),
-        ("sections", ctypes.c_void_p), ("section_count", ctypes.c_int32),
-    )  # fmt: skip
+        ("data", ctypes.POINTER(ctypes.c_uint8)),
+        ("length", ctypes.c_int32),
+        ("read", ctypes.c_int32),
+        ("sections", ctypes.c_void_p),
+        ("section_count", ctypes.c_int32),
+    )
 
 
 def encode_fast(weights: np.ndarray) -> bytes:

@@ -62,9 +62,13 @@ def random_convolution(seed: int) -> Case:
         const(bias, scale=[scale * s for s in scales], zero=[0] * outputs),
     )
     options = {
-        "Padding": padding, "StrideW": stride, "StrideH": stride, "DilationWFactor": dilation, "DilationHFactor": dilation,
+        "Padding": padding,
+        "StrideW": stride,
+        "StrideH": stride,
+        "DilationWFactor": dilation,
+        "DilationHFactor": dilation,
         "FusedActivationFunction": number(0, 1),
-    }  # fmt: skip
+    }
     if depthwise:
         data = layer("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions", [given], out, *constants, DepthMultiplier=1, **options)
     else:

@@ -191,10 +191,13 @@ def test_blocks_behind_a_transposition(monkeypatch: pytest.MonkeyPatch) -> None:
         simulated()
 
 
-@pytest.mark.parametrize(("executor", "says"), [
-    ("ethosu-sim", r"R0616.*OP_DMA_START, writes the row 4 twice: the indices of replaced entries must differ"),
-    ("tosa", r"R0613.*TOSA_UNPREDICTABLE"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("executor", "says"),
+    [
+        ("ethosu-sim", r"R0616.*OP_DMA_START, writes the row 4 twice: the indices of replaced entries must differ"),
+        ("tosa", r"R0613.*TOSA_UNPREDICTABLE"),
+    ],
+)
 def test_indices_of_replaced_entries_that_repeat(executor: str, says: str) -> None:
     """The interpreter's last one wins. On the accelerator, which one does is not documented."""
     params = "%x: Tensor[(9, 5, 6), int8], %i: Tensor[(1, 3), int32], %y: Tensor[(3, 5, 6), int8]"

@@ -49,9 +49,13 @@ def test_scaling_is_exact(kind: Rounding, bits: int, raised: int) -> None:
 
 #: Halves below and above zero.
 HALVES = {
-    Rounding.NATURAL: (-2, 3), Rounding.SYMMETRIC: (-3, 3), Rounding.TRUNCATE_TO_ZERO: (-2, 2),
-    Rounding.TRUNCATE_TO_LOWER: (-3, 2), Rounding.DOUBLE_SYMMETRIC: (-2, 3), Rounding.DOUBLE_ASYMMETRIC: (-2, 3),
-}  # fmt: skip
+    Rounding.NATURAL: (-2, 3),
+    Rounding.SYMMETRIC: (-3, 3),
+    Rounding.TRUNCATE_TO_ZERO: (-2, 2),
+    Rounding.TRUNCATE_TO_LOWER: (-3, 2),
+    Rounding.DOUBLE_SYMMETRIC: (-2, 3),
+    Rounding.DOUBLE_ASYMMETRIC: (-2, 3),
+}
 
 
 @pytest.mark.parametrize("kind", Rounding)
@@ -78,9 +82,7 @@ def test_shifts_and_leading_zeros() -> None:
     np.testing.assert_array_equal(_shifted_right(values, np.full(10, 2), Rounding.TRUNCATE_TO_ZERO), values >> 2)
     np.testing.assert_array_equal(_shifted_right(values, np.zeros(10, int), Rounding.DOUBLE_SYMMETRIC), values)
     numbers = [0, 1, 2, 3, 255, 256, (1 << 31) - 1, -1, 1 << 30]
-    np.testing.assert_array_equal(
-        _leading_zeros(np.asarray(numbers)), [32 - (n & 0xFFFFFFFF).bit_length() for n in numbers]
-    )
+    np.testing.assert_array_equal(_leading_zeros(np.asarray(numbers)), [32 - (n & 0xFFFFFFFF).bit_length() for n in numbers])
 
 
 @pytest.mark.parametrize(("product", "kind", "bits"), [("ethos-u55", 0, 32), ("ethos-u65", 1, 40), ("ethos-u85", 1, 48)])

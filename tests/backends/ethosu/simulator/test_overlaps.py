@@ -20,7 +20,7 @@ from tests.shared import few
 X = "%x: Tensor[(1, 32, 32, 16), int8]"
 #: The second operation of this reads 0x0 and 0x4000, by blocks of 8 rows, and writes 0x0 on the U55-128.
 SUM = f"def @main({X}, %y: Tensor[(1, 32, 32, 16), int8]) {{ qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, -12) }}"
-POOL = f"def @main({X}) {{ nn.max_pool2d(%x, pool_size=[3, 2], strides=[2, 1], padding=[1, 0, 0, 1], layout=\"NHWC\") }}"
+POOL = f'def @main({X}) {{ nn.max_pool2d(%x, pool_size=[3, 2], strides=[2, 1], padding=[1, 0, 0, 1], layout="NHWC") }}'
 CONV = (
     f"def @main({X}, %w: Tensor[(3, 3, 16, 24), int8]) {{ qnn.requantize(qnn.conv2d(%x, %w, 3, 0, 0.1f, 0.1f, channels=24, "
     'kernel_size=[3, 3], data_layout="NHWC", kernel_layout="HWIO", out_dtype="int32"), 0.002f, 0, 0.1f, 4, out_dtype="int8") }'

@@ -230,13 +230,22 @@ def mixed() -> bytes:
     """Layers of real numbers around and between layers of integers."""
     window = {"Padding": 0, "StrideW": 1, "StrideH": 1, "FilterWidth": 3, "FilterHeight": 3, **NONE}
     tensors = {
-        "x": T(IMAGE.shape), "a": GIVEN, "b": GIVEN, "c": T(IMAGE.shape), "d": T(IMAGE.shape), "e": GIVEN, "f": GIVEN,
-    }  # fmt: skip
+        "x": T(IMAGE.shape),
+        "a": GIVEN,
+        "b": GIVEN,
+        "c": T(IMAGE.shape),
+        "d": T(IMAGE.shape),
+        "e": GIVEN,
+        "f": GIVEN,
+    }
     ops = [
-        Op("QUANTIZE", ["x"], ["a"], "QuantizeOptions"), Op("MAX_POOL_2D", ["a"], ["b"], "Pool2DOptions", window, version=2),
-        Op("DEQUANTIZE", ["b"], ["c"], "DequantizeOptions"), Op("COS", ["c"], ["d"], "CosOptions"),
-        Op("QUANTIZE", ["d"], ["e"], "QuantizeOptions"), Op("MAX_POOL_2D", ["e"], ["f"], "Pool2DOptions", window, version=2),
-    ]  # fmt: skip
+        Op("QUANTIZE", ["x"], ["a"], "QuantizeOptions"),
+        Op("MAX_POOL_2D", ["a"], ["b"], "Pool2DOptions", window, version=2),
+        Op("DEQUANTIZE", ["b"], ["c"], "DequantizeOptions"),
+        Op("COS", ["c"], ["d"], "CosOptions"),
+        Op("QUANTIZE", ["d"], ["e"], "QuantizeOptions"),
+        Op("MAX_POOL_2D", ["e"], ["f"], "Pool2DOptions", window, version=2),
+    ]
     return file(tensors, ops, ["x"], ["f", "d"])
 
 

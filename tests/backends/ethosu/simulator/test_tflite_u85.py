@@ -57,56 +57,118 @@ def compared(name: str) -> Any:
 
 X, X16 = quantised("int8", *SHAPE), quantised("int16", *SHAPE)
 LAYERS = {
-    **{f"{n} {a}": made(n, "ReducerOptions", [X], quantised("int8", *kept(a)), ints(*a), KeepDims=True)
-       for n in ("REDUCE_MAX", "REDUCE_MIN") for a in ([1, 2], [3], [1])},
-    **{f"SUM {a}": made("SUM", "ReducerOptions", [X], quantised("int8", *kept([a]), scale=0.31), ints(a), KeepDims=True)
-       for a in (1, 2, 3)},
-    **{f"ARG_MAX {a}": made("ARG_MAX", "ArgMaxOptions", [X], T(tuple([n for i, n in enumerate(SHAPE) if i != a]), "int32"),
-                            ints(a), OutputType=2) for a in (1, 2, 3)},
-    **{f"TRANSPOSE {p} {d}": made("TRANSPOSE", "TransposeOptions", [quantised(d, *SHAPE)],
-                                  quantised(d, *[SHAPE[i] for i in p]), ints(*p))
-       for p in ((0, 2, 1, 3), (0, 3, 1, 2), (0, 2, 3, 1), (0, 1, 3, 2), (0, 3, 2, 1)) for d in ("int8", "int16", "int32")},
+    **{
+        f"{n} {a}": made(n, "ReducerOptions", [X], quantised("int8", *kept(a)), ints(*a), KeepDims=True)
+        for n in ("REDUCE_MAX", "REDUCE_MIN")
+        for a in ([1, 2], [3], [1])
+    },
+    **{
+        f"SUM {a}": made("SUM", "ReducerOptions", [X], quantised("int8", *kept([a]), scale=0.31), ints(a), KeepDims=True)
+        for a in (1, 2, 3)
+    },
+    **{
+        f"ARG_MAX {a}": made(
+            "ARG_MAX", "ArgMaxOptions", [X], T(tuple([n for i, n in enumerate(SHAPE) if i != a]), "int32"), ints(a), OutputType=2
+        )
+        for a in (1, 2, 3)
+    },
+    **{
+        f"TRANSPOSE {p} {d}": made(
+            "TRANSPOSE", "TransposeOptions", [quantised(d, *SHAPE)], quantised(d, *[SHAPE[i] for i in p]), ints(*p)
+        )
+        for p in ((0, 2, 1, 3), (0, 3, 1, 2), (0, 2, 3, 1), (0, 1, 3, 2), (0, 3, 2, 1))
+        for d in ("int8", "int16", "int32")
+    },
     **{f"REVERSE {a}": made("REVERSE_V2", "ReverseV2Options", [X], X, ints(a)) for a in (1, 2, 3)},
     **{n: compared(n) for n in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")},
-    **{n: made(n, f"{n.title().replace('_', '')}Options", [T(SHAPE, "bool")] * 2, T(SHAPE, "bool"))
-       for n in ("LOGICAL_AND", "LOGICAL_OR")},
+    **{
+        n: made(n, f"{n.title().replace('_', '')}Options", [T(SHAPE, "bool")] * 2, T(SHAPE, "bool"))
+        for n in ("LOGICAL_AND", "LOGICAL_OR")
+    },
     "SELECT": made("SELECT_V2", "SelectV2Options", [T(SHAPE, "bool"), X, X], X),
-    **{f"{n} {s} {a} {h}": resized(n, s, a, h) for n in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
-       for s, a, h in (((17, 21), True, False), ((36, 44), False, True), ((72, 88), False, True))},
+    **{
+        f"{n} {s} {a} {h}": resized(n, s, a, h)
+        for n in ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+        for s, a, h in (((17, 21), True, False), ((36, 44), False, True), ((72, 88), False, True))
+    },
     "RESIZE_BILINEAR int16": resized("RESIZE_BILINEAR", (18, 22), False, True, "int16"),
-    **{f"BATCH_MATMUL {d}": made("BATCH_MATMUL", "BatchMatMulOptions", [quantised(d, 1, 2, 9, 30), quantised(d, 1, 2, 30, 20)],
-                                 quantised(d, 1, 2, 9, 20, scale={"int8": 1.0, "int16": 0.02}[d]), AdjX=False, AdjY=False)
-       for d in ("int8", "int16")},
-    "FULLY_CONNECTED": made("FULLY_CONNECTED", "FullyConnectedOptions", [quantised("int8", 3, 70), stored((33, 70), "int8", 0.01, 0)],
-                            quantised("int8", 3, 33, scale=0.4), **NONE),
+    **{
+        f"BATCH_MATMUL {d}": made(
+            "BATCH_MATMUL",
+            "BatchMatMulOptions",
+            [quantised(d, 1, 2, 9, 30), quantised(d, 1, 2, 30, 20)],
+            quantised(d, 1, 2, 9, 20, scale={"int8": 1.0, "int16": 0.02}[d]),
+            AdjX=False,
+            AdjY=False,
+        )
+        for d in ("int8", "int16")
+    },
+    "FULLY_CONNECTED": made(
+        "FULLY_CONNECTED",
+        "FullyConnectedOptions",
+        [quantised("int8", 3, 70), stored((33, 70), "int8", 0.01, 0)],
+        quantised("int8", 3, 33, scale=0.4),
+        **NONE,
+    ),
     "ADD int32": made("ADD", "AddOptions", [T(SHAPE, "int32")] * 2, T(SHAPE, "int32"), **NONE),
-    "MUL along axes": made("MUL", "MulOptions", [quantised("int8", 1, 6, 1, 10), quantised("int8", 1, 1, 7, 1)],
-                           quantised("int8", *SHAPE, scale=0.19), **NONE),
-    "ADD a number": made("ADD", "AddOptions", [X], quantised("int8", *SHAPE, scale=0.09),
-                         const(np.array([7], "int8"), scale=[0.02], zero=[1]), **NONE),
+    "MUL along axes": made(
+        "MUL",
+        "MulOptions",
+        [quantised("int8", 1, 6, 1, 10), quantised("int8", 1, 1, 7, 1)],
+        quantised("int8", *SHAPE, scale=0.19),
+        **NONE,
+    ),
+    "ADD a number": made(
+        "ADD", "AddOptions", [X], quantised("int8", *SHAPE, scale=0.09), const(np.array([7], "int8"), scale=[0.02], zero=[1]), **NONE
+    ),
     "QUANTIZE to 16 bits": made("QUANTIZE", "QuantizeOptions", [X], quantised("int16", *SHAPE, scale=0.0007)),
     "QUANTIZE to 8 bits": made("QUANTIZE", "QuantizeOptions", [X16], quantised("int8", *SHAPE, scale=0.13)),
-    "MIRROR_PAD": made("MIRROR_PAD", "MirrorPadOptions", [X], quantised("int8", 1, 9, 8, 10),
-                       ints((0, 0), (1, 2), (1, 0), (0, 0)), Mode=0),
+    "MIRROR_PAD": made(
+        "MIRROR_PAD", "MirrorPadOptions", [X], quantised("int8", 1, 9, 8, 10), ints((0, 0), (1, 2), (1, 0), (0, 0)), Mode=0
+    ),
     "LEAKY_RELU int16": made("LEAKY_RELU", "LeakyReluOptions", [X16], quantised("int16", *SHAPE, scale=0.0004), Alpha=0.3),
-    "SOFTMAX int16": made("SOFTMAX", "SoftmaxOptions", [quantised("int16", 16, 40)], stored((16, 40), "int16", 1 / 32768, 0),
-                          Beta=1.0),
-    "SQUARED_DIFFERENCE": made("SQUARED_DIFFERENCE", "SquaredDifferenceOptions", [X, quantised("int8", *SHAPE, scale=0.03)],
-                               stored(SHAPE, "int8", 0.217, -100)),
+    "SOFTMAX int16": made(
+        "SOFTMAX", "SoftmaxOptions", [quantised("int16", 16, 40)], stored((16, 40), "int16", 1 / 32768, 0), Beta=1.0
+    ),
+    "SQUARED_DIFFERENCE": made(
+        "SQUARED_DIFFERENCE",
+        "SquaredDifferenceOptions",
+        [X, quantised("int8", *SHAPE, scale=0.03)],
+        stored(SHAPE, "int8", 0.217, -100),
+    ),
     "PRELU": made("PRELU", "", [X], quantised("int8", *SHAPE, scale=0.04), const(numbers("int8", 1, 1, 10), scale=[0.01], zero=[0])),
-    "MAX_POOL_2D of large strides": made("MAX_POOL_2D", "Pool2DOptions", [quantised("int8", 1, 27, 13, 3)],
-                                         quantised("int8", 1, 7, 3, 3), Padding=0, StrideW=5, StrideH=4, FilterWidth=6, FilterHeight=9,
-                                         **NONE),
-    "AVERAGE_POOL_2D of all": made("AVERAGE_POOL_2D", "Pool2DOptions", [quantised("int8", 1, 12, 13, 5)],
-                                   quantised("int8", 1, 1, 1, 5), Padding=1, StrideW=1, StrideH=1, FilterWidth=13, FilterHeight=12,
-                                   **NONE),
-}  # fmt: skip
+    "MAX_POOL_2D of large strides": made(
+        "MAX_POOL_2D",
+        "Pool2DOptions",
+        [quantised("int8", 1, 27, 13, 3)],
+        quantised("int8", 1, 7, 3, 3),
+        Padding=0,
+        StrideW=5,
+        StrideH=4,
+        FilterWidth=6,
+        FilterHeight=9,
+        **NONE,
+    ),
+    "AVERAGE_POOL_2D of all": made(
+        "AVERAGE_POOL_2D",
+        "Pool2DOptions",
+        [quantised("int8", 1, 12, 13, 5)],
+        quantised("int8", 1, 1, 1, 5),
+        Padding=1,
+        StrideW=1,
+        StrideH=1,
+        FilterWidth=13,
+        FilterHeight=12,
+        **NONE,
+    ),
+}
 INDICES = np.array([[3, 0, 5, 5, 1]], np.int32)
 LAYERS["GATHER"] = (
-    layer("GATHER", "GatherOptions", [quantised("int8", 1, 6, 10), T((1, 5), "int32")], quantised("int8", 1, 5, 10), Axis=1,
-          BatchDims=1),
+    layer(
+        "GATHER", "GatherOptions", [quantised("int8", 1, 6, 10), T((1, 5), "int32")], quantised("int8", 1, 5, 10), Axis=1, BatchDims=1
+    ),
     [numbers("int8", 1, 6, 10), INDICES],
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("accelerator", few(U85, "ethos-u85-256"))

@@ -24,11 +24,33 @@ from tests.shared import few
 
 #: Operators that the backend does not write, by the schema's numbers.
 MORE = {
-    "TRANSPOSE_CONV2D": 10, "ARITHMETIC_RIGHT_SHIFT": 16, "BITWISE_AND": 17, "BITWISE_OR": 18, "BITWISE_XOR": 19, "INTDIV": 20,
-    "LOGICAL_LEFT_SHIFT": 22, "LOGICAL_RIGHT_SHIFT": 23, "ABS": 32, "BITWISE_NOT": 33, "CLZ": 35, "SELECT": 45, "EQUAL": 46,
-    "GREATER": 47, "GREATER_EQUAL": 48, "REDUCE_ALL": 49, "REDUCE_ANY": 50, "REDUCE_MAX": 51, "REDUCE_MIN": 52,
-    "REDUCE_SUM": 54, "REVERSE": 58, "TILE": 60, "GATHER": 62, "SCATTER": 63, "RESIZE": 64, "CAST": 65,
-}  # fmt: skip
+    "TRANSPOSE_CONV2D": 10,
+    "ARITHMETIC_RIGHT_SHIFT": 16,
+    "BITWISE_AND": 17,
+    "BITWISE_OR": 18,
+    "BITWISE_XOR": 19,
+    "INTDIV": 20,
+    "LOGICAL_LEFT_SHIFT": 22,
+    "LOGICAL_RIGHT_SHIFT": 23,
+    "ABS": 32,
+    "BITWISE_NOT": 33,
+    "CLZ": 35,
+    "SELECT": 45,
+    "EQUAL": 46,
+    "GREATER": 47,
+    "GREATER_EQUAL": 48,
+    "REDUCE_ALL": 49,
+    "REDUCE_ANY": 50,
+    "REDUCE_MAX": 51,
+    "REDUCE_MIN": 52,
+    "REDUCE_SUM": 54,
+    "REVERSE": 58,
+    "TILE": 60,
+    "GATHER": 62,
+    "SCATTER": 63,
+    "RESIZE": 64,
+    "CAST": 65,
+}
 SHAPE = (1, 6, 7, 10)
 #: `RoundingMode` of the schema.
 DOUBLE_ROUND = 3
@@ -84,9 +106,15 @@ def convolution(size: tuple[int, int], stride: int, dilation: int, pad: int, is_
         pads = (pad, 0, pad, 0)
         height, width = (tosa.exact_output(n, 3, pad, stride, dilation) for n in size)
         return graph._emit(
-            "CONV2D", (x, *constants, graph._zero_point(3, "int8"), graph._zero_point(0, "int8")), (1, height, width, 20),
-            "int32", (0, "int32s", pads), (1, "int32s", (stride,) * 2), (2, "int32s", (dilation,) * 2), INT32,
-        )  # fmt: skip
+            "CONV2D",
+            (x, *constants, graph._zero_point(3, "int8"), graph._zero_point(0, "int8")),
+            (1, height, width, 20),
+            "int32",
+            (0, "int32s", pads),
+            (1, "int32s", (stride,) * 2),
+            (2, "int32s", (dilation,) * 2),
+            INT32,
+        )
 
     return [numbers("int8", (1, *size, 12)), *([weight, bias] if is_given else [])], build
 
@@ -139,10 +167,16 @@ def average(zero: int) -> Case:
 WIDTHS = {"int8": 7, "int16": 15, "int32": 31}
 PLACES = np.stack([rng.permutation(9)[:5] for _ in range(2)]).astype(np.int32)
 CASES: dict[str, Case] = {
-    **{f"{op} {d}": plain(op, numbers(d), numbers(d, low=0, high=b)) for d, b in WIDTHS.items()
-       for op in ("LOGICAL_RIGHT_SHIFT", "LOGICAL_LEFT_SHIFT")},
-    **{f"ARITHMETIC_RIGHT_SHIFT {d} {r}": plain("ARITHMETIC_RIGHT_SHIFT", numbers(d), numbers(d, low=r, high=b), bool=bool(r))
-       for d, b in WIDTHS.items() for r in (0, 1)},
+    **{
+        f"{op} {d}": plain(op, numbers(d), numbers(d, low=0, high=b))
+        for d, b in WIDTHS.items()
+        for op in ("LOGICAL_RIGHT_SHIFT", "LOGICAL_LEFT_SHIFT")
+    },
+    **{
+        f"ARITHMETIC_RIGHT_SHIFT {d} {r}": plain("ARITHMETIC_RIGHT_SHIFT", numbers(d), numbers(d, low=r, high=b), bool=bool(r))
+        for d, b in WIDTHS.items()
+        for r in (0, 1)
+    },
     **{f"{op} {d}": plain(op, numbers(d), numbers(d)) for d in WIDTHS for op in ("BITWISE_AND", "BITWISE_OR", "BITWISE_XOR")},
     **{f"BITWISE_NOT {d}": plain("BITWISE_NOT", numbers(d)) for d in WIDTHS},
     **{f"SELECT {d}": plain("SELECT", numbers("bool"), numbers(d), numbers(d)) for d in WIDTHS},
@@ -151,10 +185,14 @@ CASES: dict[str, Case] = {
     **{f"REDUCE_SUM {a}": reduced("REDUCE_SUM", "int32", a) for a in (1, 2, 3)},
     **{f"{op} {a}": reduced(op, "bool", a) for op in ("REDUCE_ALL", "REDUCE_ANY") for a in (1, 2)},
     **{f"CAST {d} {t}": plain("CAST", numbers(d), dtype=t) for d in WIDTHS for t in (*WIDTHS, "bool") if d != t},
-    **{op: plain(op, numbers("int32", low=-3, high=3), numbers("int32", low=-3, high=3), dtype="bool")
-       for op in ("EQUAL", "GREATER", "GREATER_EQUAL")},
-    **{f"GATHER {d}": plain("GATHER", numbers(d, (2, 9, 10)), numbers("int32", (2, 5), 0, 8), dtype=d, shape=(2, 5, 10))
-       for d in WIDTHS},
+    **{
+        op: plain(op, numbers("int32", low=-3, high=3), numbers("int32", low=-3, high=3), dtype="bool")
+        for op in ("EQUAL", "GREATER", "GREATER_EQUAL")
+    },
+    **{
+        f"GATHER {d}": plain("GATHER", numbers(d, (2, 9, 10)), numbers("int32", (2, 5), 0, 8), dtype=d, shape=(2, 5, 10))
+        for d in WIDTHS
+    },
     **{f"SCATTER {d}": plain("SCATTER", numbers(d, (2, 9, 10)), PLACES, numbers(d, (2, 5, 10)), shape=(2, 9, 10)) for d in WIDTHS},
     **{f"RESCALE {d} {t} {n}": rescaled(d, t, n) for d in WIDTHS for t in WIDTHS for n in (1, 10)},
     "RESCALE twice": rescaled("int32", "int8", kind=DOUBLE_ROUND),
@@ -171,9 +209,12 @@ CASES: dict[str, Case] = {
     "CONV2D of stride 5 with padding": convolution((22, 27), 5, 1, 1),
     "CONV2D of dilation 5": convolution((23, 28), 1, 5, 0),
     "AVG_POOL2D": average(3),
-    **{f"RESIZE {d} {t} {s}": resized(m, d, t, s, o) for m, d, t in ((1, "int8", "int8"), (1, "int16", "int16"), (2, "int8", "int32"))
-       for s, o in (((2, 1, 2, 1), (0, 0)), ((4, 2, 4, 2), (-1, -1)), ((3, 2, 5, 3), (0, 1)), ((16, 7, 8, 3), (-3, 2)))},
-}  # fmt: skip
+    **{
+        f"RESIZE {d} {t} {s}": resized(m, d, t, s, o)
+        for m, d, t in ((1, "int8", "int8"), (1, "int16", "int16"), (2, "int8", "int32"))
+        for s, o in (((2, 1, 2, 1), (0, 0)), ((4, 2, 4, 2), (-1, -1)), ((3, 2, 5, 3), (0, 1)), ((16, 7, 8, 3), (-3, 2)))
+    },
+}
 
 
 @pytest.fixture(autouse=True)
