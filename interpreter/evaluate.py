@@ -1,8 +1,10 @@
 """The interpreter's public face: evaluate a module's function, or an expression.
 
-evaluate(module, x, weight=w)               # @main(x, w)
-evaluate(expr, values={"x": x})             # an expression with free variables
-Evaluator(module).call("main", (x, w))      # the same, for several calls
+Usage:
+
+    evaluate(module, x, weight=w)               # @main(x, w)
+    evaluate(expr, values={"x": x})             # an expression with free variables
+    Evaluator(module).call("main", (x, w))      # the same, for several calls
 """
 
 from __future__ import annotations

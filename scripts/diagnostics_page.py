@@ -1,7 +1,9 @@
 """Writes docs/diagnostics.md: wrong programs with the answers of TVM 0.16 and of relaylang.
 
-scripts/diagnostics_page.py                          runs relaylang; TVM's answers come from diagnostics_tvm.json
-scripts/diagnostics_page.py --oracle PYTHON FOLDER   also runs TVM: a Python with TVM, and the folder of x86.py
+Usage:
+
+    scripts/diagnostics_page.py                          runs relaylang; TVM's answers come from diagnostics_tvm.json
+    scripts/diagnostics_page.py --oracle PYTHON FOLDER   also runs TVM: a Python with TVM, and the folder of x86.py
 """
 
 from __future__ import annotations

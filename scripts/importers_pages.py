@@ -1,6 +1,8 @@
 """Writes the pages of importers and exporters: docs/import_*.md and exporting.md.
 
-scripts/importers_pages.py    writes them; the tables of operators come from their own tables
+Usage:
+
+    scripts/importers_pages.py    writes them; the tables of operators come from their own tables
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Writes the .pyi files of modules with lazy names, for editors and mypy.
 
-python scripts/make_stubs.py          # writes them
-python scripts/make_stubs.py --check  # lists the outdated ones
+Usage:
+
+    python scripts/make_stubs.py          # writes them
+    python scripts/make_stubs.py --check  # lists the outdated ones
 """
 
 from __future__ import annotations

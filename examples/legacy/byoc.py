@@ -1,6 +1,8 @@
 """Partitions a network for an accelerator of one's own: a pattern table, checks, and the passes that use them.
 
-relay tvm examples/legacy/byoc.py
+Usage:
+
+    relay tvm examples/legacy/byoc.py
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """relay.quantize: a float network in 8-bit integers, with a global scale and with calibration on data.
 
-relay tvm examples/legacy/calibrate.py
+Usage:
+
+    relay tvm examples/legacy/calibrate.py
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """A small convolutional network, built with the API of tvm.relay, compiled, run and timed.
 
-relay tvm examples/legacy/conv_net.py
+Usage:
+
+    relay tvm examples/legacy/conv_net.py
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """Two layers of a graph convolution: the neighbours of each node as a sparse matrix.
 
-relay tvm examples/legacy/graph_conv.py
+Usage:
+
+    relay tvm examples/legacy/graph_conv.py
 """
 
 from collections import namedtuple

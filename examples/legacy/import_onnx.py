@@ -1,6 +1,8 @@
 """Imports an ONNX model, compiles it, and recognises a digit.
 
-relay tvm examples/legacy/import_onnx.py
+Usage:
+
+    relay tvm examples/legacy/import_onnx.py
 """
 
 import os

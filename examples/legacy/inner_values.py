@@ -1,6 +1,8 @@
 """The values inside a compiled network, and its nodes, by the debug executor.
 
-relay tvm examples/legacy/inner_values.py
+Usage:
+
+    relay tvm examples/legacy/inner_values.py
 """
 
 import numpy as np

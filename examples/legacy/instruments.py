@@ -1,6 +1,8 @@
 """Instruments that count operators around passes, are replaced in the middle, and are left in order.
 
-relay tvm examples/legacy/instruments.py
+Usage:
+
+    relay tvm examples/legacy/instruments.py
 """
 
 import tvm

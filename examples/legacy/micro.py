@@ -1,6 +1,8 @@
 """A network for a microcontroller: the AOT executor, the C runtime, and an archive for a firmware's project.
 
-relay tvm examples/legacy/micro.py
+Usage:
+
+    relay tvm examples/legacy/micro.py
 """
 
 import json

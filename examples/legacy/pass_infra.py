@@ -1,6 +1,8 @@
 """Passes one by one, in sequences, of a script's own, and watched, as scripts for TVM 0.7 to 0.16 had them.
 
-relay tvm examples/legacy/pass_infra.py
+Usage:
+
+    relay tvm examples/legacy/pass_infra.py
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """Turns a network with fake quantisation into one of 8-bit integers, and compares them.
 
-relay tvm examples/legacy/quantise.py
+Usage:
+
+    relay tvm examples/legacy/quantise.py
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """A network of relay.testing, built as scripts for TVM 0.6 did, saved as three files, loaded and run.
 
-relay tvm examples/legacy/quick_start.py
+Usage:
+
+    relay tvm examples/legacy/quick_start.py
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """Builds a library for another session, uploads and runs it there, as scripts do for boards.
 
-relay tvm examples/legacy/remote.py
+Usage:
+
+    relay tvm examples/legacy/remote.py
 """
 
 import numpy as np

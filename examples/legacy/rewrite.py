@@ -1,6 +1,8 @@
 """Finds batch normalisations that are written out as arithmetic, and puts the operator in their place.
 
-relay tvm examples/legacy/rewrite.py
+Usage:
+
+    relay tvm examples/legacy/rewrite.py
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """Turns dense layers with many zeros into sparse ones, after the weights are known.
 
-relay tvm examples/legacy/sparse.py
+Usage:
+
+    relay tvm examples/legacy/sparse.py
 """
 
 import numpy as np

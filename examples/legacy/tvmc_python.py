@@ -1,6 +1,8 @@
 """The whole way from a model to a result with tvmc as a library: load, compile, run, save.
 
-relay tvm examples/legacy/tvmc_python.py
+Usage:
+
+    relay tvm examples/legacy/tvmc_python.py
 """
 
 import os

@@ -1,6 +1,8 @@
 """An accelerator for UMA: its pattern, its option, a pass after partitioning, and the C that calls it.
 
-relay tvm examples/legacy/uma.py
+Usage:
+
+    relay tvm examples/legacy/uma.py
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """Draws a program with relay_viz: as text, and with nodes of a script's own.
 
-relay tvm examples/legacy/visualise.py
+Usage:
+
+    relay tvm examples/legacy/visualise.py
 """
 
 import os

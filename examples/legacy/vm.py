@@ -1,6 +1,8 @@
 """Runs programs with control flow: a loop, and a recursion over a list.
 
-relay tvm examples/legacy/vm.py
+Usage:
+
+    relay tvm examples/legacy/vm.py
 """
 
 import numpy as np

@@ -1,12 +1,14 @@
 """Expressions with lets and branches, written one after the other under TVM's names.
 
-sb = ScopeBuilder()
-x = sb.let("x", add(a, b))
-with sb.if_scope(cond):
-    sb.ret(x)
-with sb.else_scope():
-    sb.ret(a)
-expr = sb.get()
+Example:
+
+    sb = ScopeBuilder()
+    x = sb.let("x", add(a, b))
+    with sb.if_scope(cond):
+        sb.ret(x)
+    with sb.else_scope():
+        sb.ret(a)
+    expr = sb.get()
 """
 
 from __future__ import annotations

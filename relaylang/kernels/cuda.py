@@ -1,6 +1,8 @@
 """Kernels as CUDA C++. Compile the text with `--fmad=false`.
 
-text, launches = program(kernel)
+Usage:
+
+    text, launches = program(kernel)
 """
 
 from __future__ import annotations

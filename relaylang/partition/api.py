@@ -1,7 +1,9 @@
 """Programs partitioned for accelerators by name.
 
-ready = prepare(mod, "cmsis-nn", params)
-print(table_text(explain(ready, partition(ready, "cmsis-nn"), "cmsis-nn"), "cmsis-nn"))
+Usage:
+
+    ready = prepare(mod, "cmsis-nn", params)
+    print(table_text(explain(ready, partition(ready, "cmsis-nn"), "cmsis-nn"), "cmsis-nn"))
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Weights that are mostly zeros in blocks, and weights without transpositions. Both look at the values of parameters.
 
-func, params = sparse_weights(func, params, "nn.dense", (16, 1), 0.8)
+Usage:
+
+    func, params = sparse_weights(func, params, "nn.dense", (16, 1), 0.8)
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
 """Rewriting: callbacks that return the replacement of a match.
 
-class DropRelu(DFPatternCallback):
-    def __init__(self):
-        super().__init__()
-        self.x = wildcard()
-        self.pattern = is_op("nn.relu")(is_op("nn.relu")(self.x))
+Example:
 
-    def callback(self, pre, post, node_map):
-        return is_op_call("nn.relu", node_map[self.x][0])
+    class DropRelu(DFPatternCallback):
+        def __init__(self):
+            super().__init__()
+            self.x = wildcard()
+            self.pattern = is_op("nn.relu")(is_op("nn.relu")(self.x))
 
-rewrite(DropRelu(), expr)
+        def callback(self, pre, post, node_map):
+            return is_op_call("nn.relu", node_map[self.x][0])
+
+    rewrite(DropRelu(), expr)
 """
 
 from __future__ import annotations

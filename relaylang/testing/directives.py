@@ -1,12 +1,14 @@
 """Test files with directives in their comments.
 
-// RUN: relay opt %s --passes FoldConstant
-// CHECK: add(%x, 3f)
+Example:
 
-// RUN: relay check %s --verify-diagnostics
-// expected-error@+1 {{`nn.rellu` is not an operator}}
+    // RUN: relay opt %s --passes FoldConstant
+    // CHECK: add(%x, 3f)
 
-// -----                    splits the file into parts, which run separately
+    // RUN: relay check %s --verify-diagnostics
+    // expected-error@+1 {{`nn.rellu` is not an operator}}
+
+    // -----                    splits the file into parts, which run separately
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Importing this module makes `import tvm` mean relaylang, in this process, with or without a TVM beside it.
 
-import relaylang.tvm.install
-from tvm import relay
+Usage:
+
+    import relaylang.tvm.install
+    from tvm import relay
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """`Prelude(mod)`: the standard definitions under TVM's names. The first use puts a definition into the module.
 
-p = Prelude(mod)
-mod["main"] = Function([xs], Call(p.map, [f, xs]))      # @map and List are in `mod` now, and nothing else
-tensor_t = p.get_type("tensor_t", "float32")             # as are the tensor arrays of float32
+Usage:
+
+    p = Prelude(mod)
+    mod["main"] = Function([xs], Call(p.map, [f, xs]))      # @map and List are in `mod` now, and nothing else
+    tensor_t = p.get_type("tensor_t", "float32")             # as are the tensor arrays of float32
 """
 
 from __future__ import annotations

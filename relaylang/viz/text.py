@@ -1,8 +1,10 @@
 """A graph for a terminal: a line for each call, and lanes at its left for values with later uses.
 
-●    %0 = nn.conv2d(%data, %w1, padding=[1, 1, 1, 1]) : 1×16×32×32
-├─●  %1 = nn.relu(%0) : 1×16×32×32
-●─╯  %2 = add(%0, %1) : 1×16×32×32
+Example:
+
+    ●    %0 = nn.conv2d(%data, %w1, padding=[1, 1, 1, 1]) : 1×16×32×32
+    ├─●  %1 = nn.relu(%0) : 1×16×32×32
+    ●─╯  %2 = add(%0, %1) : 1×16×32×32
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """The code blocks of a page, and running them.
 
-<!-- file: net.relay -->       the block below is written to this file
-```relay                       is read and checked        ```relay-wrong   must be wrong
-```python                      is run, in the page's own namespace
-<!-- setup ... -->             Python that the page's blocks build on, and no reader sees
-```console                     `$ command` lines, and what they print; `...` stands for anything
-```diff                        is applied to a copy of the tree by test_extending.py
-```relay-console               is the message of the block in front of it, by test_mistakes.py
+Marks of blocks:
+
+    <!-- file: net.relay -->       the block below is written to this file
+    ```relay                       is read and checked        ```relay-wrong   must be wrong
+    ```python                      is run, in the page's own namespace
+    <!-- setup ... -->             Python that the page's blocks build on, and no reader sees
+    ```console                     `$ command` lines, and what they print; `...` stands for anything
+    ```diff                        is applied to a copy of the tree by test_extending.py
+    ```relay-console               is the message of the block in front of it, by test_mistakes.py
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures prose: sentences of at most 20 words, and no phrase that hides its subject.
+"""Measures prose: sentences of at most 30 words, and no phrase that hides its subject.
 
 `faults` takes a Markdown page, a docstring or a message. Code, tables, headings and HTML do not count. `texts` gives
 the docstrings and comments of Python code.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 #: The most words of a sentence. A piece of inline code counts as one word.
-LIMIT = 20
+LIMIT = 30
 
 #: Phrases that hide the subject: the pattern, and the advice.
 FORBIDDEN = (

@@ -1,14 +1,16 @@
 """TVM's Model Library Format, version 7: an archive of C for microcontrollers, with a description of its memory.
 
-metadata.json                       for each module: sizes of memory, inputs, outputs, targets
-codegen/host/src/NAME_libN.c        the C; codegen/host/lib has objects of other code generators
-codegen/host/include/tvmgen_NAME.h  the interface
-parameters/NAME.params              the values that were bound to parameters
-src/NAME.relay                      the program
-executor-config/graph/NAME.graph    the graph that calls the C, for the executor "graph"
-runtime/README.md                   how to build it: the C needs no runtime
-manifest.json, regions/             for relay: how to run the program here
-sha256sums                          the digests of all these
+Its files:
+
+    metadata.json                       for each module: sizes of memory, inputs, outputs, targets
+    codegen/host/src/NAME_libN.c        the C; codegen/host/lib has objects of other code generators
+    codegen/host/include/tvmgen_NAME.h  the interface
+    parameters/NAME.params              the values that were bound to parameters
+    src/NAME.relay                      the program
+    executor-config/graph/NAME.graph    the graph that calls the C, for the executor "graph"
+    runtime/README.md                   how to build it: the C needs no runtime
+    manifest.json, regions/             for relay: how to run the program here
+    sha256sums                          the digests of all these
 """
 
 from __future__ import annotations

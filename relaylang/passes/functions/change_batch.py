@@ -1,6 +1,8 @@
 """ChangeBatch: give inputs another extent of one axis, and find the types of all that depends on them.
 
-mod = ChangeBatch({"data": 0}, batch_size=8)(mod)
+Usage:
+
+    mod = ChangeBatch({"data": 0}, batch_size=8)(mod)
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The functions that users register for layouts: the wanted layout of a call, and the layouts of its results.
 
-@register_alter_op_layout("nn.conv2d")
-def blocks_of_8(attrs, inputs, tinfos, out_type):
-    return relaylang.nn.contrib_conv2d_nchwc(*inputs, **{**attrs, "data_layout": "NCHW8c", "kernel_layout": "OIHW8i8o"})
+Example:
 
-with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", blocks_of_8):
-    mod = AlterOpLayout()(mod)
+    @register_alter_op_layout("nn.conv2d")
+    def blocks_of_8(attrs, inputs, tinfos, out_type):
+        return relaylang.nn.contrib_conv2d_nchwc(*inputs, **{**attrs, "data_layout": "NCHW8c", "kernel_layout": "OIHW8i8o"})
+
+    with TempOpAttr("nn.conv2d", "FTVMAlterOpLayout", blocks_of_8):
+        mod = AlterOpLayout()(mod)
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Legalize: replace operators that a target lacks by registered rules.
 
-@register_legalize("nn.dense")
-def widen(attrs, inputs, types):
-    ...                     # an expression, or None to leave the call as it is
+Example:
+
+    @register_legalize("nn.dense")
+    def widen(attrs, inputs, types):
+        ...                     # an expression, or None to leave the call as it is
 """
 
 from __future__ import annotations

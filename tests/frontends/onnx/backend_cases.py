@@ -1,8 +1,10 @@
 """ONNX's own backend tests, run through the backend class.
 
-python -m tests.frontends.onnx.backend_cases            count the cases that pass
-python -m tests.frontends.onnx.backend_cases CONV       run the cases whose names contain CONV, with the errors
-python -m tests.frontends.onnx.backend_cases --compiled run compiled programs
+Usage:
+
+    python -m tests.frontends.onnx.backend_cases            count the cases that pass
+    python -m tests.frontends.onnx.backend_cases CONV       run the cases whose names contain CONV, with the errors
+    python -m tests.frontends.onnx.backend_cases --compiled run compiled programs
 """
 
 from __future__ import annotations

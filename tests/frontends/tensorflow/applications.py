@@ -1,7 +1,9 @@
 """Networks of `keras.applications` with random weights, as a SavedModel and as a frozen graph.
 
-python tests/frontends/tensorflow/applications.py make MobileNetV2 FOLDER   # in an environment with TensorFlow 2
-.venv/bin/python -P tests/frontends/tensorflow/applications.py check FOLDER # compiles both, and prints the relative errors
+Usage:
+
+    python tests/frontends/tensorflow/applications.py make MobileNetV2 FOLDER   # in an environment with TensorFlow 2
+    .venv/bin/python -P tests/frontends/tensorflow/applications.py check FOLDER # compiles both, and prints the relative errors
 """
 
 from __future__ import annotations

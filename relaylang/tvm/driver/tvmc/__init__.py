@@ -1,8 +1,10 @@
 """tvmc as Python functions: `load`, `compile`, `run`.
 
-model = tvmc.load("net.onnx")
-package = tvmc.compile(model, target="llvm", package_path="net.tar")
-result = tvmc.run(package, device="cpu")
+Usage:
+
+    model = tvmc.load("net.onnx")
+    package = tvmc.compile(model, target="llvm", package_path="net.tar")
+    result = tvmc.run(package, device="cpu")
 """
 
 from __future__ import annotations
