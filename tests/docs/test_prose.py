@@ -100,9 +100,9 @@ def test_sentences_end_at_full_stops_alone() -> None:
 
 
 def test_faults_name_the_reason() -> None:
-    long = " ".join(["word"] * 21) + "."
-    assert list(faults(long)) == [(long, "21 words, at most 20")]
-    assert list(faults(long, limit=21)) == []
+    long = " ".join(["word"] * 31) + "."
+    assert list(faults(long)) == [(long, "31 words, at most 30")]
+    assert list(faults(long, limit=31)) == []
     [(sentence, reason)] = faults("Read what is printed. Then stop.")
     assert sentence == "Read what is printed." and reason.startswith("“what is”")
     assert [r.split(":")[0] for _, r in faults("The user is told of names that are none.")] == [
