@@ -142,7 +142,7 @@ def leaves(value: Any) -> list[Value]:
 
 
 def tensor_types(ty: Type) -> list[TensorType]:
-    """The types of a value's tensors. Raises `Unsupported` for what is no tensor and no tuple of such."""
+    """The types of a value's tensors. Raises `Unsupported` for values other than tensors and tuples of tensors."""
     found: list[TensorType] = []
     stack: list[Type] = [ty]
     while stack:

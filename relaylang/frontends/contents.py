@@ -1,4 +1,4 @@
-"""What is known of a model before it is read: the main file of a folder, and the format of a file's contents.
+"""Facts about a model before it is read: the main file of a folder, and the format of a file's contents.
 
 A message is known by its first fields, a text by its first words, an archive by its members.
 """
@@ -147,7 +147,7 @@ def is_onnx(data: bytes) -> bool:
             size, at = _varint(data, at)
             at += size if wire == 2 else 0
     except IndexError:
-        pass  # the file is cut short; the reader says so
+        pass  # the file is cut short; the reader reports it
     return 7 in seen
 
 

@@ -1,6 +1,6 @@
 """Reads a page of the loop language (`relaylang.kernels.text`) back into its nodes.
 
-A line is a statement, and what is indented below it is inside it. Expressions have the precedence of C. Mistakes are
+A line is a statement, and the lines indented below it are inside it. Expressions have the precedence of C. Mistakes are
 diagnostics with their places (R0644), and so are violations of the language's rules (`relaylang.kernels.check`).
 """
 

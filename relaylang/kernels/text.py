@@ -56,7 +56,7 @@ BUFFERS = ("in", "packed", "out", "work", "table")
 
 @dataclass
 class Part:
-    """A kernel's stage or a packing on a page: its buffers by kind, what is said of it, and its statements."""
+    """A kernel's stage or a packing on a page: its buffers by kind, its facts, and its statements."""
 
     name: str
     buffers: list[tuple[str, Buf]]
@@ -168,7 +168,7 @@ class _Expressions:
         return f"{name}{f'<{ty}>' if explicit else ''}({', '.join(map(_bare, texts))})"
 
     def _fits(self, value: Expr, place: str | None) -> bool:
-        """Whether an expression that says no type has the one that is asked for."""
+        """Whether an expression without a stated type has the wanted type."""
         return value.type == place or (place is None and isinstance(value, Linear))
 
     def _operand(self, value: Expr, text: str) -> str:

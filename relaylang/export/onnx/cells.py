@@ -86,7 +86,7 @@ def called(expr: Expr, *names: str) -> tuple[Expr, ...]:
 
 
 def extents(expr: Expr) -> tuple[Any, ...]:
-    """A tensor's shape; () for what is none."""
+    """A tensor's shape; () for a value of another type."""
     return tuple(expr.checked_type.shape) if isinstance(expr.checked_type, TensorType) else ()
 
 

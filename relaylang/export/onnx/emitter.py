@@ -128,7 +128,7 @@ class Emitter(Walk):
         return found
 
     def transpose(self, x: Value, axes: Sequence[int]) -> Value:
-        """A transposition, of a constant at once; of what is one already, both in one."""
+        """A transposition: folded into a constant, and joined with a transposition before it."""
         axes = list(axes)
         if axes == sorted(axes):
             return x

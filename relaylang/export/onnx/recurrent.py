@@ -34,8 +34,8 @@ _ROUNDS = 3
 class Found(Direction):
     """A layer in one direction in the program.
 
-    `outputs` are its outputs in the order in which the steps are made, `last` each state after the last step, `inner` the
-    values that nothing else may use, and `start` one of them, on which all results depend.
+    `outputs` are its outputs in the order of the steps, `last` each state after the last step. `inner` are the values that
+    nothing else may use, and `start` is one of them, on which all results depend.
     """
 
     outputs: list[Expr]
@@ -80,8 +80,10 @@ def _replaced(expr: Expr, made: Mapping[int, Expr]) -> tuple[Expr, set[int]]:
 
 
 class Mask(NamedTuple):
-    """`where` of the elements of a batch whose sequences have a step: the number of steps before, the lengths or the elements
-    that are known to have it, and the states."""
+    """`where` of the elements of a batch whose sequences have a step.
+
+    It has the number of steps before, the lengths or the elements that are known to have the step, and the states.
+    """
 
     turn: Expr | None
     lengths: Expr
@@ -357,7 +359,7 @@ class Graph:
         return self._reaches(a.initial, b.start) or self._reaches(b.initial, a.start)
 
     def results(self, b: Builder, group: Sequence[Found]) -> dict[int, Expr]:
-        """What stands in the place of the results of a layer."""
+        """The expressions that replace the results of a layer."""
         b.span = group[0].step.states[0].span
         call = layer_call(b, group)
         outputs, *states = [b.field(call, i) for i in range(1 + len(group[0].last))]

@@ -313,7 +313,7 @@ class Builder:
         return self.op("cast", x, dtype=dtype)
 
     def reshape(self, x: Expr, shape: Sequence[int]) -> Expr:
-        """`reshape` with Relay's special extents: -1 takes what is left, 0 keeps the extent of the same axis."""
+        """`reshape` with Relay's special extents: -1 takes the remaining elements, 0 keeps the extent of the same axis."""
         have = self.shape(x)
         if tuple(shape) == have and all(isinstance(d, int) and d >= 1 for d in have):
             return x
@@ -376,7 +376,7 @@ class Builder:
     def reshape_to(self, x: Expr, shape: Expr, *, allow_zero: bool = False) -> Expr:
         """A reshape to a computed shape; static as far as its extents are known.
 
-        `shape` is a vector of integers with ONNX's meaning: -1 takes what is left, 0 keeps an extent unless `allow_zero`.
+        `shape` is a vector of integers with ONNX's meaning: -1 takes the remaining elements, 0 keeps an extent unless `allow_zero`.
         """
         count = self.extent(shape, 0, "the rank of the result")
         if count > _MAX_RANK:

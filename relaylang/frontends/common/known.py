@@ -1,4 +1,4 @@
-"""What is known of computed shapes: the elements of small integer tensors, each known or not.
+"""Knowledge of computed shapes: the elements of small integer tensors, each known or not.
 
 A model with a dynamic extent computes shapes: it takes the extents of a tensor, slices, multiplies and joins them. Most of
 the elements are known all the same. With them, a reshape keeps its static extents.
@@ -73,7 +73,7 @@ class Knowledge:
         return id(x) in self._found
 
     def _parts(self, x: Expr) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """The values and what is known of them, for a tensor or for the fields of a tuple."""
+        """The values and the knowledge of them, for a tensor or for the fields of a tuple."""
         found = []
         for field in x.fields if isinstance(x, Tuple) else [x]:
             if isinstance(field, Constant) and field.data.size <= _MOST:

@@ -187,7 +187,7 @@ def _made(b: Builder, ty: str, name: str, fields: Sequence[Expr], result: Type) 
 
 
 def _empty(b: Builder, ty: str, name: str, result: Type) -> Expr:
-    """A constructor without fields. The program states its type where what stands beside it might give it fewer `?`."""
+    """A constructor without fields. The program states its type where its neighbours might give it fewer `?`."""
     made = _made(b, ty, name, [], result)
     return b.stated(made, result) if _open(result) else made
 

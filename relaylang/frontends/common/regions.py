@@ -1,7 +1,7 @@
 """Pools of regions (RoiAlign) where `vision.roi_align` has other rules: half pixels, and the greatest weighted corner.
 
 Relay makes a region at least one element wide and high. So a region of half pixels is cut into its cells, or into its
-sampling points, each of which is a region for itself: those of no extent become one element around a point.
+sampling points, each of which is a region for itself. Those of no extent become one element around a point.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ _NARROWER = 2.0**-25, 1e-12
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of all regions, in elements of the image: where they start (regions, 1), the extent of a cell (regions, 1),
-    the number of cells, and that of the sampling points of a cell, a number or (regions, 1).
+    """One axis of all regions, in elements of the image.
+
+    The starts and the extents of cells have the shape (regions, 1). The number of a cell's sampling points is a number,
+    or of this shape.
 
     Places have the regions' element type until they are complete, as in onnxruntime: one at the image's border is
     inside or outside by its last bit.

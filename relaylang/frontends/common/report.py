@@ -35,7 +35,7 @@ def failure(wrong: Exception, layer: Layer, span: Span | None, operands: Iterabl
     """What an exception of a conversion says about its layer. `why` is what the format's own rules say against the layer.
 
     A conversion raises `RelayError` and `Malformed` on purpose. Any other exception is a fault of ours (R0900), unless `why`
-    says what is wrong. Raises `Exhausted` again, with the layer's place, since then the import must end.
+    names the mistake. Raises `Exhausted` again, with the layer's place, since then the import must end.
     """
     name = f"{layer.operator} {layer.label}"
     if isinstance(wrong, RelayError):

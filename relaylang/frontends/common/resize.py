@@ -1,8 +1,8 @@
 """Resampling along one axis: which elements each result is made of, and with which weights.
 
 Source: the operator Resize of the ONNX specification, opset 19. All other formats are special cases of it. Where the
-specification leaves the arithmetic open, places are computed with float32 in the order of onnxruntime: a place next to
-the middle of two elements decides which of them is the nearest. What is known at import is a constant, by folding.
+specification leaves the arithmetic open, places are computed with float32 in the order of onnxruntime. A place next to
+the middle of two elements decides which of them is the nearest. Sizes that are known at import become constants, by folding.
 """
 
 from __future__ import annotations

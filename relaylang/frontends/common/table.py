@@ -66,7 +66,7 @@ class Table:
 
     @staticmethod
     def wrong_operands(rule: Rule, operands: Sequence[Any]) -> str:
-        """What is wrong with the operands of a conversion that takes them by position; "" for nothing."""
+        """The mistake in the operands of a conversion that takes them by position; "" for nothing."""
         least, most, needed = _operands(rule.convert)
         if len(operands) > most:
             return f"it has {len(operands)} operands, and the operator takes at most {most}"

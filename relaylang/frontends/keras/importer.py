@@ -151,7 +151,7 @@ class Importer:
         return self._arrays[path]
 
     def weight(self, key: Any, name: str, made: Callable[[], np.ndarray]) -> Expr:
-        """A weight, or the one that an earlier call of the layer uses."""
+        """A weight, shared by all calls of the layer."""
         if key not in self._weights:
             self._weights[key] = self.builder.weight(name, made())
         return self._weights[key]

@@ -34,7 +34,7 @@ MISSING = object()
 
 
 class Pending:
-    """A variable that no layer has used yet: its name, what is known of its shape, and its element type."""
+    """A variable that no layer has used yet: its name, the known part of its shape, and its element type."""
 
     def __init__(self, name: str, shape: tuple[Any, ...] | None, dtype: str, stated: bool) -> None:
         self.name = name

@@ -76,7 +76,7 @@ def _form(name: str, domain: str, version: int) -> _Form | None:
 
 
 def wrong_form(proto: Any, domain: str, version: int, attributes: Mapping[str, Any]) -> str:
-    """What is wrong with a layer's number of operands or its attributes; "" for nothing, or an operator without a schema."""
+    """The mistake in a layer's number of operands or its attributes; "" for nothing, or an operator without a schema."""
     form = _form(proto.op_type, domain, version)
     if form is None:
         return ""

@@ -1,7 +1,7 @@
 """The variables of a SavedModel: `variables.index`, a sorted table of keys, and the files of data beside it.
 
-The index is in the format of LevelDB's tables: blocks of entries whose keys share prefixes, which may be compressed by
-Snappy, and a block of the other blocks' places at its end.
+The index is in the format of LevelDB's tables: blocks of entries whose keys share prefixes, and a block of the other
+blocks' places at its end. Snappy may compress them.
 
 Source: LevelDB, doc/table_format.md; Snappy, format_description.txt; TensorFlow, core/protobuf/tensor_bundle.proto.
 """

@@ -153,7 +153,7 @@ class Graph:
 
     @cached_property
     def inside(self) -> set[str]:
-        """The nodes inside of loops: what comes behind an Enter, up to an Exit."""
+        """The nodes inside of loops: those after an Enter, up to an Exit."""
         found = {name for name in self.nodes if self.op(name) == "Enter"}
         if not found:
             return found

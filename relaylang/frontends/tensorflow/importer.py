@@ -64,7 +64,7 @@ _ASSIGNING = ("Assign", "Scatter", "ResourceScatter", "ResourceApply")
 
 
 class Scope:
-    """One conversion of a graph: values by node. `frame` is the loop whose turn it is, `parent` what is around the loop."""
+    """One conversion of a graph: values by node. `frame` is the loop whose turn it is, `parent` the frame around the loop."""
 
     def __init__(
         self,

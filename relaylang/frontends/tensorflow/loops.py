@@ -19,7 +19,7 @@ Turn = Callable[[list[Any]], list[Any]]
 def loop(b: Builder, test: Callable[[list[Any]], Any], turn: Turn, first: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """The variables behind `while test(*vars): vars = turn(*vars)`. A loop of few known turns is written out.
 
-    Tensors and lists are loop variables; what is neither must stay the same.
+    Tensors and lists are loop variables; other values must stay the same.
     """
     written = _written_out(b, test, turn, list(first))
     if written is not None:
@@ -96,7 +96,7 @@ def _with_shapes(b: Builder, turn: Turn, values: list[Any]) -> list[Any]:
 
 
 def choice(b: Builder, cond: Expr, then: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-    """The results of one of two branches. What is no tensor or list must be the same in both."""
+    """The results of one of two branches. Values other than tensors and lists must be the same in both."""
     if len(then) != len(other):
         raise Malformed(f"its branches have {len(then)} and {len(other)} results")
     at = [i for i, (x, y) in enumerate(zip(then, other)) if x is not y]

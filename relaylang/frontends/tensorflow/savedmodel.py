@@ -19,7 +19,7 @@ from relaylang.frontends.tensorflow.bundle import Bundle
 from relaylang.frontends.tensorflow.schema import tensorflow
 from relaylang.runtime.budget import Budget
 
-#: The signature that serving calls, and the name of the one that only initialises tables.
+#: The signature that serving calls, and the name of the signature that only initialises tables.
 SERVING = "serving_default"
 _INIT = "__saved_model_init_op"
 #: The key of a bundle that has the graph of objects.

@@ -236,7 +236,7 @@ class Node:
         return values
 
     def wrong_form(self) -> str:
-        """What is wrong with the axes and scales of the operands, by the table of what operators need; "" for nothing."""
+        """The mistake in the axes and scales of the operands, by the table of what operators need; "" for nothing."""
         for index, rank in RANKS.get(self.operator.name, {}).items():
             value = self.graph.value(tensor) if self.has(index) and (tensor := self.ins[index]) is not None else None
             if isinstance(value, Expr) and isinstance(value.checked_type, TensorType) and len(value.checked_type.shape) != rank:

@@ -94,7 +94,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph: inputs by name, results, calls in order, and what is known about each tensor."""
+    """A graph: inputs by name, results, calls in order, and the facts about each tensor."""
 
     inputs: tuple[str, ...]
     outputs: tuple[Any, ...]

@@ -188,7 +188,7 @@ def truth(kind: str, name: str) -> Any:
 
 
 def narrow(e: Emitter, x: Value, compute: Any) -> Value:
-    """A function of integers of 8 and 16 bits, which ONNX has for 32 bits; what is beyond their range wraps in both."""
+    """A function of integers of 8 and 16 bits, which ONNX has for 32 bits; values beyond their range wrap in both."""
     if x.dtype in ("int8", "int16", "uint8", "uint16"):
         return e.op("Cast", compute(e.cast(x, "int32")), to=e.kind(x.dtype))
     if x.dtype in ("uint32", "uint64"):

@@ -200,8 +200,9 @@ def one_hot(e: Emitter, call: Call, indices: Value, on: Value, off: Value) -> Va
 
 
 def _hot(e: Emitter, call: Call, indices: Value, on: Value, off: Value, depth: Value) -> Value:
-    """OneHot counts negative indices from the end; Relay has no hot element for them, which places say that are no
-    numbers from 0. onnxruntime has OneHot of int64; what it gives chooses between the values.
+    """OneHot counts negative indices from the end. Relay has no hot element for them: they move beyond `depth`.
+
+    onnxruntime has OneHot of int64; its result chooses between the values.
     """
     attrs: Any = call.attrs
     dtype = result(call).dtype

@@ -207,7 +207,7 @@ def take(e: Emitter, call: Call, x: Value, indices: Value) -> Value:
     elif a.mode == "fast":
         low = e.compare("LT", indices, e.splat(0, indices))
         indices = e.select(low, e.two("add", indices, e.scalar(extent, indices.dtype)), indices)
-    return taken(e, x, indices, axis)  # stablehlo.gather clamps what is outside
+    return taken(e, x, indices, axis)  # stablehlo.gather clamps indices that are outside
 
 
 def _points(e: Emitter, indices: Value, axes: Sequence[int], shape: Sequence[int], axis: int) -> Value:

@@ -129,7 +129,7 @@ def _direction(
         return [b.op("multiply", b.op("sigmoid", o), b.op("tanh", c)), c]
 
     def gru(x: Expr, before: list[Expr]) -> list[Expr]:
-        """The gates reset, update, new; the state's own bias is inside of what is reset."""
+        """The gates reset, update, new; the reset holds for the state's own bias, too."""
         h = before[0]
         gates = b.op("add", b.slice(x, [0], [2 * hidden], [1]), recurrent(h, first))
         reset, update = b.fields(b.op("split", b.op("sigmoid", gates), indices_or_sections=2, axis=-1))

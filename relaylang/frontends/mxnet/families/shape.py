@@ -16,7 +16,7 @@ from relaylang.ir.types import Dim
 
 
 def reshape(n: Node, x: Expr) -> Any:
-    """`Reshape`: 0 keeps an extent, -1 takes what is left, -2 keeps all others, -3 joins two, -4 splits one in two."""
+    """`Reshape`: 0 keeps an extent, -1 takes the remaining elements, -2 keeps all others, -3 joins two, -4 splits one in two."""
     b = n.b
     codes = n.ints("shape", [])
     if not codes:
@@ -30,7 +30,7 @@ def reshape(n: Node, x: Expr) -> Any:
 
 
 def _old_reshape(n: Node, x: Expr) -> Any:
-    """By `target_shape`, of versions before 0.9: 0 takes what is left, and `keep_highest` keeps the first extent."""
+    """By `target_shape`, of versions before 0.9: 0 takes the remaining elements, and `keep_highest` keeps the first extent."""
     b = n.b
     target = n.ints("target_shape", [])
     if not target:
@@ -111,7 +111,7 @@ def _split(extent: Any, left: int, right: int) -> list[Any]:
 
 
 def _to(n: Node, x: Expr, shape: list[Any]) -> Expr:
-    """A reshape to extents of which some are open: those of the same axis stay, and one is what is left."""
+    """A reshape to extents of which some are open: those of the same axis stay, and one takes the remaining elements."""
     b = n.b
     have = b.shape(x)
     if all(isinstance(d, int) for d in have):

@@ -1,4 +1,4 @@
-"""Attention of ai.onnx: Attention, FlexAttention, LinearAttention, and what stands beside them in such networks."""
+"""Attention of ai.onnx: Attention, FlexAttention, LinearAttention, and their neighbours in such networks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def attention(
 
 
 def _bias(n: Node, q: Expr, k: Expr, mask: Expr | None, past: Expr | None, lengths: Expr | None) -> Expr | None:
-    """What is added to the scores: the mask, and -inf for keys that a query may not see."""
+    """The addend of the scores: the mask, and -inf for keys that a query may not see."""
     b, dtype = n.b, n.b.dtype(q)
     if mask is not None and b.dtype(mask) == "bool":
         mask = common.as_bias(b, mask, dtype)

@@ -121,7 +121,7 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
 def _deformed(n: Node, x: Expr, offset: Expr, w: Expr, attrs: dict[str, Any]) -> Expr:
     """Relay takes nothing beyond the data's edge, ONNX a part of the pixels there: a border of zeros makes them equal.
 
-    The border moves all places by one, and makes the result larger; what is too much is cut off.
+    The border moves all places by one, and makes the result larger; the excess is cut off.
     """
     b = n.b
     shape = b.static_shape(offset, "the offset")

@@ -65,7 +65,7 @@ def _blocks(n: Node, x: Expr, values: Expr, axis: int) -> Expr:
 
 
 def _to_float(n: Node, x: Expr, scale: Expr, dtype: str) -> Expr:
-    """Divided and cast; `saturate` holds what is beyond the range at its ends."""
+    """Divided and cast; `saturate` holds values beyond the range at its ends."""
     b = n.b
     axis = _axis(n, x, scale)
     values = along(b, b.cast(_blocks(n, x, scale, axis), "float32"), axis, b.rank(x))

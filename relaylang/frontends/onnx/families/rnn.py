@@ -43,7 +43,7 @@ def activation(b: Builder, name: str, alpha: float, beta: float) -> Function:
 
 
 def _activations(n: Node, names: list[str], directions: int) -> list[list[Function]]:
-    """The activation functions of each direction. alpha and beta go in order to the functions that take them."""
+    """The activation functions of each direction. The functions that take alpha and beta receive them one after the other."""
     given = [s.lower() for s in n.strings("activations", names * directions)]
     if len(given) != len(names) * directions:
         raise Unsupported(f"it has {len(given)} activations, not {len(names) * directions}")

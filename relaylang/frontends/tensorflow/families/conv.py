@@ -1,4 +1,4 @@
-"""Convolutions and pools in the layout of the file: NHWC, or NCHW where `data_format` says so."""
+"""Convolutions and pools in the layout of the file: NHWC, or NCHW by `data_format`."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _segments(n: Node, x: Expr, numbers: Expr, count: int, mode: str, empty: flo
     least, most = _ends(dtype)
     start = {"add": 0, "mul": 1, "max": least, "min": most}[mode]
     rest = b.static_shape(x)[rank:]
-    # One more row takes what is left out.
+    # One more row takes the omitted values.
     whole = b.op("full", b.const(start, dtype), shape=(count + 1, *rest), dtype=dtype)
     inside = b.op("logical_and", b.op("greater_equal", numbers, 0), b.op("less", numbers, count))
     at = b.op("where", inside, numbers, b.const(count, b.dtype(numbers)))

@@ -21,7 +21,7 @@ _DEEPEST = 64
 
 
 def reshape(n: Node, x: Expr, shape: Expr) -> Any:
-    """-1 takes what is left; 0 is an extent."""
+    """-1 takes the remaining elements; 0 is an extent."""
     return n.b.reshape_to(x, n.b.of_rank(shape, 1), allow_zero=True)
 
 
@@ -65,7 +65,7 @@ def concat_2(n: Node, *parts: Expr) -> Any:
 
 
 def pack(n: Node, *parts: Expr) -> Any:
-    """Scalars become a vector by a form that keeps what is known of them."""
+    """Scalars become a vector by a form that keeps their known values."""
     b = n.b
     if not parts:
         raise Malformed("it has no operands")

@@ -232,7 +232,7 @@ def fully_connected(n: Node) -> Any:
 
 
 def _turned(n: Node, index: int, x: Expr) -> Expr:
-    """An operand of a product, with its last axes exchanged where the options say so."""
+    """An operand of a product, with its last axes exchanged by its options."""
     rank = n.b.rank(x)
     return n.b.transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if n.options.get(("adj_x", "adj_y")[index]) else x
 

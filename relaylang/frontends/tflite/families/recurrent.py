@@ -157,7 +157,7 @@ def both_lstm(n: Node) -> Any:
 
 
 def _joined(n: Node, forward: Expr, backward: Expr) -> list[Expr]:
-    """The results of both directions, behind each other on the last axis if the option says so."""
+    """The results of both directions, behind each other on the last axis by the option."""
     if n.options.get("merge_outputs"):
         return [n.b.concat([_batches(n, forward), _batches(n, backward)], 2)]
     return [_batches(n, forward), _batches(n, backward)]

@@ -29,7 +29,7 @@ def unsorted_segments(mode: str) -> Callable[[Node], Any]:
         least, most = _limits(dtype)
         start = {"add": 0, "mul": 1, "max": least, "min": most}[mode]
         rest = b.static_shape(x)[rank:]
-        # One more row takes what is left out.
+        # One more row takes the omitted values.
         whole = b.op("full", b.const(start, dtype), shape=(count + 1, *rest), dtype=dtype)
         inside = b.op("greater_equal", numbers, 0)
         at = b.op("where", inside, numbers, b.const(count, b.dtype(numbers)))

@@ -34,7 +34,7 @@ def attention(n: Node) -> Any:
 
 
 def _mask(n: Node, scores: Expr, q: Expr, k: Expr) -> Expr | None:
-    """What is added to the scores: the causal mask and the one that is given."""
+    """The addend of the scores: the causal mask, and the caller's mask."""
     b, bias = n.b, None
     if n.get("is_causal"):
         bias = heads.as_bias(b, _causal(n, q, k), b.dtype(scores))

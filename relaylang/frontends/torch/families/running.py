@@ -168,7 +168,7 @@ def a_min_max(n: Node) -> Any:
 
 
 def without_nan(mean: bool) -> Callable[[Node], Any]:
-    """The sum or the mean of what is a number."""
+    """The sum or the mean of the elements that are numbers."""
 
     def convert(n: Node) -> Any:
         b, x, axes, keep = n.b, floating(n), _axes(n), bool(n.get("keepdim", False))

@@ -107,7 +107,7 @@ class _Importer:
         return finish(self.builder, self.inputs, outputs)
 
     def _raise(self) -> None:
-        """Raise what was found wrong so far."""
+        """Raise the mistakes so far."""
         if self.machine.errors:
             raise RelayError(first_ones(self.machine.errors))
         wrong = self.report.diagnostic()

@@ -93,7 +93,7 @@ BIRTHS = count(1)
 
 
 class Tensor:
-    """A tensor that the code holds: an expression, or a complex number. Names of one tensor see what is written into it.
+    """A tensor that the code holds: an expression, or a complex number. Names of one tensor see each write into it.
 
     A view has its `base`, and `again`, which makes the view of the base's value. `back` puts a view's new value into the
     base's value; it is None where that is not possible. `ordered` says whether the elements lie behind each other
