@@ -23,6 +23,8 @@ KINDS = (SERIAL, PARALLEL, VECTOR, UNROLLED)
 #: Where a local array lies: on the stack, aligned for vectors, or in registers (its indices are constants).
 STACK, REGISTERS = "stack", "registers"
 INDEX = "index"
+#: Operations that have an index as their result, of indices.
+ARITHMETIC = ("add", "sub", "mul", "quotient", "remainder")
 
 
 @lru_cache(maxsize=1024)
@@ -45,79 +47,52 @@ def vector(dtype: str, lanes: int) -> str:
 # -- expressions ---------------------------------------------------------------------------------------------------------
 
 
+def _operator(name: str, swapped: bool = False) -> Callable[[Expr, Any], Expr]:
+    """The method of an operator: index arithmetic of indices, else an operation of values."""
+
+    def apply(left: Expr, right: Any) -> Expr:
+        operands = (right, left) if swapped else (left, right)
+        on_indices = name in ARITHMETIC and any(isinstance(x, Expr) and x.type == INDEX for x in operands)
+        return binary(name, *operands) if on_indices else op(name, *operands)
+
+    return apply
+
+
 class Expr:
     """An expression. Operators make index arithmetic of indices, and operations of values (`op`).
 
     On indices, `//` and `%` are of numbers that are not negative; on integers, they round towards zero.
+    Comparisons but `==` make tests.
     """
 
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()
     type: str
 
-    def __add__(self, other: Expr | float) -> Expr:
-        return _arithmetic("add", self, other)
-
-    def __radd__(self, other: float) -> Expr:
-        return _arithmetic("add", other, self)
-
-    def __sub__(self, other: Expr | float) -> Expr:
-        return _arithmetic("sub", self, other)
-
-    def __rsub__(self, other: float) -> Expr:
-        return _arithmetic("sub", other, self)
-
-    def __mul__(self, other: Expr | float) -> Expr:
-        return _arithmetic("mul", self, other)
-
-    def __rmul__(self, other: float) -> Expr:
-        return _arithmetic("mul", other, self)
-
-    def __truediv__(self, other: Expr | float) -> Expr:
-        return op("div", self, other)
-
-    def __floordiv__(self, other: Expr | int) -> Expr:
-        return _arithmetic("quotient", self, other)
-
-    def __mod__(self, other: Expr | int) -> Expr:
-        return _arithmetic("remainder", self, other)
+    __add__, __radd__ = _operator("add"), _operator("add", True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", True)
+    __mul__, __rmul__ = _operator("mul"), _operator("mul", True)
+    __truediv__, __floordiv__, __mod__ = _operator("div"), _operator("quotient"), _operator("remainder")
+    __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("shr")
+    #: Whether two values are equal, and whether they are not (`==` compares nodes).
+    eq, ne = _operator("eq"), _operator("ne")
 
     def __neg__(self) -> Expr:
         return self * -1 if self.type == INDEX else op("neg", self)
 
-    def __lt__(self, other: Expr | float) -> Expr:
-        return op("lt", self, other)
+    def op(self, name: str, *others: Expr | float) -> Expr:
+        """An operation with this value as its first operand, of this value's type."""
+        return op(name, self, *others)
 
-    def __le__(self, other: Expr | float) -> Expr:
-        return op("le", self, other)
+    def cast(self, dtype: str) -> Expr:
+        """The value as another type: floats are cut to integers, integers wrap, anything but zero and nan is True."""
+        return cast(self, dtype)
 
-    def __gt__(self, other: Expr | float) -> Expr:
-        return op("gt", self, other)
-
-    def __ge__(self, other: Expr | float) -> Expr:
-        return op("ge", self, other)
-
-    def __and__(self, other: Expr | int) -> Expr:
-        return op("and", self, other)
-
-    def __or__(self, other: Expr | int) -> Expr:
-        return op("or", self, other)
-
-    def __xor__(self, other: Expr | int) -> Expr:
-        return op("xor", self, other)
-
-    def __lshift__(self, other: Expr | int) -> Expr:
-        return op("shl", self, other)
-
-    def __rshift__(self, other: Expr | int) -> Expr:
-        return op("shr", self, other)
-
-    def eq(self, other: Expr | float) -> Expr:
-        """Whether two values are equal (`==` compares nodes)."""
-        return op("eq", self, other)
-
-    def ne(self, other: Expr | float) -> Expr:
-        return op("ne", self, other)
+    def select(self, yes: Expr, no: Expr | float) -> Expr:
+        """One of two values by this test; the other is not computed."""
+        return select(self, yes, lifted(no, yes))
 
 
 @dataclass(slots=True, eq=False)
@@ -247,8 +222,12 @@ def splat(value: Expr, lanes: int) -> Expr:
 
 
 def cast(value: Expr, ty: str) -> Expr:
-    """A value as another type; itself where it has that type."""
-    return value if value.type == ty else Cast(value, ty)
+    """A value as another type; itself where it has that type. Floats of 16 bits become others by way of float32."""
+    if value.type == ty:
+        return value
+    if {value.type, ty} & {"float16", "bfloat16"} and "float32" not in (value.type, ty) and (value.type, ty) != ("float64", "float16"):
+        value = Cast(value, "float32")
+    return Cast(value, ty)
 
 
 def mix(one: Expr, two: Expr, lanes: Sequence[int]) -> Expr:
@@ -281,12 +260,6 @@ def op(name: str, *args: Expr | float, type: str = "") -> Expr:
     like = next(a for a in args if isinstance(a, Expr))
     operands = tuple(lifted(a, like) for a in args)
     return Op(name, operands, type or ("bool" if name in TESTS else like.type))
-
-
-def _arithmetic(name: str, left: Expr | float, right: Expr | float) -> Expr:
-    if any(isinstance(x, Expr) and x.type == INDEX for x in (left, right)):
-        return binary(name, left, right)  # type: ignore[arg-type]
-    return op(name, left, right)
 
 
 def number(value: int) -> Expr:
@@ -345,22 +318,22 @@ def plus(left: Expr | int, right: Expr | int) -> Expr:
         for atom, factor in (*one.terms, *two.terms):
             name = key(atom)
             found[name] = (atom, found[name][1] + factor) if name in found else (atom, factor)
-        terms = [t for t in found.values() if t[1]]
-    return _plain(Linear(tuple(terms), one.const + two.const))
+        terms = [t for t in found.values() if t[1] != 0]
+    return plain(Linear(tuple(terms), one.const + two.const))
 
 
 def times(left: Expr | int, right: Expr | int) -> Expr:
     """The product of two indices."""
     one, two = _linear(left), _linear(right)
     if one.terms and two.terms:
-        return Op("mul", (_plain(one), _plain(two)), INDEX)
+        return Op("mul", (plain(one), plain(two)), INDEX)
     value, factor = (one, two.const) if one.terms else (two, one.const)
-    return _plain(Linear(tuple((a, c * factor) for a, c in value.terms if factor), value.const * factor))
+    return plain(Linear(tuple((a, c * factor) for a, c in value.terms if factor != 0), value.const * factor))
 
 
-def _plain(value: Linear) -> Expr:
+def plain(value: Linear) -> Expr:
     """A single atom as itself."""
-    return value.terms[0][0] if len(value.terms) == 1 and value.terms[0][1] == 1 and not value.const else value
+    return value.terms[0][0] if len(value.terms) == 1 and value.terms[0][1] == 1 and value.const == 0 else value
 
 
 FOLDED: dict[str, Callable[[int, int], int]] = {

@@ -10,9 +10,9 @@ from functools import cache
 from relaylang.backends.cpu.arith import keeps_narrow
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Tensor
 from relaylang.backends.cpu.lower.common import axis_of
-from relaylang.kernels import ir
+from relaylang.kernels import ir, visit
 from relaylang.kernels.dtypes import int_range
-from relaylang.kernels.index import ZERO, constant
+from relaylang.kernels.index import ZERO
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
 
@@ -65,7 +65,7 @@ class FixedPoints:
         if self.upper is not None:
             parts.append(nest.const(0, "int32"))
             parts += [self.upper.at(nest, [nest.add(channel, n * count)]) for n in range(2)]
-            parts.append(self.upper.at(nest, [constant(2 * count)]))
+            parts.append(self.upper.at(nest, [ir.number(2 * count)]))
         return value.op("fixed", *parts)
 
 
@@ -137,12 +137,13 @@ def fixed_points(kernel: Kernel, scale: Tensor, out_scale: Tensor) -> FixedPoint
 
 def reach(value: Scalar) -> int | None:
     """A bound of an integer's absolute value, for sums of bytes and constants."""
-    if value.kind == "const":
-        return abs(int(value.data))
-    if (value.kind == "op" and value.text in ("add", "sub")) or (value.kind == "cast" and value.dtype == "int32"):
-        parts = [reach(a) for a in value.args]
-        return None if None in parts else sum(parts)  # type: ignore[arg-type]
-    low, high = int_range(value.dtype) if value.dtype in SHORT else (0, None)
+    match value:
+        case ir.Const(number):
+            return abs(int(number))
+        case ir.Op("add" | "sub") | ir.Cast(_, "int32"):
+            parts = [reach(a) for a in visit.parts(value)]
+            return None if None in parts else sum(parts)  # type: ignore[arg-type]
+    low, high = int_range(value.type) if value.type in SHORT else (0, None)
     return None if high is None else max(-low, high)
 
 
@@ -205,5 +206,5 @@ def multiply_fixed(
         number = nest.const(given, "float64") if isinstance(given, float) else along(given, axis, index, nest)
         parts.append(number.cast("float64"))
     multiplier = parts[0] / parts[1]
-    factor = [nest.op(f"fixed_{part}", [multiplier], "int64") for part in ("significand", "shift")]
+    factor = [ir.op(f"fixed_{part}", multiplier, type="int64") for part in ("significand", "shift")]
     return value.op("fixed_multiply" if upward else "fixed_multiply_nearest", *factor)

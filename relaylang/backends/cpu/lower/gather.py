@@ -9,8 +9,8 @@ from typing import Any
 from relaylang.backends.cpu.kernel import Kernel, Recipe, Value
 from relaylang.backends.cpu.lower.common import axis_of, result_type
 from relaylang.ir import Call
+from relaylang.kernels import ir
 from relaylang.kernels.dtypes import is_float
-from relaylang.kernels.index import Affine
 from relaylang.kernels.nest import Index, Nest, Scalar
 from relaylang.kernels.sizes import largest
 
@@ -69,7 +69,7 @@ def _gather_nd(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         where: list[Index] = list(index[:batch])
         for d in range(depth):
-            value = indices.at(nest, [Affine({}, d), *index[:width]]).cast("int64")
+            value = indices.at(nest, [ir.number(d), *index[:width]]).cast("int64")
             limit = data.shape[batch + d] - 1
             where.append(value.op("clamp", 0, limit))
         return data.at(nest, [*where, *index[width:]])

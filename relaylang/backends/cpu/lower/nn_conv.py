@@ -16,7 +16,6 @@ from typing import Any
 
 from relaylang.backends.cpu.arith import BFLOATS
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
-from relaylang.backends.cpu.lower.common import only_affine
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, less, plain_factors, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv, read_conv, weight_strides
@@ -101,7 +100,7 @@ def _of_sizes(kernel: Kernel, call: Call, conv: Conv, data: Tensor, weight: Tens
     rank = len(total.shape)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        place, (i, *taps) = only_affine([*index[: rank - 1], index[-1]]), only_affine(index[rank - 1 : -1])
+        place, (i, *taps) = [*index[: rank - 1], index[-1]], index[rank - 1 : -1]
         names = {"G": place[channel], "O": place[channel + 1], "I": i}
         place[channel + 1] = i
         for n, d in enumerate(conv.axes):
@@ -133,7 +132,7 @@ def _bordered(conv: Conv, data: Tensor) -> Tensor:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         place, tests = list(index), []
         for d, before, extent in zip(conv.axes, conv.before, conv.size):
-            test, place[d] = nest.inside(only_affine(index)[d] + -before, 0, extent)
+            test, place[d] = nest.inside(nest.add(index[d], -before), 0, extent)
             tests += [] if test is None else [test]
         value = data.at(nest, place)
         for test in tests:

@@ -23,6 +23,7 @@ from relaylang.backends.cpu.lower.nn_pool import ANCHORS as POOLS
 from relaylang.backends.cpu.lower.tensor import unary
 from relaylang.backends.cpu.lower.transform import Joined
 from relaylang.ir import Call
+from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range
 from relaylang.kernels.index import ZERO, variable
 from relaylang.kernels.nest import Index, Nest, Scalar
@@ -32,14 +33,14 @@ from relaylang.kernels.sizes import has_sizes
 def _minus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
     """`value - zero` in int32."""
     value = value.cast("int32")
-    if zero.kind == "const" and zero.data == 0:
+    if isinstance(zero, ir.Const) and zero.value == 0:
         return value
     return value - zero.cast("int32")
 
 
 def _plus(nest: Nest, value: Scalar, zero: Scalar) -> Scalar:
     zero = zero.cast("int32")
-    if zero.kind == "const" and zero.data == 0:
+    if isinstance(zero, ir.Const) and zero.value == 0:
         return value
     return value + zero
 
@@ -122,7 +123,7 @@ def quotient(scale: float) -> Quotient | None:
 
 def _by_reciprocal(nest: Nest, value: Scalar, scale: Tensor, zero: Tensor, dtype: str) -> Scalar | None:
     """What `quantized` gives, by products. The limits are on the value, not the result. None where the results could differ."""
-    known = isinstance(scale, Number) and isinstance(zero, Number) and value.dtype == "float32"
+    known = isinstance(scale, Number) and isinstance(zero, Number) and value.type == "float32"
     if not known or dtype not in ("int8", "uint8"):
         return None
     least, most = int_range(dtype)
@@ -151,11 +152,11 @@ def quantized(nest: Nest, value: Scalar, index: Sequence[Index], scale: Tensor, 
     if found is not None:
         return found
     divided = value / along(scale, axis, index, nest)
-    shift = along(zero, axis, index, nest).cast("int32").cast(value.dtype)
+    shift = along(zero, axis, index, nest).cast("int32").cast(value.type)
     shifted = unary("round", nest, divided) + shift
     low, high = int_range(dtype)
     # float32 holds the bounds of 8 and 16 bits exactly; those of 32 bits need float64.
-    wide = "float64" if high >= 1 << 24 else value.dtype
+    wide = "float64" if high >= 1 << 24 else value.type
     if low == 0:
         # A nan is not greater, either.
         held = nest.const(low, wide).op("max", shifted.cast(wide))
@@ -373,7 +374,7 @@ def _fixed_multiply(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         value = data.at(nest, index).cast("int64")
         parts = [nest.const(n, "int64") for n in numbers]
-        return nest.op("fixed_multiply", [value, *parts], "int32").cast(dtype)
+        return ir.op("fixed_multiply", value, *parts, type="int32").cast(dtype)
 
     return Recipe(shape, dtype, at)
 
@@ -393,7 +394,7 @@ def _fixed_multiply_axis(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         significand, lefts, rights = (v.cast("int64") for v in own)
         shift = lefts - rights
         value = data.at(nest, index).cast("int64")
-        return nest.op("fixed_multiply", [value, significand, shift], "int32").cast(dtype)
+        return ir.op("fixed_multiply", value, significand, shift, type="int32").cast(dtype)
 
     return Recipe(shape, dtype, at)
 

@@ -12,7 +12,8 @@ from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Ten
 from relaylang.backends.cpu.lower import gather
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, result_type, result_types
 from relaylang.ir import Call
-from relaylang.kernels.index import ZERO, Affine
+from relaylang.kernels import ir
+from relaylang.kernels.index import ZERO, span
 from relaylang.kernels.nest import Index, Nest, Scalar
 from relaylang.kernels.sizes import has_sizes
 from relaylang.ops.indexing import slice_bound, slice_entries
@@ -249,8 +250,8 @@ def _mirror(nest: Nest, index: Index, extent: int, edge: int) -> Index:
     """An index beyond the ends, reflected as often as it takes; `edge` is 1 where the border element is repeated."""
     last = 2 * extent - 2 + edge  # what an index beyond the end and its image add up to
     once = False
-    if isinstance(index, Affine):
-        low, high = index.span(nest.extents)
+    if index.type == ir.INDEX:
+        low, high = span(index, nest.extents)
         if low >= 0 and high < extent:
             return index
         once = low + extent > 0 - edge and high <= last
@@ -331,13 +332,7 @@ def _sliding_window(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
         first, inside = index[axis : axis + count], index[axis + count :]
-        return [
-            *index[:axis],
-            *[
-                nest.add(nest.scale(i, s), nest.as_scalar(w) if not isinstance(w, Affine) else w)
-                for i, s, w in zip(first, strides, inside)
-            ],
-        ]
+        return [*index[:axis], *[nest.add(nest.scale(i, s), w) for i, s, w in zip(first, strides, inside)]]
 
     return moved(call, data, source)
 
