@@ -14,7 +14,7 @@ import pytest
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.arith import BYTES, PLAIN
 from relaylang.backends.cpu.cc import Compiler
-from relaylang.backends.cpu.emit import fragments, needed
+from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.gemm import block_kernel
 from relaylang.backends.cpu.isa import BY_NAME
 from relaylang.backends.cpu.kernel import Kernel
