@@ -14,136 +14,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from relaylang.kernels import ir, visit
-from relaylang.kernels.ops import OPERATIONS
+from relaylang.kernels.values import (
+    OUTSIDE,
+    NotEvaluated,
+    Pointer,
+    converted,
+    dot_products,
+    dtype_of,
+    fused,
+    madd,
+    moved,
+    operation,
+    read,
+    scalar,
+    summed,
+    typed,
+    wrapped,
+)
 
 _BITS = 64
 _WORD = re.compile(r"size\d+|\d+|[()+*/%?:><-]")
-
-
-class NotEvaluated(Exception):
-    """A kernel that has no meaning in numpy."""
-
-
-class OutOfBounds(Exception):
-    """An access outside the memory of a buffer: its name, the offset and the number of elements there."""
-
-
-@cache
-def _dtype(name: str) -> np.dtype:
-    return np.dtype(np.int64 if name == ir.INDEX else name)
-
-
-class Pointer:
-    """A place in memory: an array of one axis, and the offset of an element of `dtype` (or of a vector of them)."""
-
-    __slots__ = ("memory", "offset", "lanes")
-
-    def __init__(self, memory: np.ndarray, offset: int = 0, lanes: int = 1) -> None:
-        self.memory, self.offset, self.lanes = memory, offset, lanes
-
-    def seen_as(self, ty: str) -> Pointer:
-        """The same place as a pointer to another element type."""
-        dtype = _dtype(ir.element_of(ty))
-        if dtype == self.memory.dtype:
-            return self
-        start = self.offset * self.memory.itemsize
-        raw = self.memory.view(np.uint8)[start % dtype.itemsize :]
-        raw = raw[: raw.size // dtype.itemsize * dtype.itemsize]
-        return Pointer(raw.view(dtype), start // dtype.itemsize)
-
-    def part(self, index: int, ty: str, name: str) -> tuple[np.ndarray, int, int]:
-        """The memory of a value at an index: an array of the type's elements, and the first and last of the value's."""
-        element, lanes = ir.vector_of(ty)
-        first = self.offset + index * self.lanes
-        dtype, memory = _dtype(element), self.memory
-        if dtype != memory.dtype and lanes > 1:
-            place = Pointer(memory, first).seen_as(element)
-            memory, first = place.memory, place.offset
-        if first < 0 or first + lanes > memory.size:
-            raise OutOfBounds(f"{name}[{index}] of {lanes} {element} lies outside {memory.size} elements")
-        return memory, first, first + lanes
-
-
-def wrapped(value: int) -> int:
-    """A number as a C long."""
-    return (value + 2**63) % 2**64 - 2**63
-
-
-def converted(value: Any, source: str, ty: str) -> Any:
-    """A value as another type; see `relaylang.kernels.ops.cast_form`."""
-    (one, _), (two, _) = ir.vector_of(source), ir.vector_of(ty)
-    value = np.asarray(value, _dtype(one))
-    if two == "bool":
-        return (value < 0) | (value > 0)
-    dtype = _dtype(two)
-    if value.dtype.kind == "f" and dtype.kind in "iu":
-        wide = np.int64 if two in ("int64", "uint32", "uint64", ir.INDEX) else np.int32
-        limit = 2.0 ** (8 * np.dtype(wide).itemsize - 1)
-        fits = (value >= -limit) & (value < limit)
-        return np.where(fits, np.where(fits, value, 0).astype(wide), np.iinfo(wide).min).astype(dtype)
-    return value.astype(dtype)
-
-
-def fused(x: Any, y: Any, z: Any) -> Any:
-    """x * y + z of float32, rounded once. The product is exact in float64, and the sum's last bit says that it is not."""
-    product, z = np.asarray(x, np.float64) * y, np.asarray(z, np.float64)
-    total = product + z
-    part = total - product
-    error = (product - (total - part)) + (z - part)
-    bits = np.asarray(total).view(np.int64)
-    odd = np.isfinite(total) & (error != 0) & (bits & 1 == 0)
-    towards = np.where((error > 0) == (total > 0), bits + 1, bits - 1)
-    return np.where(odd, towards, bits).view(np.float64).astype(np.float32)
-
-
-def _saturated(value: Any, ty: str) -> Any:
-    limits = np.iinfo(_dtype(ir.vector_of(ty)[0]))
-    return np.clip(value, limits.min, limits.max)
-
-
-def _operation(node: ir.Op) -> Callable[..., Any]:
-    """The function of an operation's values."""
-    name, ty = node.name, node.type
-    if name == "saturate":
-        # Two vectors become one of all their lanes.
-        return lambda *values: _saturated(np.concatenate(values) if len(values) > 1 else values[0], ty)
-    if name == "bitcast":
-        return lambda value: np.asarray(value).view(_dtype(ir.vector_of(ty)[0]))
-    if name == "quotient" and ty == ir.INDEX:
-        return lambda x, y: int(abs(int(x)) // abs(int(y))) * (1 if (x < 0) == (y < 0) else -1)
-    meaning = OPERATIONS[name].meaning
-    dtypes = [_dtype(ir.vector_of(a.type)[0]) for a in node.args]
-    return lambda *values: meaning(*[np.asarray(v, d) for v, d in zip(values, dtypes)])
-
-
-def _dot(node: ir.Intrinsic) -> Callable[..., Any]:
-    """Sums of products of neighbours; the order of the sums is that of the lanes."""
-    name = node.name
-    neighbours = ir.DOTS[name][2]
-
-    def dot(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        wide = z.dtype
-        if name == "dot_halves":
-            return z + (x[:2].astype(wide)[:, None] * y.astype(wide).reshape(2, -1)).sum(0, dtype=wide)
-        if name.startswith("square"):
-            return z + (x.astype(wide).reshape(-1, 2, 8) @ y.astype(wide).reshape(-1, 2, 8).swapaxes(1, 2)).reshape(z.shape)
-        products = x.astype(wide).reshape(-1, neighbours) * y.astype(wide).reshape(-1, neighbours)
-        for n in range(neighbours):
-            z = z + products[:, n]
-        return z
-
-    return dot
-
-
-def _madd(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    products = x.view(np.int16).astype(np.int32) * y.view(np.int16).astype(np.int32)
-    return z + products[0::2] + products[1::2]
 
 
 class _Steps:
@@ -172,7 +67,7 @@ class _Steps:
             case ir.Var(name):
                 self.steps.append((self.NAME, name, 0))
             case ir.Const(data, ty):
-                self.steps.append((self.PUT, np.asarray(data).astype(_dtype(ty))[()], 0))
+                self.steps.append((self.PUT, np.asarray(data).astype(dtype_of(ty))[()], 0))
             case ir.Extent(size):
                 self.steps.append((self.PUT, run.extent(size), 0))
             case ir.Op("select", (test, yes, no), ty) if ir.vector_of(test.type)[1] == 1:
@@ -247,22 +142,22 @@ class Run:
                 factors, more = [f for _, f in terms], self.extent(const)
                 return lambda names, *atoms: wrapped(sum(int(a) * f for a, f in zip(atoms, factors)) + more)
             case ir.Load(buffer, _, ty):
-                return lambda names, index: _read(names[buffer], int(index), ty, buffer)
+                return lambda names, index: read(names[buffer], int(index), ty, buffer)
             case ir.Address(buffer, _, ty):
-                return lambda names, index: _moved(names[buffer], int(index)).seen_as(ty)
+                return lambda names, index: moved(names[buffer], int(index)).seen_as(ty)
             case ir.Cast(_, ty) if ty.endswith("*"):
-                return lambda names, value: Pointer(np.zeros(0, _dtype(ir.element_of(ty))))
+                return lambda names, value: Pointer(np.zeros(0, dtype_of(ir.element_of(ty))))
             case ir.Cast(inner, ty):
                 source = inner.type
-                return lambda names, value: _typed(converted(value, source, ty), ty)
+                return lambda names, value: typed(converted(value, source, ty), ty)
             case ir.Op("alternate", _, ty):
                 return self._alternate
             case ir.Op(_, _, ty):
-                apply = _operation(node)
-                return lambda names, *values: _typed(apply(*values), ty)
+                apply = operation(node)
+                return lambda names, *values: typed(apply(*values), ty)
             case ir.Intrinsic():
                 act, ty = self._intrinsic(node), node.type
-                return lambda names, *values: _typed(act(*values), ty)
+                return lambda names, *values: typed(act(*values), ty)
         raise NotEvaluated(f"a {type(node).__name__}")
 
     def _alternate(self, names: Mapping[str, Any]) -> Any:
@@ -273,19 +168,19 @@ class Run:
         name, (dtype, lanes) = node.name, ir.vector_of(node.type)
         match name:
             case "splat" | "splat_single":
-                return lambda value: np.full(lanes, value, _dtype(dtype))
+                return lambda value: np.full(lanes, value, dtype_of(dtype))
             case "splat_pair" | "splat_quad":
                 count = 2 if name == "splat_pair" else 4
-                return lambda place: np.tile(_read(place, 0, ir.vector(dtype, count), name), lanes // count)
+                return lambda place: np.tile(read(place, 0, ir.vector(dtype, count), name), lanes // count)
             case "two_rows":
                 half = ir.vector(dtype, lanes // 2)
-                return lambda one, two: np.concatenate([_read(one, 0, half, name), _read(two, 0, half, name)])
+                return lambda one, two: np.concatenate([read(one, 0, half, name), read(two, 0, half, name)])
             case "fma" if dtype == "float32" and self.fused:
                 return fused
             case "fma" | "fma_single":
                 return lambda x, y, z: x * y + z
             case "sum":
-                return lambda value: _summed(value)
+                return lambda value: summed(value)
             case "mix":
                 return lambda one, two, *places: np.concatenate([one, two])[list(map(int, places))]
             case "lane":
@@ -293,8 +188,8 @@ class Run:
             case "low":
                 return lambda value: value[:lanes]
             case "madd":
-                return _madd
-        return _dot(node)
+                return madd
+        return dot_products(node)
 
     # -- statements ------------------------------------------------------------------------------------------------------
 
@@ -331,7 +226,7 @@ class Run:
                 names[name] = found.seen_as(old.memory.dtype.name) if isinstance(old, Pointer) else found
             case ir.Local(name, ty, _, _, zero):
                 dtype, lanes = ir.vector_of(ty)
-                memory = np.zeros(stmt.size * lanes, _dtype(dtype))
+                memory = np.zeros(stmt.size * lanes, dtype_of(dtype))
                 if not zero:
                     memory.view(np.uint8)[:] = 0xAB  # C's have anything there
                 _define(frames[-1], names, name, Pointer(memory, 0, lanes))
@@ -340,9 +235,9 @@ class Run:
                 memory[first:end] = self.value(value, names)
             case ir.Reduce(op, buffer, index, value):
                 memory, first, end = names[buffer].part(self.number(index, names), value.type, buffer)
-                old = _scalar(memory[first:end], value.type)
+                old = scalar(memory[first:end], value.type)
                 node = ir.Op(op, (ir.Var("old", value.type), ir.Var("new", value.type)), value.type)
-                memory[first:end] = _typed(_operation(node)(old, self.value(value, names)), value.type)
+                memory[first:end] = typed(operation(node)(old, self.value(value, names)), value.type)
             case ir.Loop():
                 self._loop(stmt, names, frames)
             case ir.If(condition, body, otherwise):
@@ -392,62 +287,6 @@ class Run:
 def _define(frame: _Frame, names: dict[str, Any], name: str, value: Any) -> None:
     frame.hidden.setdefault(name, names.get(name, _ABSENT))
     names[name] = value
-
-
-def _scalar(part: np.ndarray, ty: str) -> Any:
-    return part.copy() if ir.vector_of(ty)[1] > 1 else part[0]
-
-
-def _read(place: Pointer, index: int, ty: str, name: str) -> Any:
-    memory, first, end = place.part(index, ty, name)
-    value = _scalar(memory[first:end], ty)
-    return value if memory.dtype == _dtype(ir.vector_of(ty)[0]) else _typed(value, ty)
-
-
-def _moved(place: Pointer, index: int) -> Pointer:
-    return Pointer(place.memory, place.offset + index * place.lanes)
-
-
-def _typed(value: Any, ty: str) -> Any:
-    """A result as a number or a vector of its type; integers wrap."""
-    if ty == ir.INDEX:
-        return wrapped(int(value))
-    dtype, lanes = ir.vector_of(ty)
-    value = np.asarray(value).astype(_dtype(dtype))
-    return value if lanes > 1 else value.reshape(())[()]
-
-
-def _summed(value: np.ndarray) -> Any:
-    total = value[0]
-    for part in value[1:]:
-        total = total + part
-    return total
-
-
-def _copy(to: Pointer, source: Pointer, count: Any) -> None:
-    """Convert so many numbers from one place to another."""
-    memory, first, end = to.part(0, ir.vector(to.memory.dtype.name, int(count)), "to")
-    memory[first:end] = source.memory[source.offset : source.offset + int(count)].astype(memory.dtype)
-
-
-def _copy_bytes(to: Pointer, source: Pointer, count: Any) -> None:
-    one, two = to.seen_as("uint8"), source.seen_as("uint8")
-    one.memory[one.offset : one.offset + int(count)] = two.memory[two.offset : two.offset + int(count)]
-
-
-def _add_wide(to: Pointer, value: np.ndarray, first: Any, shift: Any) -> None:
-    part = to.memory[to.offset : to.offset + value.size]
-    part[:] = (0 if first else part) + (value.astype(np.int64) << np.int64(shift))
-
-
-#: The C functions that statements call, of values and pointers.
-OUTSIDE: dict[str, Callable[..., None]] = {
-    "r_read_halves": _copy,
-    "r_write_halves": _copy,
-    "r_add_wide": _add_wide,
-    "memcpy": _copy_bytes,
-    "__builtin_prefetch": lambda *_: None,
-}
 
 
 def extent(size: int, sizes: Mapping[str, int]) -> int:
@@ -557,7 +396,7 @@ def kernel(made: Any, arrays: Sequence[np.ndarray], values: Mapping[str, int] = 
     def memory(buf: Any) -> np.ndarray:
         shape = [extent(e, values) for e in buf.shape]
         last = sum((e - 1) * extent(s, values) for e, s in zip(shape, buf.strides))
-        return np.zeros(max(1, last + 1 if all(shape) else 1), _dtype(buf.dtype))
+        return np.zeros(max(1, last + 1 if all(shape) else 1), dtype_of(buf.dtype))
 
     def view(buf: Any) -> np.ndarray:
         array = buffers[buf.name]
@@ -567,12 +406,12 @@ def kernel(made: Any, arrays: Sequence[np.ndarray], values: Mapping[str, int] = 
 
     for buf, array in zip(made.params, arrays, strict=True):
         buffers[buf.name] = memory(buf)
-        view(buf)[...] = np.asarray(array).view(_dtype(buf.dtype))
+        view(buf)[...] = np.asarray(array).view(dtype_of(buf.dtype))
     for buf in [*made.outs, *made.work, *(pack.target for pack in made.packs)]:
         buffers[buf.name] = memory(buf)
     for buf, data in made.constants:
         buffers[buf.name] = memory(buf)
-        buffers[buf.name][: data.size] = np.asarray(data).ravel().astype(_dtype(buf.dtype))
+        buffers[buf.name][: data.size] = np.asarray(data).ravel().astype(dtype_of(buf.dtype))
     for part in [*made.packs, *made.stages]:
         run(part.body, buffers, values, made.functions, fused=fused)
     return [view(buf).copy() for buf in made.outs]

@@ -1,64 +1,58 @@
-"""Index arithmetic of generated loops: affine forms over loop variables, and reshaping them.
+"""Index arithmetic of generated loops: affine forms of loop variables, and reshaping them.
 
-A loop variable is its number (0 outermost). An index is an `Affine` where possible, and an `Expr` of the scalar graph
-after a division. Affine accesses show which loops can be merged, and which values can be hoisted.
+The variables of a nest's loops are `i0`, `i1`, ..., from the outermost on. An affine form is an expression of the type
+`index`: a sum of such variables times numbers or sizes. It shows which loops can be merged, and which values can be hoisted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
+from relaylang.kernels.ir import Expr, Extent, Linear, Var, number, plain, plus, times
 from relaylang.kernels.sizes import surely_less
 
-
-class Affine:
-    """`const + sum(coefficient * loop variable)`. `extents` of the variables are known to the loop nest."""
-
-    __slots__ = ("terms", "const")
-
-    def __init__(self, terms: Mapping[int, int], const: int = 0) -> None:
-        self.terms = {v: c for v, c in sorted(terms.items()) if c != 0}
-        self.const = const
-
-    def __add__(self, other: Affine | int) -> Affine:
-        if isinstance(other, int):
-            return Affine(self.terms, self.const + other)
-        terms = dict(self.terms)
-        for v, c in other.terms.items():
-            terms[v] = terms.get(v, 0) + c
-        return Affine(terms, self.const + other.const)
-
-    def __mul__(self, factor: int) -> Affine:
-        return Affine({v: c * factor for v, c in self.terms.items()}, self.const * factor)
-
-    def key(self) -> tuple[object, ...]:
-        return (*self.terms.items(), self.const)
-
-    def span(self, extents: Sequence[int]) -> tuple[int, int]:
-        """The least and the greatest value, when variable `v` runs over `range(extents[v])`."""
-        low = high = self.const
-        for v, c in self.terms.items():
-            reach = c * (extents[v] - 1)
-            low, high = (low, high + reach) if c > 0 else (low + reach, high)
-        return low, high
-
-    def depth(self) -> int:
-        """How many loops must be open for the value to be known."""
-        return max(self.terms, default=-1) + 1
-
-    def __repr__(self) -> str:
-        return " + ".join([*(f"i{v}*{c}" for v, c in self.terms.items()), str(self.const)])
+ZERO = number(0)
 
 
-ZERO = Affine({}, 0)
+@cache
+def variable(number: int) -> Expr:
+    """The variable of a loop."""
+    return Var(f"i{number}")
 
 
-def constant(value: int) -> Affine:
-    return Affine({}, value)
+def affine(terms: Mapping[int, int], const: int = 0) -> Expr:
+    """A form of the factors of loop variables, and a number."""
+    return plain(Linear(tuple((variable(v), c) for v, c in sorted(terms.items()) if c != 0), const))
 
 
-def variable(number: int) -> Affine:
-    return Affine({number: 1}, 0)
+def terms_of(form: Expr) -> dict[int, int]:
+    """The factors of loop variables in a form, in the variables' order."""
+    match form:
+        case Var(name):
+            return {int(name[1:]): 1}
+        case Linear(terms):
+            return dict(sorted((int(a.name[1:]), c) for a, c in terms if isinstance(a, Var)))
+    return {}
+
+
+def const_of(form: Expr) -> int:
+    """The number in a form, beside its variables. It may be a size."""
+    match form:
+        case Extent(size):
+            return size
+        case Linear(terms, const):
+            return const + sum(const_of(a) * c for a, c in terms if isinstance(a, Extent))
+    return 0
+
+
+def span(form: Expr, extents: Sequence[int]) -> tuple[int, int]:
+    """The least and the greatest value, when variable `v` runs over `range(extents[v])`."""
+    low = high = const_of(form)
+    for v, c in terms_of(form).items():
+        reach = c * (extents[v] - 1)
+        low, high = (low, high + reach) if c > 0 else (low + reach, high)
+    return low, high
 
 
 def strides_of(shape: Sequence[int]) -> list[int]:
@@ -104,30 +98,30 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -
     return out
 
 
-def linear(index: Sequence[Affine], shape: Sequence[int], strides: Sequence[int] | None = None) -> Affine:
+def linear(index: Sequence[Expr], shape: Sequence[int], strides: Sequence[int] | None = None) -> Expr:
     """The offset of an element in an array, by default in a C-contiguous one."""
     total = ZERO
     for form, stride, extent in zip(index, strides_of(shape) if strides is None else strides, shape):
         if extent != 1:
-            total = total + form * stride
+            total = plus(total, times(form, number(stride)))
     return total
 
 
-def divide(form: Affine, size: int, extents: Sequence[int]) -> tuple[Affine, Affine] | None:
+def divide(form: Expr, size: int, extents: Sequence[int]) -> tuple[Expr, Expr] | None:
     """`form // size` and `form % size` as affine forms, where the form splits cleanly; else None."""
-    inner = Affine({v: c for v, c in form.terms.items() if c % size != 0}, form.const % size)
-    low, high = inner.span(extents)
+    terms, const = terms_of(form), const_of(form)
+    inner = affine({v: c for v, c in terms.items() if c % size != 0}, const % size)
+    low, high = span(inner, extents)
     if not (surely_less(-1, low) and surely_less(high, size)):
         return None
-    outer = Affine({v: c // size for v, c in form.terms.items() if c % size == 0}, form.const // size)
-    return outer, inner
+    return affine({v: c // size for v, c in terms.items() if c % size == 0}, const // size), inner
 
 
-def unravel(form: Affine, shape: Sequence[int], extents: Sequence[int]) -> list[Affine] | None:
+def unravel(form: Expr, shape: Sequence[int], extents: Sequence[int]) -> list[Expr] | None:
     """The index in an array of `shape` of the element at offset `form`, where every part is affine; else None."""
     if 0 in shape:
         return [ZERO] * len(shape)
-    out: list[Affine] = []
+    out: list[Expr] = []
     for size in reversed(shape[1:]):
         if size == 1:
             out.append(ZERO)
@@ -142,16 +136,30 @@ def unravel(form: Affine, shape: Sequence[int], extents: Sequence[int]) -> list[
     return out[::-1]
 
 
-def splittable(form: Affine, shape: Sequence[int], extents: Sequence[int]) -> tuple[int, int] | None:
+def splittable(form: Expr, shape: Sequence[int], extents: Sequence[int]) -> tuple[int, int] | None:
     """The variable that stands in the way of `unravel`, and the extent at which to cut it; None for others."""
     for size in reversed(shape[1:]):
         if size == 1:
             continue
         parts = divide(form, size, extents)
         if parts is None:
-            for v, c in form.terms.items():
+            for v, c in terms_of(form).items():
                 if c > 0 and size % c == 0 and surely_less(size // c, extents[v]) and extents[v] % (size // c) == 0:
                     return v, size // c
             return None
         form = parts[0]
     return None
+
+
+def digits(value: Expr, extents: Sequence[int]) -> list[Expr]:
+    """The digits of a number in a mixed base, outermost first: the index of the element at an offset."""
+    out: list[Expr] = []
+    for n, extent in enumerate(reversed(extents)):
+        if extent == 1:
+            out.append(number(0))
+        elif n == len(extents) - 1 or all(e == 1 for e in extents[: len(extents) - 1 - n]):
+            out.append(value)
+        else:
+            out.append(value % extent)
+            value = value // extent
+    return out[::-1]

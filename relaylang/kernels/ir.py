@@ -8,11 +8,12 @@ Nodes never change after construction. Rewrites make new ones and share what sta
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from typing import Any, ClassVar
 
+from relaylang.kernels.dtypes import element_of, vector, vector_of
 from relaylang.kernels.ops import TESTS
 from relaylang.kernels.sizes import Size
 
@@ -23,101 +24,59 @@ KINDS = (SERIAL, PARALLEL, VECTOR, UNROLLED)
 #: Where a local array lies: on the stack, aligned for vectors, or in registers (its indices are constants).
 STACK, REGISTERS = "stack", "registers"
 INDEX = "index"
-
-
-@lru_cache(maxsize=1024)
-def vector_of(ty: str) -> tuple[str, int]:
-    """A type's element type and lanes: (`float32`, 16) of `float32x16`; 1 lane of a scalar."""
-    head, _, lanes = ty.rpartition("x")
-    return (head, int(lanes)) if head and lanes.isdigit() else (ty, 1)
-
-
-def element_of(ty: str) -> str:
-    """The element type behind a pointer; other types as they are."""
-    return ty.removeprefix("const ").removesuffix("*")
-
-
-def vector(dtype: str, lanes: int) -> str:
-    """The type of a vector; a scalar type where there is one lane."""
-    return f"{dtype}x{lanes}" if lanes > 1 else dtype
+#: Operations that have an index as their result, of indices.
+ARITHMETIC = ("add", "sub", "mul", "quotient", "remainder")
 
 
 # -- expressions ---------------------------------------------------------------------------------------------------------
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[[Expr, Any], Expr]:
+    """The method of an operator: index arithmetic of indices, else an operation of values."""
+
+    def apply(left: Expr, right: Any) -> Expr:
+        operands = (right, left) if swapped else (left, right)
+        on_indices = name in ARITHMETIC and any(isinstance(x, Expr) and x.type == INDEX for x in operands)
+        return binary(name, *operands) if on_indices else op(name, *operands)
+
+    return apply
 
 
 class Expr:
     """An expression. Operators make index arithmetic of indices, and operations of values (`op`).
 
     On indices, `//` and `%` are of numbers that are not negative; on integers, they round towards zero.
+    Comparisons but `==` make tests.
     """
 
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()
     type: str
 
-    def __add__(self, other: Expr | float) -> Expr:
-        return _arithmetic("add", self, other)
-
-    def __radd__(self, other: float) -> Expr:
-        return _arithmetic("add", other, self)
-
-    def __sub__(self, other: Expr | float) -> Expr:
-        return _arithmetic("sub", self, other)
-
-    def __rsub__(self, other: float) -> Expr:
-        return _arithmetic("sub", other, self)
-
-    def __mul__(self, other: Expr | float) -> Expr:
-        return _arithmetic("mul", self, other)
-
-    def __rmul__(self, other: float) -> Expr:
-        return _arithmetic("mul", other, self)
-
-    def __truediv__(self, other: Expr | float) -> Expr:
-        return op("div", self, other)
-
-    def __floordiv__(self, other: Expr | int) -> Expr:
-        return _arithmetic("quotient", self, other)
-
-    def __mod__(self, other: Expr | int) -> Expr:
-        return _arithmetic("remainder", self, other)
+    __add__, __radd__ = _operator("add"), _operator("add", True)
+    __sub__, __rsub__ = _operator("sub"), _operator("sub", True)
+    __mul__, __rmul__ = _operator("mul"), _operator("mul", True)
+    __truediv__, __floordiv__, __mod__ = _operator("div"), _operator("quotient"), _operator("remainder")
+    __lt__, __le__, __gt__, __ge__ = _operator("lt"), _operator("le"), _operator("gt"), _operator("ge")
+    __and__, __or__, __xor__ = _operator("and"), _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shl"), _operator("shr")
+    #: Whether two values are equal, and whether they are not (`==` compares nodes).
+    eq, ne = _operator("eq"), _operator("ne")
 
     def __neg__(self) -> Expr:
         return self * -1 if self.type == INDEX else op("neg", self)
 
-    def __lt__(self, other: Expr | float) -> Expr:
-        return op("lt", self, other)
+    def op(self, name: str, *others: Expr | float) -> Expr:
+        """An operation with this value as its first operand, of this value's type."""
+        return op(name, self, *others)
 
-    def __le__(self, other: Expr | float) -> Expr:
-        return op("le", self, other)
+    def cast(self, dtype: str) -> Expr:
+        """The value as another type: floats are cut to integers, integers wrap, anything but zero and nan is True."""
+        return cast(self, dtype)
 
-    def __gt__(self, other: Expr | float) -> Expr:
-        return op("gt", self, other)
-
-    def __ge__(self, other: Expr | float) -> Expr:
-        return op("ge", self, other)
-
-    def __and__(self, other: Expr | int) -> Expr:
-        return op("and", self, other)
-
-    def __or__(self, other: Expr | int) -> Expr:
-        return op("or", self, other)
-
-    def __xor__(self, other: Expr | int) -> Expr:
-        return op("xor", self, other)
-
-    def __lshift__(self, other: Expr | int) -> Expr:
-        return op("shl", self, other)
-
-    def __rshift__(self, other: Expr | int) -> Expr:
-        return op("shr", self, other)
-
-    def eq(self, other: Expr | float) -> Expr:
-        """Whether two values are equal (`==` compares nodes)."""
-        return op("eq", self, other)
-
-    def ne(self, other: Expr | float) -> Expr:
-        return op("ne", self, other)
+    def select(self, yes: Expr, no: Expr | float) -> Expr:
+        """One of two values by this test; the other is not computed."""
+        return select(self, yes, lifted(no, yes))
 
 
 @dataclass(slots=True, eq=False)
@@ -183,7 +142,7 @@ class Address(Expr):
 
 @dataclass(slots=True, eq=False)
 class Intrinsic(Expr):
-    """An operation of the machine by its name in `INTRINSICS`; its operands choose the variant."""
+    """An operation of the machine by its name in `ops.INTRINSICS`; its operands choose the variant."""
 
     name: str
     args: tuple[Expr, ...]
@@ -198,44 +157,6 @@ class Cast(Expr):
     type: str
 
 
-#: Intrinsics: how many operands each has; 0 stands for any number. Those of `DOTS` add the products of neighbours to each
-#: lane of their last operand. `splat_pair` and `splat_quad` repeat so many elements, from an address on. `two_rows` are
-#: half a vector of each of two rows. `square` multiplies two rows by two columns, and adds to four sums. `mix` picks
-#: lanes of two vectors, by their numbers. `lane` is one of a vector's, `low` are the first of a name's vector. `madd` takes
-#: each int32 for two int16, and adds the products of both.
-INTRINSICS = {
-    "splat": 1,
-    "splat_pair": 1,
-    "splat_quad": 1,
-    "fma": 3,
-    "sum": 1,
-    "dot_pair": 3,
-    "dot_halves": 3,
-    "dot_bfloat": 3,
-    "dot_quad": 3,
-    "dot_signed": 3,
-    "two_rows": 2,
-    "square": 3,
-    "square_mixed": 3,
-    "square_unsigned": 3,
-    "mix": 0,
-    "lane": 2,
-    "low": 1,
-    "madd": 3,
-}
-#: Of sums of products: the element types of both factors, and how many neighbours are added up.
-DOTS = {
-    "dot_pair": ("int16", "int16", 2),
-    "dot_halves": ("int16", "int16", 2),
-    "dot_bfloat": ("bfloat16", "bfloat16", 2),
-    "dot_quad": ("uint8", "int8", 4),
-    "dot_signed": ("int8", "int8", 4),
-    "square": ("int8", "int8", 4),
-    "square_mixed": ("uint8", "int8", 4),
-    "square_unsigned": ("uint8", "uint8", 4),
-}
-
-
 def fma(x: Expr, y: Expr, z: Expr) -> Expr:
     """`x * y + z`, of scalars or vectors."""
     return Intrinsic("fma", (x, y, z), z.type)
@@ -247,8 +168,12 @@ def splat(value: Expr, lanes: int) -> Expr:
 
 
 def cast(value: Expr, ty: str) -> Expr:
-    """A value as another type; itself where it has that type."""
-    return value if value.type == ty else Cast(value, ty)
+    """A value as another type; itself where it has that type. Floats of 16 bits become others by way of float32."""
+    if value.type == ty:
+        return value
+    if {value.type, ty} & {"float16", "bfloat16"} and "float32" not in (value.type, ty) and (value.type, ty) != ("float64", "float16"):
+        value = Cast(value, "float32")
+    return Cast(value, ty)
 
 
 def mix(one: Expr, two: Expr, lanes: Sequence[int]) -> Expr:
@@ -281,12 +206,6 @@ def op(name: str, *args: Expr | float, type: str = "") -> Expr:
     like = next(a for a in args if isinstance(a, Expr))
     operands = tuple(lifted(a, like) for a in args)
     return Op(name, operands, type or ("bool" if name in TESTS else like.type))
-
-
-def _arithmetic(name: str, left: Expr | float, right: Expr | float) -> Expr:
-    if any(isinstance(x, Expr) and x.type == INDEX for x in (left, right)):
-        return binary(name, left, right)  # type: ignore[arg-type]
-    return op(name, left, right)
 
 
 def number(value: int) -> Expr:
@@ -345,30 +264,26 @@ def plus(left: Expr | int, right: Expr | int) -> Expr:
         for atom, factor in (*one.terms, *two.terms):
             name = key(atom)
             found[name] = (atom, found[name][1] + factor) if name in found else (atom, factor)
-        terms = [t for t in found.values() if t[1]]
-    return _plain(Linear(tuple(terms), one.const + two.const))
+        terms = [t for t in found.values() if t[1] != 0]
+    return plain(Linear(tuple(terms), one.const + two.const))
 
 
 def times(left: Expr | int, right: Expr | int) -> Expr:
     """The product of two indices."""
     one, two = _linear(left), _linear(right)
     if one.terms and two.terms:
-        return Op("mul", (_plain(one), _plain(two)), INDEX)
+        return Op("mul", (plain(one), plain(two)), INDEX)
     value, factor = (one, two.const) if one.terms else (two, one.const)
-    return _plain(Linear(tuple((a, c * factor) for a, c in value.terms if factor), value.const * factor))
+    return plain(Linear(tuple((a, c * factor) for a, c in value.terms if factor != 0), value.const * factor))
 
 
-def _plain(value: Linear) -> Expr:
+def plain(value: Linear) -> Expr:
     """A single atom as itself."""
-    return value.terms[0][0] if len(value.terms) == 1 and value.terms[0][1] == 1 and not value.const else value
+    return value.terms[0][0] if len(value.terms) == 1 and value.terms[0][1] == 1 and value.const == 0 else value
 
 
-FOLDED: dict[str, Callable[[int, int], int]] = {
-    "quotient": lambda a, b: a // b,
-    "remainder": lambda a, b: a % b,
-    "min": min,
-    "max": max,
-}
+#: Operations on indices whose results of constants are known.
+FOLDED: dict[str, Callable[[int, int], int]] = {"quotient": operator.floordiv, "remainder": operator.mod, "min": min, "max": max}
 
 
 def binary(name: str, left: Expr | int, right: Expr | int) -> Expr:
@@ -388,36 +303,12 @@ def binary(name: str, left: Expr | int, right: Expr | int) -> Expr:
     return Op(name, (one, two), INDEX)
 
 
-def sum_text(value: Linear, one: Callable[[Expr], str]) -> str:
-    """The text of a sum; `one` gives that of its operands."""
-    out = [f"{'-' if c < 0 else ''}{one(a)}{f'*{abs(c)}' if abs(c) != 1 else ''}" for a, c in value.terms]
-    if out and value.const > 0 > value.terms[0][1]:
-        out.insert(0, str(value.const))
-    elif value.const != 0 or not out:
-        out.append(str(value.const))
-    return " + ".join(out).replace("+ -", "- ")
-
-
 def minimum(left: Expr | int, right: Expr | int) -> Expr:
     return binary("min", left, right)
 
 
 def maximum(left: Expr | int, right: Expr | int) -> Expr:
     return binary("max", left, right)
-
-
-def digits(value: Expr, extents: Sequence[int]) -> list[Expr]:
-    """The digits of a number in a mixed base, outermost first: the index of the element at an offset."""
-    out: list[Expr] = []
-    for n, extent in enumerate(reversed(extents)):
-        if extent == 1:
-            out.append(number(0))
-        elif n == len(extents) - 1 or all(e == 1 for e in extents[: len(extents) - 1 - n]):
-            out.append(value)
-        else:
-            out.append(value % extent)
-            value = value // extent
-    return out[::-1]
 
 
 # -- statements ----------------------------------------------------------------------------------------------------------
@@ -469,10 +360,7 @@ class Local(Stmt):
 
     @property
     def size(self) -> int:
-        total = 1
-        for extent in self.shape:
-            total *= extent
-        return total
+        return math.prod(self.shape)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,7 +1,7 @@
-"""Scalar expressions and loop nests: how one element of a result is computed, and the loops over all elements.
+"""Loop nests: how one element of a result is computed, and the loops over all elements.
 
-A `Nest` holds a loop for each dimension. Its expressions are a graph of `Scalar` nodes (shared by structure), its
-stores say where results go. `build` merges neighbouring loops that all accesses run through as one. It computes each
+A `Nest` holds a loop for each dimension, with the variables of `relaylang.kernels.index`. Its stores say which values go
+where. Equal values are computed once. `build` merges neighbouring loops that all accesses run through as one. It computes each
 expression in the outermost loop where its operands are known, and makes statements of the loop language.
 """
 
@@ -10,10 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.kernels import ir, render
+from relaylang.kernels import ir, render, visit
 from relaylang.kernels.dtypes import literal
-from relaylang.kernels.index import ZERO, Affine, is_contiguous, linear, reshaped, splittable, strides_of, unravel
-from relaylang.kernels.ops import TESTS
+from relaylang.kernels.index import (
+    ZERO,
+    affine,
+    const_of,
+    is_contiguous,
+    linear,
+    reshaped,
+    span,
+    splittable,
+    strides_of,
+    terms_of,
+    unravel,
+)
 from relaylang.kernels.sizes import Size, surely_less
 
 #: A longer expression in C gets a name, even if it is used once.
@@ -51,90 +62,10 @@ class Buf:
         return total
 
 
-class Scalar:
-    """One node: a constant, an index value, a load, a variable, a conversion, or an operation of `relaylang.kernels.ops`.
-
-    Operators make operations in the same nest; numbers become constants of the node's type. `//` and `%` are those of C,
-    and their second operand is positive. Comparisons but `==` make tests.
-    """
-
-    __slots__ = ("nest", "kind", "text", "args", "dtype", "data")
-
-    def __init__(self, nest: Nest, kind: str, text: str, args: tuple[Scalar, ...], dtype: str, data: Any = None) -> None:
-        self.nest = nest
-        self.kind = kind
-        self.text = text
-        self.args = args
-        self.dtype = dtype
-        self.data = data
-
-    def op(self, name: str, *others: Scalar | float) -> Scalar:
-        """An operation with this value as its first operand, of this value's type."""
-        return self.nest.op(name, [self, *others], "bool" if name in TESTS else self.dtype)
-
-    def __add__(self, other: Scalar | float) -> Scalar:
-        return self.op("add", other)
-
-    def __sub__(self, other: Scalar | float) -> Scalar:
-        return self.op("sub", other)
-
-    def __rsub__(self, other: float) -> Scalar:
-        return self.nest.op("sub", [other, self], self.dtype)
-
-    def __mul__(self, other: Scalar | float) -> Scalar:
-        return self.op("mul", other)
-
-    def __truediv__(self, other: Scalar | float) -> Scalar:
-        return self.op("div", other)
-
-    def __floordiv__(self, other: Scalar | int) -> Scalar:
-        return self.op("quotient", other)
-
-    def __mod__(self, other: Scalar | int) -> Scalar:
-        return self.op("remainder", other)
-
-    def __neg__(self) -> Scalar:
-        return self.op("neg")
-
-    def __lt__(self, other: Scalar | float) -> Scalar:
-        return self.op("lt", other)
-
-    def __le__(self, other: Scalar | float) -> Scalar:
-        return self.op("le", other)
-
-    def __gt__(self, other: Scalar | float) -> Scalar:
-        return self.op("gt", other)
-
-    def __ge__(self, other: Scalar | float) -> Scalar:
-        return self.op("ge", other)
-
-    def __and__(self, other: Scalar | int) -> Scalar:
-        return self.op("and", other)
-
-    def __or__(self, other: Scalar | int) -> Scalar:
-        return self.op("or", other)
-
-    def eq(self, other: Scalar | float) -> Scalar:
-        """Whether two values are equal (`==` compares nodes)."""
-        return self.op("eq", other)
-
-    def ne(self, other: Scalar | float) -> Scalar:
-        return self.op("ne", other)
-
-    def select(self, yes: Scalar, no: Scalar | float) -> Scalar:
-        """One of two values by this test; the other is not computed."""
-        return self.nest.op("select", [self, yes, yes.lifted(no)], yes.dtype)
-
-    def lifted(self, other: Scalar | float) -> Scalar:
-        """A number as a constant of this value's type."""
-        return other if isinstance(other, Scalar) else self.nest.const(other, self.dtype)
-
-    def cast(self, dtype: str) -> Scalar:
-        """The value as another type: floats are cut to integers, integers wrap, anything but zero and nan is True."""
-        return self.nest.cast(self, dtype)
-
-
-Index = Affine | Scalar
+#: What an element is computed with: a value, or an affine form.
+Scalar = ir.Expr
+#: A part of an index: an affine form, or a value of the type int64.
+Index = ir.Expr
 #: The most loops of a nest that are cut in two.
 _SPLITS = 6
 #: An end of a loop, as an expression, a number, or C.
@@ -151,7 +82,11 @@ class Nest:
         self.extents = [1 if e == 0 else e for e in extents]
         self.empty = any(e == 0 for e in extents)
         self.bounds = bounds or {}
-        self._known: dict[tuple[Any, ...], Scalar] = {}
+        #: Of values: the one that stands for all equal ones, by identity and by structure.
+        self._same: dict[int, tuple[Scalar, Scalar]] = {}
+        self._nodes: dict[tuple[Any, ...], Scalar] = {}
+        #: The loops in which variables get their values that are set by hand.
+        self.set_in: dict[str, int] = {}
         #: What tensors have at an index, each worked out once: (tensor, index) -> element.
         self.elements: dict[tuple[Any, ...], Scalar] = {}
         self.stores: list[tuple[Buf, Index, Scalar]] = []
@@ -159,73 +94,60 @@ class Nest:
         #: Loops to cut in two, so that an index needs no division: (loop, extent of its inner part).
         self.splits: list[tuple[int, int]] = []
         self.reductions: list[tuple[Buf, Index, Scalar, str]] = []
-        self.updates: list[tuple[Scalar, list[tuple[Scalar, Scalar]]]] = []
+        self.updates: list[tuple[Scalar, list[tuple[str, Scalar]]]] = []
 
     # -- making expressions ------------------------------------------------------------------------------------------
-    def _make(self, key: tuple[Any, ...], kind: str, text: str, args: tuple[Scalar, ...], dtype: str, data: Any = None) -> Scalar:
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = Scalar(self, kind, text, args, dtype, data)
-        return found
-
     def const(self, value: float | int | bool, dtype: str) -> Scalar:
         """A number, which may be a size."""
-        if isinstance(value, Size):
-            return self.cast(self.index(Affine({}, value)), dtype)
-        text = literal(value, dtype)
-        return self._make(("const", text, dtype), "const", text, (), dtype, value)
-
-    def index(self, form: Affine) -> Scalar:
-        """An index as a number of type int64."""
-        return self._make(("index", form.key()), "index", "", (), "int64", form)
+        return self.as_scalar(ir.number(value)).cast(dtype) if isinstance(value, Size) else ir.Const(value, dtype)
 
     def as_scalar(self, index: Index) -> Scalar:
-        return self.index(index) if isinstance(index, Affine) else index
+        """An index as a number of the type int64."""
+        return index.cast("int64")
 
     def variable(self, name: str, dtype: str, depth: int, index: int | None = None) -> Scalar:
         """A variable that is set by hand in the loop at `depth`; with `index`, an element of a local array."""
-        return self._make(("var", name, index), "var", name, (), dtype, (depth, index))
+        self.set_in[name] = depth
+        return ir.Var(name, dtype) if index is None else ir.Load(name, ir.number(index), dtype)
 
-    def op(self, name: str, args: Sequence[Scalar | float], dtype: str) -> Scalar:
-        """An operation by its name. Numbers among the operands become constants of the type of the first value."""
-        like = next(a for a in args if isinstance(a, Scalar))
-        operands = tuple([like.lifted(a) for a in args])
-        return self._make(("op", name, dtype, *[id(a) for a in operands]), "op", name, operands, dtype)
-
-    def cast(self, value: Scalar, dtype: str) -> Scalar:
-        """A value as another type; see `Scalar.cast`."""
-        if value.dtype == dtype:
-            return value
-        between = {value.dtype, dtype} & {"float16", "bfloat16"} and (value.dtype, dtype) != ("float64", "float16")
-        if between and "float32" not in (value.dtype, dtype):
-            value = self.cast(value, "float32")
-        return self._make(("cast", dtype, id(value)), "cast", "", (value,), dtype)
+    def same(self, value: Scalar) -> Scalar:
+        """The one value that stands for all equal ones."""
+        stack = [value]
+        while stack:
+            node = stack[-1]
+            operands = _operands(node)
+            left = [a for a in operands if id(a) not in self._same]
+            if left:
+                stack += left
+                continue
+            stack.pop()
+            if id(node) not in self._same:
+                args = [self._same[id(a)][1] for a in operands]
+                new = node if all(a is b for a, b in zip(operands, args)) else visit.with_parts(node, args)
+                same = self._nodes.setdefault(_structure(new), new)
+                self._same[id(node)], self._same[id(same)] = (node, same), (same, same)
+        return self._same[id(value)][1]
 
     def load(self, buf: Buf, offset: Index) -> Scalar:
         """The element at an offset; 0 where the buffer has none, which a selection may ask for and not use."""
         if buf.size == 0:
             return self.const(0, buf.dtype)
-        if isinstance(offset, Affine):
-            key: tuple[Any, ...] = ("load", buf.name, offset.key())
-            return self._make(key, "load", buf.name, (), buf.dtype, offset)
-        return self._make(("loadx", buf.name, id(offset)), "loadx", buf.name, (offset,), buf.dtype)
+        return ir.Load(buf.name, offset, buf.dtype)
 
     # -- index arithmetic --------------------------------------------------------------------------------------------
     def add(self, left: Index, right: Index | int) -> Index:
-        if isinstance(left, Affine) and isinstance(right, (Affine, int)):
-            return left + right
-        return self.as_scalar(left) + self.as_scalar(Affine({}, right) if isinstance(right, int) else right)
+        right = ir.number(right) if isinstance(right, int) else right
+        return left + right if left.type == right.type == ir.INDEX else self.as_scalar(left) + self.as_scalar(right)
 
     def scale(self, index: Index, factor: int) -> Index:
-        if isinstance(index, Affine):
-            return index * factor
+        if index.type == ir.INDEX:
+            return index * ir.number(factor)
         return index if factor == 1 else index * factor
 
     def offset(self, index: Sequence[Index], shape: Sequence[int], strides: Sequence[int] | None = None) -> Index:
         """The offset of an element in an array of `shape`: a C-contiguous one, or one with `strides`."""
-        affine = [i for i in index if isinstance(i, Affine)]
-        if len(affine) == len(index):
-            return linear(affine, shape, strides)
+        if all(i.type == ir.INDEX for i in index):
+            return linear(index, shape, strides)
         total: Index = ZERO
         for i, stride, extent in zip(index, strides_of(shape) if strides is None else strides, shape):
             if extent != 1:
@@ -234,7 +156,7 @@ class Nest:
 
     def unravel(self, offset: Index, shape: Sequence[int]) -> list[Index]:
         """The index, in an array of `shape`, of the element at an offset."""
-        if isinstance(offset, Affine):
+        if offset.type == ir.INDEX:
             parts = unravel(offset, shape, self.extents)
             if parts is not None:
                 return list(parts)
@@ -253,8 +175,8 @@ class Nest:
 
     def inside(self, index: Index, low: int, high: int) -> tuple[Scalar | None, Index]:
         """A test that `low <= index < high` (None where that always holds), and the index clamped into the range."""
-        if isinstance(index, Affine):
-            least, most = index.span(self.extents)
+        if index.type == ir.INDEX:
+            least, most = span(index, self.extents)
             if surely_less(low - 1, least) and surely_less(most, high):
                 return None, index
         value = self.as_scalar(index)
@@ -271,7 +193,7 @@ class Nest:
         """Combine a value into an element, by an operation."""
         self.reductions.append((buf, offset, value, name))
 
-    def update(self, test: Scalar, values: Sequence[tuple[Scalar, Scalar]]) -> None:
+    def update(self, test: Scalar, values: Sequence[tuple[str, Scalar]]) -> None:
         """Where a test holds, variables get new values, in the innermost loop."""
         self.updates.append((test, list(values)))
 
@@ -280,17 +202,21 @@ class Nest:
         """What the loops write: the buffer, the offset and the value."""
         return [*self.stores, *(r[:3] for r in self.reductions)]
 
+    def copied(self) -> list[ir.Load]:
+        """The elements of buffers that are stored as they are."""
+        return [value for _, _, value in self.stores if isinstance(value, ir.Load) and value.buffer not in self.set_in]
+
     def reachable(self) -> list[Scalar]:
         """All values that the loops need, operands first."""
         order: list[Scalar] = []
         done: set[int] = set()
         stack: list[tuple[Scalar, bool]] = []
         for test, values in reversed(self.updates):
-            stack.extend((a, False) for a in (*(value for _, value in values), test))
+            stack.extend((self.same(a), False) for a in (*(value for _, value in values), test))
         for _, offset, value in reversed(self._written()):
-            stack.append((value, False))
-            if isinstance(offset, Scalar):
-                stack.append((offset, False))
+            stack.append((self.same(value), False))
+            if offset.type != ir.INDEX:
+                stack.append((self.same(offset), False))
         while stack:
             node, ready = stack.pop()
             if ready:
@@ -298,10 +224,10 @@ class Nest:
             elif id(node) not in done:
                 done.add(id(node))
                 stack.append((node, True))
-                stack.extend((a, False) for a in reversed(node.args))
+                stack.extend((a, False) for a in reversed(_operands(node)))
         return order
 
-    def merged(self, forms: list[Affine], group: tuple[int, int] = (-1, -1)) -> tuple[list[int], list[int]]:
+    def merged(self, forms: list[dict[int, int]], group: tuple[int, int] = (-1, -1)) -> tuple[list[int], list[int]]:
         """Which loops remain when neighbours that every form runs through as one are merged, and their extents.
 
         Loops inside `group` (first, last) are not merged with those outside.
@@ -314,7 +240,7 @@ class Nest:
             if keep:
                 outer = keep[-1]
                 same = (group[0] <= d <= group[1]) == (group[0] <= outer <= group[1])
-                if same and d not in self.bounds and all(f.terms.get(outer, 0) == f.terms.get(d, 0) * self.extents[d] for f in forms):
+                if same and d not in self.bounds and all(f.get(outer, 0) == f.get(d, 0) * self.extents[d] for f in forms):
                     keep[-1] = d
                     extents[d] = extents[outer] * self.extents[d]
                     if outer in self._scaled:
@@ -340,16 +266,13 @@ class Nest:
         if len(self.stores) != 1 or len(self._written()) != 1 or self.updates:
             return []
         where = self.stores[0][1]
-        elsewhere = {
-            n.text
-            for n in self.reachable()
-            if n.kind == "loadx" or (n.kind == "load" and not (isinstance(where, Affine) and n.data.key() == where.key()))
-        }
+        elsewhere = {n.buffer for n in self.reachable() if isinstance(n, ir.Load) and self.same(n.index) is not self.same(where)}
         return [b for b in bufs if b.name not in elsewhere]
 
-    def _forms(self, order: list[Scalar]) -> list[Affine]:
-        forms = [n.data for n in order if isinstance(n.data, Affine)]
-        return forms + [offset for _, offset, _ in self._written() if isinstance(offset, Affine)]
+    def _forms(self, order: list[Scalar]) -> list[dict[int, int]]:
+        """The factors of loop variables in each affine form."""
+        indices = [i for node in order for i in visit.parts(node)] + [offset for _, offset, _ in self._written()]
+        return [terms_of(i) for i in indices if i.type == ir.INDEX]
 
     def build(self, fixed: int = 0, flat: tuple[int, int, End, End] | None = None) -> ir.Body:
         """The loops, in the loop language. The innermost one is vector code, unless it reduces into one element.
@@ -361,7 +284,7 @@ class Nest:
             return []
         order = self.reachable()
         forms = self._forms(order)
-        variables = [n for n in order if n.kind == "var"] or self.updates
+        variables = self.updates or any(_name(node) in self.set_in for node in order)
         self._scaled = dict(self.bounds)
         if fixed or variables:
             keep = [d for d in range(len(self.extents)) if d < fixed or self.extents[d] != 1 or d in self.bounds]
@@ -382,11 +305,10 @@ class Nest:
         `position` has the number of the loops of each variable.
         """
         loops = len(position)
-
         names = [f"i{v}" for v in range(len(self.extents))]
 
-        def known(form: Affine) -> ir.Expr:
-            return indexed(Affine({v: c for v, c in form.terms.items() if v in position}, form.const), names)
+        def known(form: Index) -> ir.Expr:
+            return indexed(affine({v: c for v, c in terms_of(form).items() if v in position}, const_of(form)), names)
 
         stored = {buf.name for buf, _, _ in self._written()}
         depth: dict[int, int] = {}
@@ -399,31 +321,34 @@ class Nest:
             deepest[id(node)] = max(deepest.get(id(node), 0), at)
 
         for node in order:
-            own = 0
-            if isinstance(node.data, Affine):
-                own = max((position.get(v, 0) for v in node.data.terms), default=0)
-            elif node.kind == "var":
-                own = min(node.data[0], loops)
-            if node.text in stored and node.kind in ("load", "loadx"):
+            own = max((position.get(v, 0) for i in visit.parts(node) if i.type == ir.INDEX for v in terms_of(i)), default=0)
+            name = _name(node)
+            if name in self.set_in:
+                own = min(self.set_in[name], loops)
+            if name in stored and isinstance(node, ir.Load):
                 # What the loops write they read anew each time.
                 own = loops
-            own = depth[id(node)] = max([own, *[depth[id(a)] for a in node.args]])
-            for a in node.args:
+            operands = _operands(node)
+            own = depth[id(node)] = max([own, *[depth[id(a)] for a in operands]])
+            for a in operands:
                 use(a, own)
         for _, offset, value in self._written():
-            use(value, loops)
-            if isinstance(offset, Scalar):
-                use(offset, loops)
+            use(self.same(value), loops)
+            if offset.type != ir.INDEX:
+                use(self.same(offset), loops)
         for test, values in self.updates:
             for a in (test, *(value for _, value in values)):
-                use(a, loops)
+                use(self.same(a), loops)
         levels: list[ir.Body] = [[] for _ in range(loops + 1)]
         made: dict[int, ir.Expr] = {}
         count = 0
         for node in order:
-            terms = tuple(made[id(a)] for a in node.args)
-            expr = made[id(node)] = _expr(node, terms, known)
-            if node.kind in ("const", "var", "index"):
+            operands = visit.parts(node)
+            expr = node
+            if operands and not (isinstance(node, ir.Load) and node.buffer in self.set_in):
+                expr = visit.with_parts(node, [known(a) if a.type == ir.INDEX else made[id(a)] for a in operands])
+            made[id(node)] = expr
+            if not _operands(node) and not (isinstance(node, ir.Load) and node.buffer not in self.set_in):
                 continue
             own = depth[id(node)]
             if uses.get(id(node), 0) == 1 and deepest.get(id(node), own) == own and len(render.render(expr)) < _INLINE:
@@ -434,21 +359,23 @@ class Nest:
             made[id(node)] = let.var
 
         def place(offset: Index) -> ir.Expr:
-            return known(offset) if isinstance(offset, Affine) else made[id(offset)]
+            return known(offset) if offset.type == ir.INDEX else made[id(self.same(offset))]
 
         for buf, offset, value in self.stores:
-            levels[loops].append(ir.Store(buf.name, place(offset), made[id(value)]))
+            levels[loops].append(ir.Store(buf.name, place(offset), made[id(self.same(value))]))
         for buf, offset, value, name in self.reductions:
-            levels[loops].append(ir.Reduce(name, buf.name, place(offset), made[id(value)]))
+            levels[loops].append(ir.Reduce(name, buf.name, place(offset), made[id(self.same(value))]))
         for test, values in self.updates:
-            levels[loops].append(ir.If(made[id(test)], [ir.Assign(name.text, made[id(value)]) for name, value in values]))
+            levels[loops].append(
+                ir.If(made[id(self.same(test))], [ir.Assign(name, made[id(self.same(value))]) for name, value in values])
+            )
         return levels
 
     def _loops(self, keep: list[int], extents: list[int], levels: list[ir.Body], fixed: int) -> ir.Body:
         """The loops around the levels, from inside out."""
         body = levels[-1]
         inner = keep[-1] if keep else -1
-        vector = not self.updates and all(isinstance(offset, Affine) and inner in offset.terms for _, offset, _, _ in self.reductions)
+        vector = not self.updates and all(offset.type == ir.INDEX and inner in terms_of(offset) for _, offset, _, _ in self.reductions)
         last = len(keep) - 1
         # A few neighbours are written out: the loop around them has vectors, which compilers interleave.
         few = inner >= 0 and surely_less(extents[inner], _FEW + 1)
@@ -476,7 +403,7 @@ class Nest:
 _FEW = 4
 
 
-def split_nest(shape: Sequence[int], fill: Callable[[Nest, list[Affine]], None]) -> Nest:
+def split_nest(shape: Sequence[int], fill: Callable[[Nest, list[Index]], None]) -> Nest:
     """A nest over `shape` that `fill(nest, index)` gives its stores; loops are cut where reshaped indices want it."""
     factors = [[extent] for extent in shape]
     for _ in range(_SPLITS):
@@ -484,7 +411,7 @@ def split_nest(shape: Sequence[int], fill: Callable[[Nest, list[Affine]], None])
         index, where, n = [], [], 0
         for d, parts in enumerate(factors):
             steps = strides_of(parts)
-            index.append(Affine({n + i: step for i, step in enumerate(steps)}))
+            index.append(affine({n + i: step for i, step in enumerate(steps)}))
             where += [(d, i) for i in range(len(parts))]
             n += len(parts)
         fill(nest, index)
@@ -496,28 +423,32 @@ def split_nest(shape: Sequence[int], fill: Callable[[Nest, list[Affine]], None])
     return nest
 
 
-def indexed(form: Affine, names: Sequence[str]) -> ir.Expr:
-    """An index of loop variables as an expression, by the variables' names."""
+def indexed(form: Index, names: Sequence[str]) -> ir.Expr:
+    """An affine form as an expression for the kernel, of the loop variables' names. Sizes become their values there."""
     total: ir.Expr = ir.number(0)
-    for v, c in form.terms.items():
+    for v, c in terms_of(form).items():
         total = total + ir.Var(names[v]) * c
-    return total + form.const
+    return total + const_of(form)
 
 
-def _expr(node: Scalar, args: tuple[ir.Expr, ...], known: Callable[[Affine], ir.Expr]) -> ir.Expr:
-    """A node as an expression of the loop language."""
-    match node.kind:
-        case "const":
-            return ir.Const(node.data, node.dtype)
-        case "var":
-            index = node.data[1]
-            return ir.Var(node.text, node.dtype) if index is None else ir.Load(node.text, ir.number(index), node.dtype)
-        case "index":
-            return ir.Cast(known(node.data), "int64")
-        case "load":
-            return ir.Load(node.text, known(node.data), node.dtype)
-        case "loadx":
-            return ir.Load(node.text, args[0], node.dtype)
-        case "cast":
-            return ir.Cast(args[0], node.dtype)
-    return ir.Op(node.text, args, node.dtype)
+def _operands(node: Scalar) -> tuple[Scalar, ...]:
+    """The values among a value's parts. Others are affine forms."""
+    return tuple(a for a in visit.parts(node) if a.type != ir.INDEX) if node.type != ir.INDEX else ()
+
+
+def _name(node: Scalar) -> str:
+    """The name that a value reads."""
+    return node.buffer if isinstance(node, ir.Load) else node.name if isinstance(node, ir.Var) else ""
+
+
+def _structure(node: Scalar) -> tuple[Any, ...]:
+    """What makes two values equal whose operands are the same."""
+    if node.type == ir.INDEX:
+        return (ir.INDEX, tuple(terms_of(node).items()), const_of(node))
+    parts = [_structure(a) if a.type == ir.INDEX else id(a) for a in visit.parts(node)]
+    match node:
+        case ir.Const(value, ty):
+            return ("const", literal(value, ty), ty)
+        case ir.Load(name) | ir.Op(name) | ir.Var(name):
+            return (type(node), name, node.type, *parts)
+    return (type(node), node.type, *parts)

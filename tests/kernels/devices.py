@@ -11,7 +11,7 @@ import numpy as np
 
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.isa import SCALAR
-from relaylang.backends.cpu.schedule import Program, Run, walk
+from relaylang.backends.cpu.program import Program, Run, walk
 from relaylang.interpreter import KERNELS
 from relaylang.kernels.device import Language, Launch, Module
 from relaylang.ops import get, make_attrs

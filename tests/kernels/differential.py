@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from relaylang.backends.cpu.cc import Compiler
-from relaylang.backends.cpu.emit import fragments, needed
+from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.evaluate import run
 from relaylang.kernels.render import Renderer

@@ -14,11 +14,11 @@ import pytest
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.arith import BYTES, PLAIN
 from relaylang.backends.cpu.cc import Compiler
-from relaylang.backends.cpu.emit import fragments, needed
+from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.gemm import block_kernel
 from relaylang.backends.cpu.isa import BY_NAME
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.schedule import Run
+from relaylang.backends.cpu.program import Run
 from relaylang.ir import IRModule
 from relaylang.kernels import render, text
 from relaylang.kernels.check import RULES, check, check_function

@@ -11,7 +11,7 @@ import pytest
 
 from relaylang.backends.cpu import emit
 from relaylang.backends.cpu.kernel import nbytes
-from relaylang.backends.cpu.schedule import Copy, PackIn, Program, Run, Slot, View
+from relaylang.backends.cpu.program import Copy, PackIn, Program, Run, Slot, View
 from relaylang.kernels.device import Launch
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.opencl import OPENCL, program

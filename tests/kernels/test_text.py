@@ -8,7 +8,7 @@ import pytest
 
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.isa import BY_NAME
-from relaylang.backends.cpu.schedule import Run
+from relaylang.backends.cpu.program import Run
 from relaylang.diagnostics import RelayError
 from relaylang.kernels import ir, text
 from relaylang.kernels.nest import Buf

@@ -10,7 +10,7 @@ from relaylang.backends.aot.instances import Cell, Group, Instance, Step
 from relaylang.backends.aot.kernels import Kernels
 from relaylang.backends.aot.layout import Home, Layout, nbytes
 from relaylang.backends.aot.shapes import leaves
-from relaylang.backends.cpu.schedule import Slot
+from relaylang.backends.cpu.program import Slot
 from relaylang.backends.vm.scalars import Row, refusal
 from relaylang.kernels.dtypes import CTYPES, literal
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from relaylang.backends.aot.shapes import Fields, Known, Leaf, Shape, Token, leaves, parts
-from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.program import Program
 from relaylang.backends.vm.code import Item
 from relaylang.backends.vm.pool import Pool
 from relaylang.backends.vm.scalars import Row, rows

@@ -15,7 +15,7 @@ import numpy as np
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.schedule import Program, walk
+from relaylang.backends.cpu.program import Program, walk
 from relaylang.runtime.library import function_in, open_library, unload
 from relaylang.runtime.tensors import aligned
 

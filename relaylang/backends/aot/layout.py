@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from relaylang.backends.aot.instances import Cell, Instance, Step
 from relaylang.backends.cpu.memory import place
-from relaylang.backends.cpu.schedule import Slot
+from relaylang.backends.cpu.program import Slot
 from relaylang.kernels.dtypes import SIZES
 
 

@@ -15,7 +15,7 @@ from relaylang.backends.cpu.external import Externals
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
-from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.program import Program
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.backends.vm.build import bound
 from relaylang.backends.vm.code import FunctionCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from relaylang.backends.cpu.origin import calls_of
-from relaylang.backends.cpu.schedule import Outside, Program, Run, Slot, walk
+from relaylang.backends.cpu.program import Outside, Program, Run, Slot, walk
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Function, post_order
 

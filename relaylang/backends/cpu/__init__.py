@@ -28,7 +28,7 @@ from relaylang.backends.cpu.linking import objects, outsiders, parts, records, u
 from relaylang.backends.cpu.listing import for_device, listing, spaces
 from relaylang.backends.cpu.memory import spread
 from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
-from relaylang.backends.cpu.schedule import Program, Run, walk
+from relaylang.backends.cpu.program import Program, Run, walk
 from relaylang.backends.cpu.schedule_space import schedule_of
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error

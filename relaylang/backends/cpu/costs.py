@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.backends.cpu.origin import calls_of
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, Function, TensorType, post_order
 from relaylang.kernels.dtypes import SIZES

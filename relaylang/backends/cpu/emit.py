@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 
+from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
 from relaylang.kernels.dtypes import CTYPES, SIZES, literal
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.render import Renderer
@@ -32,55 +31,10 @@ UNIT = 48_000
 _NOTES = 12
 
 
-@dataclass(frozen=True)
-class Fragment:
-    """A part of `csrc/`: its C, and the fragments that it needs."""
-
-    text: str
-    needs: tuple[str, ...]
-
-
-@cache
-def fragments() -> dict[str, Fragment]:
-    """The helpers of `csrc/`, by name. A line in front of each has its name, other names in it, and what it needs:
-    `//@ name other ...: needed ...`."""
-    out: dict[str, Fragment] = {}
-    for head, body in _parts():
-        names, _, needs = head.partition(":")
-        out[names.split()[0]] = Fragment(body.strip("\n"), tuple(needs.split()))
-    return out
-
-
-def _parts() -> Iterator[tuple[str, str]]:
-    """The heads of the fragments and what follows them, in the order of the files."""
-    folder = files(f"{__package__}.csrc")
-    for name in ("prelude.h", "simd.h", "threads.h", "profile.h"):
-        for part in f"\n{folder.joinpath(name).read_text(encoding='utf-8')}".split("\n//@ ")[1:]:
-            head, _, body = part.partition("\n")
-            yield head, body
-
-
-@cache
-def _fragment_of() -> dict[str, str]:
-    """Names in fragments -> the fragment."""
-    return {name: names[0] for head, _ in _parts() for names in [head.partition(":")[0].split()] for name in names}
-
-
 #: What a file calls of the pool of threads (`csrc/threads.h`).
 _POOL = """void r_begin(int count);
 void r_end(void);
 void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);"""
-
-
-def needed(helpers: Iterable[str]) -> list[str]:
-    """The fragments with some names, and those that these need, in the order of the files."""
-    known, every = _fragment_of(), fragments()
-    todo = {"prelude", *(known[name] for name in helpers if name in known)}
-    wanted: set[str] = set()
-    while todo:
-        wanted |= todo
-        todo = {need for name in todo for need in every[name].needs} - wanted
-    return [name for name in every if name in wanted]
 
 
 def printable(text: str) -> str:

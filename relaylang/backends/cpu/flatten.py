@@ -65,6 +65,15 @@ class Env:
         self.done: dict[int, Value] = {}
         self.outer = outer
 
+    def value(self, var: Var) -> Value:
+        """What a variable is bound to, here or outside."""
+        scope: Env | None = self
+        while scope is not None:
+            if var in scope.values:
+                return scope.values[var]
+            scope = scope.outer
+        raise unsupported(f"the variable %{var.name_hint} has no value", var)
+
 
 class Closure:
     """A function with the environment that it was written in."""
@@ -77,6 +86,11 @@ class Closure:
 
 
 Value = Expr | list[Any] | Closure
+#: Expressions that have no code.
+_REFUSED = {
+    **dict.fromkeys((RefCreate, RefRead, RefWrite), "references"),
+    **dict.fromkeys((Match, Constructor), "values of a type definition"),
+}
 Step = Generator[tuple[Expr, Env], "Value", "Value"]
 
 
@@ -163,12 +177,7 @@ class _Flattener:
             case Constant():
                 return typed(expr, TensorType(expr.data.shape, expr.dtype))
             case Var():
-                scope: Env | None = env
-                while scope is not None:
-                    if expr in scope.values:
-                        return scope.values[expr]
-                    scope = scope.outer
-                raise unsupported(f"the variable %{expr.name_hint} has no value", expr)
+                return env.value(expr)
             case Tuple(fields):
                 values = []
                 for item in fields:
@@ -192,6 +201,8 @@ class _Flattener:
                 return (yield from self._if(expr, env))
             case Function():
                 return Closure(expr, env)
+            case Op(name):
+                raise unsupported(f"the operator {name} as a value cannot be compiled", expr)
             case GlobalVar(name):
                 if name not in self.mod:
                     raise unsupported(f"the function @{name} is not in the module", expr)
@@ -203,13 +214,7 @@ class _Flattener:
                     typed(hole, expr.checked_type or expr.type_annotation)
                     self.holes[expr.name_hint] = hole
                 return hole
-            case RefCreate() | RefRead() | RefWrite():
-                raise unsupported("references cannot be compiled", expr)
-            case Match() | Constructor():
-                raise unsupported("values of a type definition cannot be compiled", expr)
-            case Op(name):
-                raise unsupported(f"the operator {name} as a value cannot be compiled", expr)
-        raise unsupported(f"{type(expr).__name__} cannot be compiled", expr)
+        raise unsupported(f"{_REFUSED.get(type(expr), type(expr).__name__)} cannot be compiled", expr)
 
     def _call(self, expr: Call, env: Env) -> Step:
         values: list[Value] = []

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.backends.cpu.origin import calls_of
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 
 #: A node and one of its results, as `inputs` and `heads` name them.
 _Entry = tuple[int, int]

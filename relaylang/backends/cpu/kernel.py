@@ -26,7 +26,7 @@ from relaylang.ir import (
 )
 from relaylang.kernels import halves, ir, render, rewrites, schedules, visit
 from relaylang.kernels.dtypes import CTYPES, SIZES
-from relaylang.kernels.index import Affine, variable
+from relaylang.kernels.index import affine, variable
 from relaylang.kernels.nest import Bounds, Buf, End, Index, Nest, Scalar, split_nest
 from relaylang.kernels.sizes import Size, largest
 from relaylang.kernels.vectors import written_out
@@ -73,7 +73,7 @@ class Recipe(Tensor):
         self._f = f
 
     def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
-        key = (self, *[i.key() if isinstance(i, Affine) else i for i in index])
+        key = (self, *[id(nest.same(i)) for i in index])
         found = nest.elements.get(key)
         if found is None:
             found = nest.elements[key] = self._f(nest, index)
@@ -100,24 +100,19 @@ class Anchored(Tensor):
         self.dtype = dtype
         self.impl: Tensor | None = None
         self.same_index = True
-        self.wanted: tuple[Affine, ...] | None = None
+        self.wanted: tuple[Index, ...] | None = None
 
     def at(self, nest: Nest, index: Sequence[Index]) -> Scalar:
         if self.impl is not None:
             return self.impl.at(nest, index)
         ok = self.wanted is not None and all(
-            isinstance(i, Affine) and (i.key() == w.key() or e == 1) for i, w, e in zip(index, self.wanted, self.shape)
+            i.type == ir.INDEX and (ir.key(i) == ir.key(w) or e == 1) for i, w, e in zip(index, self.wanted, self.shape)
         )
         self.same_index = self.same_index and ok
         return nest.variable("probe", self.dtype, 0)
 
 
 Value = Tensor | list[Any]
-
-
-def is_load(value: Scalar) -> bool:
-    """Whether a value is an element of a buffer as it is."""
-    return value.kind in ("load", "loadx")
 
 
 class Stage:
@@ -238,11 +233,11 @@ class Kernel:
             return tensor.buf
         buf = self.buffer(tensor.shape, tensor.dtype)
 
-        def fill(nest: Nest, index: list[Affine]) -> None:
+        def fill(nest: Nest, index: list[Index]) -> None:
             nest.store(buf, nest.offset(index, tensor.shape), tensor.at(nest, index))
 
         nest = split_nest(tensor.shape, fill)
-        self.copies += [(value.text, buf.size * SIZES[buf.dtype]) for _, _, value in nest.stores if is_load(value)]
+        self.copies += [(load.buffer, buf.size * SIZES[buf.dtype]) for load in nest.copied()]
         self.loops(nest)
         return buf
 
@@ -288,11 +283,11 @@ class Sink:
         #: The same, contiguous or not.
         self.plain: Buf | None = out if root is anchor else None
 
-    def store(self, nest: Nest, index: Sequence[Affine], value: Tensor | Scalar) -> None:
+    def store(self, nest: Nest, index: Sequence[Index], value: Tensor | Scalar) -> None:
         """Store the result at `index`, given the anchor's own value there."""
         if isinstance(value, Scalar):
             scalar = value
-            value = Recipe(self.anchor.shape, scalar.dtype, lambda nest, index: scalar)
+            value = Recipe(self.anchor.shape, scalar.type, lambda nest, index: scalar)
         self.anchor.impl = value
         nest.elements.clear()
         nest.store(self.out, nest.place(self.out, index), self.root.at(nest, index))
@@ -316,7 +311,7 @@ class Sink:
         shape = self.anchor.shape
         nest = Nest(shape, bounds)
         index = [variable(d) for d in range(len(shape))]
-        form = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
+        form = affine({d: s for d, s in enumerate(strides) if shape[d] != 1})
         self.store(nest, index, nest.load(Buf(source, shape, self.anchor.dtype), form))
         return self.kernel.statements(nest, flat=flat)
 

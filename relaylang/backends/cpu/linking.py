@@ -8,7 +8,7 @@ from functools import partial
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.costs import place_of
 from relaylang.backends.cpu.external import ExternalOp, record_of
-from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.program import Program
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import Span
 from relaylang.runtime.external import Parts, kept, part_name

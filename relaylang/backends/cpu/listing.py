@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from relaylang.backends.cpu.emit import Emitter, printable
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.schedule import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
 from relaylang.kernels import ir, text, visit
 from relaylang.kernels.device import Language, Module, Unrendered

@@ -20,7 +20,6 @@ from relaylang.backends.cpu.kernel import (
     Sink,
     Tensor,
     Value,
-    is_load,
     static_shape,
     tensor_types,
     unsupported,
@@ -46,8 +45,8 @@ from relaylang.ir.structural import structural_hash
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
 from relaylang.kernels.dtypes import SIZES
-from relaylang.kernels.index import Affine, is_contiguous, strides_of, variable
-from relaylang.kernels.nest import Buf, Nest, split_nest
+from relaylang.kernels.index import const_of, is_contiguous, strides_of, terms_of, variable
+from relaylang.kernels.nest import Buf, Index, Nest, split_nest
 from relaylang.ops.record import Op
 
 #: More parts of one result than this are written by few functions.
@@ -150,12 +149,13 @@ def _selected(kernel: Kernel, tensor: Tensor) -> Selected | None:
     nest = Nest(tensor.shape)
     value = tensor.at(nest, [variable(d) for d in range(len(tensor.shape))])
     names = [p.name for p in kernel.params]
-    if value.kind != "load" or value.text not in names:
+    if not isinstance(value, ir.Load) or value.index.type != ir.INDEX or value.buffer not in names:
         return None
-    strides = tuple(value.data.terms.get(d, 0 if e != 1 else 1) for d, e in enumerate(tensor.shape))
+    factors = terms_of(value.index)
+    strides = tuple(factors.get(d, 0 if e != 1 else 1) for d, e in enumerate(tensor.shape))
     if any(s < 0 for s in strides):
         return None
-    return Selected(names.index(value.text), value.data.const, strides)
+    return Selected(names.index(value.buffer), const_of(value.index), strides)
 
 
 def _tensors(
@@ -309,11 +309,11 @@ def emit_regions(kernel: Kernel, root: Tensor, out: Buf, done: Collection[int] =
     those `done` are left out."""
 
     def write(part: Tensor, shape: Sequence[int], first: Sequence[int]) -> Nest:
-        def fill(nest: Nest, index: list[Affine]) -> None:
+        def fill(nest: Nest, index: list[Index]) -> None:
             nest.store(out, nest.place(out, [i + n for i, n in zip(index, first)]), part.at(nest, index))
 
         nest = split_nest(shape, fill)
-        kernel.moved += sum(is_load(value) for _, _, value in nest.stores) * math.prod(shape) * SIZES[out.dtype]
+        kernel.moved += len(nest.copied()) * math.prod(shape) * SIZES[out.dtype]
         kernel.loops(nest)
         return nest
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from relaylang.backends.cpu.schedule import Instruction, Outside, Program, Run, Slot, walk
+from relaylang.backends.cpu.program import Instruction, Outside, Program, Run, Slot, walk
 from relaylang.kernels.sizes import Size, largest
 from relaylang.runtime.manifest import STATUS
 

@@ -28,7 +28,8 @@ from relaylang.backends.cpu.lower.storage import through_float32
 from relaylang.backends.cpu.lowering import Strides, lower_function
 from relaylang.backends.cpu.memory import plan
 from relaylang.backends.cpu.origin import describe
-from relaylang.backends.cpu.schedule import Program, make_program
+from relaylang.backends.cpu.program import Program
+from relaylang.backends.cpu.schedule import make_program
 from relaylang.backends.cpu.schedule_space import PROGRAM, Schedule
 from relaylang.ir import Constant, Expr, Function, IRModule, Var
 from relaylang.ir.structural import structural_hash

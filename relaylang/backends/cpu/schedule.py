@@ -8,18 +8,16 @@ are computed before.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from relaylang.backends.cpu.external import ExternalOp, external_of
-from relaylang.backends.cpu.kernel import Kernel, Pack, nbytes, static_shape, tensor_types, unsupported
+from relaylang.backends.cpu.kernel import Kernel, nbytes, static_shape, tensor_types, unsupported
 from relaylang.backends.cpu.lowering import Part
-from relaylang.backends.cpu.schedule_space import Space
-from relaylang.backends.cpu.views import Key, Plan, numbers_of, offset
-from relaylang.diagnostics.source import Span
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Place, Program, Run, Slot, View
+from relaylang.backends.cpu.views import Key, Plan, numbers_of
 from relaylang.ir import (
     Call,
     Constant,
@@ -40,185 +38,14 @@ from relaylang.ir import (
 from relaylang.ir.scopes import Scope, common
 from relaylang.ir.typed import retype, typed, typed_var
 from relaylang.kernels.dtypes import SIZES
-from relaylang.kernels.index import is_contiguous, reshaped, strides_of
-from relaylang.kernels.sizes import largest
+from relaylang.kernels.index import is_contiguous
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.fusion.fuse_ops import is_closed
-from relaylang.runtime.manifest import STATUS
 
 #: In so many kernels of a program, constant scalars stand in the code. In further ones they are parameters, so that
 #: kernels which differ in their constants alone are compiled once.
 SPECIALISED = 150
-
-
-class Slot:
-    """A tensor in memory: an input, a bound parameter, or made by an instruction."""
-
-    __slots__ = ("kind", "number", "shape", "dtype", "first", "last", "offset", "fixed")
-
-    def __init__(self, kind: str, number: int, shape: Sequence[int], dtype: str) -> None:
-        self.kind = kind  # "input", "param", "made", "output"
-        self.number = number
-        self.shape = tuple(shape)
-        self.dtype = dtype
-        self.first = -1
-        self.last = -1
-        self.offset = -1
-        self.fixed = False  # made by the prepare list and kept
-
-    @property
-    def bytes(self) -> int:
-        total = SIZES[self.dtype]
-        for extent in self.shape:
-            total *= extent
-        return -(-largest(total, 1) // 64) * 64
-
-
-class View:
-    """A tensor in a slot: its shape, its first element and its strides; by default all of the slot."""
-
-    __slots__ = ("slot", "shape", "start", "strides")
-
-    def __init__(self, slot: Slot, shape: Sequence[int], start: int = 0, strides: Sequence[int] | None = None) -> None:
-        self.slot = slot
-        self.shape = tuple(shape)
-        self.start = start
-        self.strides = tuple(strides_of(shape) if strides is None else strides)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing else lies in the slot."""
-        return self.size == math.prod(self.slot.shape)
-
-    def part(self, first: Sequence[int], shape: Sequence[int]) -> View:
-        return View(self.slot, shape, self.start + offset(first, self.strides), self.strides)
-
-    def lies_at(self, other: View) -> bool:
-        """Whether this is the same memory as another view, which may have another shape."""
-        steps = reshaped(self.shape, self.strides, other.shape)
-        same = steps is not None and all(e == 1 or a == b for e, a, b in zip(other.shape, steps, other.strides))
-        return same and self.slot is other.slot and self.start == other.start
-
-
-Place = View | list[Any]
-
-
-class Run:
-    """Run a kernel."""
-
-    def __init__(
-        self, kernel: Kernel, inputs: list[View], results: list[View], packs: list[Slot], text: str, function: Function
-    ) -> None:
-        self.kernel = kernel
-        self.inputs = inputs
-        self.results = results
-        self.packs = packs
-        self.text = text
-        self.function = function
-        self.work: Slot | None = None
-
-    @property
-    def outputs(self) -> list[Slot]:
-        return [v.slot for v in self.results]
-
-    @property
-    def read(self) -> list[View]:
-        """The inputs that the kernel reads as they are."""
-        return [view for n, view in enumerate(self.inputs) if n in self.kernel.reads]
-
-    def reads(self) -> list[Slot]:
-        return [*[v.slot for v in self.read], *self.packs]
-
-
-class PackIn:
-    """Bring a parameter into a kernel's layout."""
-
-    def __init__(self, kernel: Kernel, pack: Pack, inputs: list[View], output: Slot) -> None:
-        self.kernel = kernel
-        self.pack = pack
-        self.inputs = inputs
-        self.outputs = [output]
-
-    def reads(self) -> list[Slot]:
-        return [v.slot for v in self.inputs]
-
-
-class Copy:
-    """Copy a contiguous tensor."""
-
-    def __init__(self, source: View, target: Slot) -> None:
-        self.source = source
-        self.outputs = [target]
-
-    def reads(self) -> list[Slot]:
-        return [self.source.slot]
-
-
-class Branch:
-    """Run one of two lists by a condition; both write the same outputs."""
-
-    def __init__(self, cond: View, yes: list[Any], no: list[Any], outputs: list[Slot]) -> None:
-        self.cond = cond
-        self.yes = yes
-        self.no = no
-        self.outputs = outputs
-
-    def reads(self) -> list[Slot]:
-        return [self.cond.slot]
-
-
-class Outside:
-    """Call external code on dense tensors, and with memory for its work where it wants some."""
-
-    def __init__(self, op: ExternalOp, inputs: list[View], results: list[View], work: Slot | None, function: Function) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.results = results
-        self.work = work
-        self.function = function
-
-    @property
-    def outputs(self) -> list[Slot]:
-        return [v.slot for v in self.results]
-
-    def reads(self) -> list[Slot]:
-        return [v.slot for v in self.inputs]
-
-
-Instruction = Run | PackIn | Copy | Branch | Outside
-
-
-class Program:
-    """The instructions, slots and functions to emit."""
-
-    def __init__(self) -> None:
-        self.inputs: list[tuple[str, TensorType, list[Any]]] = []  # name, type, position in a tuple-typed parameter
-        self.params: list[tuple[str, TensorType]] = []
-        self.constants: dict[str, np.ndarray] = {}
-        self.outputs: list[Slot] = []
-        self.structure: Any = None
-        self.prepare: list[Instruction] = []
-        self.run: list[Instruction] = []
-        self.fixed_bytes = 0
-        self.arena_bytes = 0
-        self.prepare_bytes = 0  # of the arena, that the prepare list needs
-        #: The decisions for the program as a whole.
-        self.space = Space()
-        #: The external code, in the order of the library's table of calls.
-        self.externals: list[ExternalOp] = []
-        #: Their places in the text.
-        self.places: dict[int, Span | None] = {}
-        self.live_bytes = 0  # the least that any arena could have
-
-    @property
-    def status(self) -> int:
-        """Where in the arena a run says which external code failed; -1 where there is none."""
-        return self.arena_bytes - STATUS if self.externals else -1
 
 
 class _Scope(Scope):
@@ -538,30 +365,6 @@ def _with_open_numbers(function: Function, args: Sequence[Expr]) -> tuple[Functi
     return made, [*args, *values]
 
 
-def copied_bytes(program: Program) -> int:
-    """The bytes that kernels copy as they are, in a run: into their results, or before they use them."""
-    total = 0
-    for item in walk(program.run):
-        if isinstance(item, Run):
-            total += item.kernel.moved + sum(size for _, size in item.kernel.copies)
-        elif isinstance(item, Copy):
-            total += item.source.size * SIZES[item.source.slot.dtype]
-    return total
-
-
 def _is_number(node: Expr) -> TypeGuard[Constant]:
     """Whether a constant is a scalar that can stand in the code."""
     return isinstance(node, Constant) and node.data.ndim == 0 and node.dtype in SIZES
-
-
-def walk(items: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions in the order in which they run, branches behind their condition one after the other."""
-    out: list[Instruction] = []
-    stack: list[Instruction] = list(reversed(items))
-    while stack:
-        item = stack.pop()
-        out.append(item)
-        if isinstance(item, Branch):
-            stack.extend(reversed(item.no))
-            stack.extend(reversed(item.yes))
-    return out

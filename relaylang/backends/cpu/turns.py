@@ -13,10 +13,10 @@ from contextlib import nullcontext
 from math import prod
 
 from relaylang.backends.cpu.isa import Isa
-from relaylang.kernels import halves, ir
+from relaylang.kernels import halves, ir, visit
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import Affine
-from relaylang.kernels.nest import Bounds, Buf, Nest, Scalar, indexed
+from relaylang.kernels.index import affine, const_of, digits, terms_of
+from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar, indexed
 from relaylang.kernels.sizes import surely_less
 from relaylang.kernels.vectors import written_out
 
@@ -53,14 +53,14 @@ def turn_kernel(name: str, isa: Isa, dtype: str) -> ir.Function:
     return ir.Function(name, [t, n, r, m], b.body)
 
 
-def _read_across(loads: Sequence[Scalar], axes: Sequence[int], extents: Sequence[int], lanes: int) -> tuple[Scalar, int] | None:
+def _read_across(loads: Sequence[ir.Load], axes: Sequence[int], extents: Sequence[int], lanes: int) -> tuple[ir.Load, int] | None:
     """The one load that runs along another axis than the last of `axes`, and that axis."""
     last = axes[-1]
-    across = [n for n in loads if n.data.terms.get(last, 0) not in (0, 1)]
+    across = [n for n in loads if terms_of(n.index).get(last, 0) not in (0, 1)]
     if len(across) != 1 or extents[last] < lanes:
         return None
     for axis in axes[:-1]:
-        if across[0].data.terms.get(axis, 0) == 1 and extents[axis] >= lanes:
+        if terms_of(across[0].index).get(axis, 0) == 1 and extents[axis] >= lanes:
             return across[0], axis
     return None
 
@@ -71,28 +71,36 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | Non
         return None
     buf, offset, value = nest.stores[0]
     order = nest.reachable()
-    loads = [n for n in order if n.kind == "load"]
-    plain = all(n.kind in ("load", "const", "op", "cast") for n in order) and all(n.text != buf.name for n in loads)
-    if not plain or not isinstance(offset, Affine) or not surely_less(_FEW, prod(nest.extents)):
+    loads = [n for n in order if isinstance(n, ir.Load)]
+    plain = all(isinstance(n, (ir.Load, ir.Const, ir.Op)) or (isinstance(n, ir.Cast) and n.value.type != ir.INDEX) for n in order)
+    plain = plain and all(n.index.type == ir.INDEX and n.buffer != buf.name and n.buffer not in nest.set_in for n in loads)
+    if not plain or offset.type != ir.INDEX or not surely_less(_FEW, prod(nest.extents)):
         return None
     axes, extents = nest.merged_axes()
-    if len(axes) < 2 or offset.terms.get(axes[-1]) != 1:
+    if len(axes) < 2 or terms_of(offset).get(axes[-1]) != 1:
         return None
     found = _read_across(loads, axes, extents, isa.lanes)
-    if found is None or found[0].dtype not in _TURNED:
+    if found is None or found[0].type not in _TURNED:
         return None
     load, across = found
     lanes, last = isa.lanes, axes[-1]
     # The loops that remain get numbers of their own.
     number = {d: n for n, d in enumerate(axes)}
     rest = [d for d in axes if d not in (across, last)]
-    source = Affine({number[d]: c for d, c in load.data.terms.items() if d in number}, load.data.const)
-    target = Affine({number[d]: c for d, c in offset.terms.items() if d in number}, offset.const)
-    kept = [(node, node.text, node.data) for node in loads]
-    for node in loads:
-        node.data = Affine({number[d]: c for d, c in node.data.terms.items() if d in number}, node.data.const)
-    origin = Buf(load.text, (), load.dtype)
-    load.text, load.data = "square", Affine({number[across]: lanes, number[last]: 1})
+
+    def renumbered(form: Index) -> Index:
+        return affine({number[d]: c for d, c in terms_of(form).items() if d in number}, const_of(form))
+
+    source, target = renumbered(load.index), renumbered(offset)
+    origin = Buf(load.buffer, (), load.type)
+    of_squares: dict[int, Scalar] = {}
+    for node in order:
+        if isinstance(node, ir.Load):
+            at = affine({number[across]: lanes, number[last]: 1}) if node is load else renumbered(node.index)
+            of_squares[id(node)] = ir.Load("square" if node is load else node.buffer, at, node.type)
+        else:
+            of_squares[id(node)] = visit.with_parts(node, [of_squares[id(p)] for p in visit.parts(node)])
+    value = nest.same(value)
     names = [f"y{n}" for n in range(len(axes))]
     names[number[across]], names[number[last]] = "p0", "q0"
     height, width = extents[across], extents[last]
@@ -102,21 +110,19 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | Non
 
     def stored(p: ir.Expr, p_end: ir.Expr, q: ir.Expr, q_end: ir.Expr) -> None:
         """Turn a square on the stack, and store what the nest makes of its part."""
-        square = b.local("t", load.dtype, [lanes * lanes])
+        square = b.local("t", load.type, [lanes * lanes])
         call(ir.address(square, 0, written=True), ir.number(lanes))
         b.let("square", ir.address(square, (p0 * lanes + q0) * -1))
         bounds: Bounds = {number[d]: (y, y + 1) for d, y in zip(rest, ys)}
         inner = Nest([extents[d] for d in axes], {**bounds, number[across]: (p, p_end), number[last]: (q, q_end)})
-        inner.stores.append((buf, target, value))
+        inner.stores.append((buf, target, of_squares[id(value)]))
         b.add(*written_out(halves.blocked(inner.build()), isa.explicit_lanes))
 
     def call(to: ir.Expr, step: ir.Expr) -> None:
-        b.call(name, ir.address(origin, indexed(source, names)), ir.expr(source.terms[number[last]]), to, step)
+        b.call(name, ir.address(origin, indexed(source, names)), ir.expr(terms_of(source)[number[last]]), to, step)
 
     with b.loop("u", prod(counts), kind=ir.PARALLEL) as u:
-        *ys, block, part = (
-            b.let(name, digit) for name, digit in zip([*(f"y{number[d]}" for d in rest), "b", "k"], ir.digits(u, counts))
-        )
+        *ys, block, part = (b.let(name, digit) for name, digit in zip([*(f"y{number[d]}" for d in rest), "b", "k"], digits(u, counts)))
         p1 = b.let("p1", block * lanes)
         p0 = b.let("p0", ir.minimum(p1, height - lanes))
         with b.loop("q1", part * chunk, ir.minimum((part + 1) * chunk, width), step=lanes) as q1:
@@ -124,14 +130,12 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | Non
             q0 = b.let("q0", ir.minimum(q1, width - lanes))
             tests = [one.eq(other) for one, other, extent in ((p0, p1, height), (q0, q1, width)) if extent % lanes]
             with b.when(functools.reduce(operator.and_, tests)) if tests else nullcontext():
-                if value is load and buf.dtype == load.dtype:
+                if value is load and buf.dtype == load.type:
                     to = ir.address(buf, indexed(target, names), written=True)
-                    call(to, ir.expr(target.terms[number[across]]))
+                    call(to, ir.expr(terms_of(target)[number[across]]))
                 else:
                     stored(p1, p1 + lanes, q1, q1 + lanes)
             if tests:
                 with b.otherwise():
                     stored(p1, p0 + lanes, q1, q0 + lanes)
-    for node, text, form in kept:
-        node.text, node.data = text, form
-    return turn_kernel(name, isa, load.dtype), b.body
+    return turn_kernel(name, isa, load.type), b.body

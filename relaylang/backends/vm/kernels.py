@@ -9,7 +9,7 @@ from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower.legalise import PRODUCTS
 from relaylang.backends.cpu.pipeline import lower_module
-from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.program import Program
 from relaylang.backends.vm.regions import SIZED, SLICES, STATIC
 from relaylang.backends.vm.sized import sized
 from relaylang.backends.vm.slices import of_slices, slices_of

@@ -9,7 +9,7 @@ from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
-from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.program import Program
 from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, substitute
 from relaylang.ir.typed import typed_var
 from relaylang.kernels.sizes import Sizes, bounds

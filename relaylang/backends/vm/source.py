@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.schedule import Program
+from relaylang.backends.cpu.program import Program
 from relaylang.backends.vm.kernels import RegionCode, Shapes
 from relaylang.backends.vm.scalars import cases, labels, rows
 from relaylang.runtime.vm.instructions import BASE, DTYPE_NUMBERS

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from relaylang.backends.cpu import toolchain
-from relaylang.backends.cpu.emit import fragments
+from relaylang.backends.cpu.fragments import fragments
 from relaylang.runtime.features import this_machine
 from relaylang.runtime.processes import run
 

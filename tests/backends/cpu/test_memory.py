@@ -12,7 +12,7 @@ from relaylang.backends import compile_module
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.isa import BY_NAME
 from relaylang.backends.cpu.memory import live_bytes, place
-from relaylang.backends.cpu.schedule import Program, Run, Slot, walk
+from relaylang.backends.cpu.program import Program, Run, Slot, walk
 from relaylang.interpreter import evaluate
 from relaylang.syntax import parse
 from relaylang.typing import check

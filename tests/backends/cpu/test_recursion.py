@@ -12,7 +12,7 @@ from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.flatten import MAX_CALLS
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.pipeline import Setting, graph_after
-from relaylang.backends.cpu.schedule import Run
+from relaylang.backends.cpu.program import Run
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, post_order

@@ -19,7 +19,7 @@ from relaylang.backends.cpu.lower.channels import REST
 from relaylang.backends.cpu.lower.legalise import legalise
 from relaylang.backends.cpu.lower.storage import through_float32
 from relaylang.backends.cpu.lowering import lower_function
-from relaylang.backends.cpu.schedule import PackIn, Run, Slot
+from relaylang.backends.cpu.program import PackIn, Run, Slot
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS
 from relaylang.ir import Call, Function, IRModule, Tuple, Var, post_order

@@ -11,7 +11,7 @@ import pytest
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.isa import GENERIC
-from relaylang.backends.cpu.schedule import Program, Run, copied_bytes
+from relaylang.backends.cpu.program import Program, Run, copied_bytes
 from relaylang.backends.cpu.views import Plan
 from relaylang.interpreter import evaluate
 from relaylang.ir import Constant, Expr, Function, If, IRModule, TensorType, Tuple, TupleGetItem, Var

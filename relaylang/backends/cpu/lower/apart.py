@@ -11,8 +11,8 @@ import math
 from collections.abc import Collection, Sequence
 
 from relaylang.backends.cpu.lower import ASSEMBLIES, RESHAPES
+from relaylang.backends.cpu.lower.calls import dtype_of, shape_of
 from relaylang.backends.cpu.lower.fusion import pattern_of
-from relaylang.backends.cpu.lower.legalise import dtype_of, shape_of
 from relaylang.ir import (
     Call,
     Constant,

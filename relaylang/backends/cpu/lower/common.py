@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from relaylang.backends.cpu.kernel import Tensor, static_shape
 from relaylang.ir import Expr, TensorType, TupleType
+from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range
-from relaylang.kernels.index import ZERO, Affine
+from relaylang.kernels.index import ZERO
 from relaylang.kernels.nest import Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
 
@@ -43,18 +44,13 @@ def clamp(value: Scalar, low: Scalar | float, high: Scalar | float) -> Scalar:
 
 def saturate(nest: Nest, value: Scalar, dtype: str) -> Scalar:
     """An integer as a narrower type; a value out of range becomes the nearest one in it."""
-    if value.dtype == "int32" and dtype in SHORT:
-        return nest.op("saturate", [value], dtype)
+    if value.type == "int32" and dtype in SHORT:
+        return ir.op("saturate", value, type=dtype)
     low, high = int_range(dtype)
-    own_low, own_high = int_range(value.dtype)
+    own_low, own_high = int_range(value.type)
     return clamp(value, max(low, own_low), min(high, own_high)).cast(dtype)
 
 
 def axis_of(axis: int, rank: int) -> int:
     """An axis counted from the front."""
     return axis + rank if axis < 0 else axis
-
-
-def only_affine(index: Sequence[Index]) -> list[Affine]:
-    """An index all of whose parts are affine (that of a nest's own loops)."""
-    return [i for i in index if isinstance(i, Affine)]

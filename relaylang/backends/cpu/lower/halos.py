@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relaylang.backends.cpu.lower import HALOS
-from relaylang.backends.cpu.lower.legalise import dtype_of, shape_of
+from relaylang.backends.cpu.lower.calls import dtype_of, shape_of
 from relaylang.ir import Call, Expr, Function, TensorType, TupleGetItem, post_order, rewrite
 from relaylang.ir.typed import retype
 from relaylang.kernels.sizes import usual

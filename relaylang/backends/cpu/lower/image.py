@@ -22,7 +22,7 @@ from relaylang.interpreter import KERNELS
 from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import Affine, constant, variable
+from relaylang.kernels.index import variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.sizes import has_sizes
 from relaylang.ops.shapes import split_layout
@@ -185,7 +185,7 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     acc = data.dtype if nearest or data.dtype == "float64" else "float32"
     shape = sink.anchor.shape
     nest = Nest(shape)
-    index: list[Affine] = [variable(d) for d in range(len(shape))]
+    index: list[Index] = [variable(d) for d in range(len(shape))]
     corners: list[list[Index]] = [list(index)]
     steps: list[list[Scalar | None]] = []
     outside: Scalar | None = None
@@ -232,7 +232,7 @@ def _affine_grid(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         y, x = (nest.load(line, i) for line, i in zip(lines, index[2:]))
-        a, b, c = (data.at(nest, [*index[:2], constant(k)]) for k in range(3))
+        a, b, c = (data.at(nest, [*index[:2], ir.number(k)]) for k in range(3))
         return a * x + b * y + c
 
     return Recipe(shape, dtype, at)

@@ -16,11 +16,10 @@ from typing import Any
 
 from relaylang.backends.cpu.arith import BFLOATS
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
-from relaylang.backends.cpu.lower.common import only_affine
+from relaylang.backends.cpu.lower.calls import shape_of
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, less, plain_factors, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv, read_conv, weight_strides
-from relaylang.backends.cpu.lower.legalise import shape_of
 from relaylang.backends.cpu.lower.nn_dense import accumulator, changed, factors, finish, through_buffer
 from relaylang.backends.cpu.lower.nn_depthwise import lower_depthwise
 from relaylang.backends.cpu.lower.reduce import reduce_over
@@ -30,6 +29,7 @@ from relaylang.ir import Call, TensorType
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
 from relaylang.kernels.dtypes import SIZES, is_float
+from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
 from relaylang.kernels.sizes import has_sizes
@@ -101,7 +101,7 @@ def _of_sizes(kernel: Kernel, call: Call, conv: Conv, data: Tensor, weight: Tens
     rank = len(total.shape)
 
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        place, (i, *taps) = only_affine([*index[: rank - 1], index[-1]]), only_affine(index[rank - 1 : -1])
+        place, (i, *taps) = [*index[: rank - 1], index[-1]], index[rank - 1 : -1]
         names = {"G": place[channel], "O": place[channel + 1], "I": i}
         place[channel + 1] = i
         for n, d in enumerate(conv.axes):
@@ -133,7 +133,7 @@ def _bordered(conv: Conv, data: Tensor) -> Tensor:
     def at(nest: Nest, index: Sequence[Index]) -> Scalar:
         place, tests = list(index), []
         for d, before, extent in zip(conv.axes, conv.before, conv.size):
-            test, place[d] = nest.inside(only_affine(index)[d] + -before, 0, extent)
+            test, place[d] = nest.inside(nest.add(index[d], -before), 0, extent)
             tests += [] if test is None else [test]
         value = data.at(nest, place)
         for test in tests:
@@ -227,7 +227,7 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
         return found
 
     with b.loop("u", conv.batch * math.prod(padded[:-1]), kind=ir.PARALLEL) as u:
-        n, *ys = (b.let(f"y{d}", digit) for d, digit in enumerate(ir.digits(u, [conv.batch, *padded[:-1]])))
+        n, *ys = (b.let(f"y{d}", digit) for d, digit in enumerate(digits(u, [conv.batch, *padded[:-1]])))
         q = b.let("q", ir.address(target, u * line, written=True))
         outside = [
             (y < before) | (y >= before + extent)

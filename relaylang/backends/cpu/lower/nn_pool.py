@@ -20,8 +20,8 @@ from relaylang.backends.cpu.lower.tiles import lower_tiles
 from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.dtypes import is_float
-from relaylang.kernels.index import Affine, variable
-from relaylang.kernels.nest import Bounds, Buf, Nest, Scalar
+from relaylang.kernels.index import variable
+from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar
 from relaylang.kernels.sizes import Size, largest, smallest, surely_less
 from relaylang.kernels.vectors import written_out
 
@@ -53,18 +53,18 @@ class Window:
             total[low:high] += 1
         return np.maximum(total, 1)
 
-    def count_at(self, nest: Nest, index: Affine, number: int, extent: int, include_pad: bool) -> Scalar:
+    def count_at(self, nest: Nest, index: Index, number: int, extent: int, include_pad: bool) -> Scalar:
         """The same for one result, worked out where it is used."""
         extent, first = self._covered(number, extent, include_pad)
         place = nest.as_scalar(index * self.stride[number] + -first)
         step, size = self.dilation[number], self.size[number]
-        return nest.op("taps", [place, step, size, extent], "int32")
+        return ir.op("taps", place, step, size, extent, type="int32")
 
     def count(
         self,
         kernel: Kernel,
         nest: Nest,
-        index: Sequence[Affine],
+        index: Sequence[Index],
         axes: Sequence[int],
         data: Sequence[int],
         out: Sequence[int],
@@ -144,7 +144,7 @@ def _pool(kind: str) -> Any:
                 True,
             )
 
-            def finish(sink: Sink, nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
+            def finish(sink: Sink, nest: Nest, index: Sequence[Index], value: Scalar) -> None:
                 number = window.count(kernel, nest, index, axes, data.shape, out_shape, attrs.count_include_pad)
                 sink.store(nest, index, value / number.cast(acc))
 

@@ -17,7 +17,7 @@ from relaylang.backends.cpu.lower.common import axis_of, broadcast_at
 from relaylang.ir import Call, TensorType
 from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range, is_float
-from relaylang.kernels.index import ZERO, Affine, variable
+from relaylang.kernels.index import ZERO, affine, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 
 LANES = 16
@@ -51,7 +51,7 @@ def reduce_axes(rank: int, attrs: Any) -> list[int]:
     return [d for d in range(rank) if (d in named) != attrs.exclude]
 
 
-def _result_index(rank: int, axes: Sequence[int], keepdims: bool, kept: Sequence[Affine]) -> list[Affine]:
+def _result_index(rank: int, axes: Sequence[int], keepdims: bool, kept: Sequence[Index]) -> list[Index]:
     """The result's index from those of the dimensions that are kept."""
     if not keepdims:
         return list(kept)
@@ -79,7 +79,7 @@ def reduce_rows(kernel: Kernel, data: Tensor, kind: str, acc_dtype: str, kept: S
     index: list[Index] = [variable(d) for d in range(rows)]
     if whole != 0:
         nest = Nest([*kept, whole, LANES])
-        value = data.at(nest, [*index, Affine({rows: LANES, rows + 1: 1})]).cast(acc_dtype)
+        value = data.at(nest, [*index, affine({rows: LANES, rows + 1: 1})]).cast(acc_dtype)
         nest.reduce(lanes, variable(rows + 1), both, value)
         body += nest.build(fixed=rows)
     if rest != 0:
@@ -116,7 +116,7 @@ def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdi
         acc = "int64"
     kept = [d for d in range(rank) if d not in axes]
 
-    def finish(nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
+    def finish(nest: Nest, index: Sequence[Index], value: Scalar) -> None:
         if scale is not None:
             value = value / nest.const(scale, acc)
         value = value.cast(dtype)
@@ -207,13 +207,13 @@ def _arg(kind: str) -> Any:
         nest = Nest([data.shape[d] for d in order])
         place = {d: variable(n) for n, d in enumerate(order)}
         value = source.at(nest, [place[d] for d in range(rank)])
-        number = nest.index(nest.offset([place[d] for d in axes], [data.shape[d] for d in axes]))  # type: ignore[arg-type]
+        number = nest.as_scalar(nest.offset([place[d] for d in axes], [data.shape[d] for d in axes]))
         if is_float(data.dtype):
             # A nan is never the extreme element.
             value = value.op("number", start_of(kind, data.dtype))
         best, at = nest.variable("best", data.dtype, rank), nest.variable("at", "int64", rank)
         name = ("ge" if call.attrs.select_last_index else "gt") if kind == "max" else "le" if call.attrs.select_last_index else "lt"
-        nest.update((at < 0) | value.op(name, best), [(best, value), (at, number)])
+        nest.update((at < 0) | value.op(name, best), [("best", value), ("at", number)])
         body: ir.Body = [ir.Let("best", start, True), ir.Let("at", ir.Const(-1, "int64"), True)]
         body += nest.build(fixed=len(kept))
         nest = Nest(shape)

@@ -19,7 +19,7 @@ from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
 from relaylang.kernels.dtypes import is_float
-from relaylang.kernels.index import ZERO, Affine, strides_of, variable
+from relaylang.kernels.index import ZERO, strides_of, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
 
@@ -214,7 +214,7 @@ def _unravel_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         left = data.at(nest, list(index[1:])).cast("int64")
         out = left
         for d in reversed(range(rank)):
-            extent = extents.at(nest, [Affine({}, d)]).cast("int64")
+            extent = extents.at(nest, [ir.number(d)]).cast("int64")
             digit = left.op("mod", extent) if d else left
             left = left / extent
             test = nest.as_scalar(index[0]).eq(d)

@@ -8,6 +8,7 @@ from typing import Any
 from relaylang.backends.cpu.kernel import Kernel, Number, Recipe, Tensor, Value
 from relaylang.backends.cpu.lower.common import broadcast_at, clamp, result_type
 from relaylang.ir import Call
+from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range, is_float
 from relaylang.kernels.nest import Index, Nest, Scalar
 
@@ -87,7 +88,7 @@ def elementwise(shape: Sequence[int], dtype: str, args: Sequence[Tensor], make: 
 
 def unary(name: str, nest: Nest, x: Scalar) -> Scalar:
     """One function of one number, in the dtype of its operand."""
-    dtype = x.dtype
+    dtype = x.type
     if name in FLOAT_UNARY:
         if is_float(dtype):
             return x.op(FLOAT_UNARY[name])
@@ -101,7 +102,7 @@ def unary(name: str, nest: Nest, x: Scalar) -> Scalar:
 
 def binary(name: str, nest: Nest, a: Scalar, b: Scalar) -> Scalar:
     """One function of two numbers of one dtype."""
-    dtype = a.dtype
+    dtype = a.type
     if dtype == "bool" and name in ("left_shift", "right_shift"):
         return a & b.eq(0)
     if dtype == "bool" and name in ("add", "subtract"):
@@ -136,7 +137,7 @@ def _test(name: str) -> Any:
         logical = name.startswith("logical_")
 
         def make(nest: Nest, xs: list[Scalar]) -> Scalar:
-            return nest.op(COMPARE[name], [x.ne(0) for x in xs] if logical else xs, "bool")
+            return ir.op(COMPARE[name], *([x.ne(0) for x in xs] if logical else xs), type="bool")
 
         return elementwise(shape, dtype, args, make)
 
@@ -214,7 +215,7 @@ def _reinterpret(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     source = args[0].dtype
     if source == dtype:
         return args[0]  # type: ignore[no-any-return]
-    return elementwise(shape, dtype, args, lambda nest, xs: nest.op("bitcast", xs, dtype))
+    return elementwise(shape, dtype, args, lambda nest, xs: ir.op("bitcast", *xs, type=dtype))
 
 
 RECIPES: dict[str, Any] = {

@@ -18,8 +18,8 @@ from relaylang.backends.cpu.lower.geometry import Conv
 from relaylang.backends.cpu.lower.reduce import combine, start_of
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import Affine, strides_of, variable
-from relaylang.kernels.nest import Bounds, Buf, Nest, Scalar
+from relaylang.kernels.index import affine, digits, strides_of, variable
+from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar
 from relaylang.kernels.sizes import Size, sizes_in, surely_less
 
 #: The most channels of a tile's results that are held before they are passed on.
@@ -29,10 +29,10 @@ _TILE, _TAPS = 14, 16
 #: The most different tiles of a line, each of which is a function.
 _SHAPES = 6
 
-Finish = Callable[[Sink, Nest, Sequence[Affine], Scalar], None]
+Finish = Callable[[Sink, Nest, Sequence[Index], Scalar], None]
 
 
-def plain(sink: Sink, nest: Nest, index: Sequence[Affine], value: Scalar) -> None:
+def plain(sink: Sink, nest: Nest, index: Sequence[Index], value: Scalar) -> None:
     """Store a result as it is."""
     sink.store(nest, index, value)
 
@@ -267,7 +267,7 @@ def lower_tiles(
     extents = [conv.batch, chunks, *(conv.out[d] for d in outer)]
     b = Builder()
     with b.loop("u", math.prod(extents), kind=ir.PARALLEL) as u, ExitStack() as inside:
-        n, k, *ys = (b.let(name, digit) for name, digit in zip(["n", "k", *(f"y{d}" for d in outer)], ir.digits(u, extents)))
+        n, k, *ys = (b.let(name, digit) for name, digit in zip(["n", "k", *(f"y{d}" for d in outer)], digits(u, extents)))
         c0 = b.let("c0", k * chunk)
         cn = b.let("cn", ir.minimum(channels - c0, chunk))
         x_at: ir.Expr = n * x_steps[0] + c0
@@ -312,7 +312,7 @@ def lower_tiles(
             b.let("v", ir.address(t, shift * -1))
             nest = Nest(shape, bounds)
             index = [variable(d) for d in range(len(shape))]
-            place_in = Affine({d: s for d, s in enumerate(strides) if shape[d] != 1}, 0)
+            place_in = affine({d: s for d, s in enumerate(strides) if shape[d] != 1})
             finish(sink, nest, index, nest.load(Buf("v", shape, dtype), place_in))
             b.add(*kernel.statements(nest))
     kernel.stage(body=b.body)

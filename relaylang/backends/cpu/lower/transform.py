@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value
+from relaylang.backends.cpu.lower import gather
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, result_type, result_types
 from relaylang.ir import Call
-from relaylang.kernels.dtypes import is_float
-from relaylang.kernels.index import ZERO, Affine
+from relaylang.kernels import ir
+from relaylang.kernels.index import ZERO, span
 from relaylang.kernels.nest import Index, Nest, Scalar
-from relaylang.kernels.sizes import has_sizes, largest
+from relaylang.kernels.sizes import has_sizes
 from relaylang.ops.indexing import slice_bound, slice_entries
 
 Source = Callable[[Nest, list[Index]], Sequence[Index]]
@@ -140,68 +141,6 @@ def _split(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return out
 
 
-def _take(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    data, indices = args
-    attrs = call.attrs
-    shape, dtype = result_type(call)
-    mode = attrs.mode
-    batch = attrs.batch_dims or 0
-    rank, width = len(data.shape), len(indices.shape)
-    axis = None if attrs.axis is None else axis_of(attrs.axis, rank)
-    if batch < 0:
-        batch += width
-    extent = math.prod(data.shape) if axis is None else data.shape[axis]
-
-    def bounded(nest: Nest, value: Scalar) -> Scalar:
-        if indices.dtype == "uint64":  # its upper half is no int64
-            return (value % largest(extent, 1) if mode == "wrap" else value.op("min", extent - 1)).cast("int64")
-        value = value.cast("int64")
-        if mode == "wrap":
-            return value.op("floor_mod", extent)
-        return value.op("clamp", 0, extent - 1)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        if axis is None:
-            where = bounded(nest, indices.at(nest, index))
-            return data.at(nest, nest.unravel(where, data.shape))
-        middle = index[axis : axis + width - batch]
-        where = bounded(nest, indices.at(nest, [*index[:batch], *middle]))
-        return data.at(nest, [*index[:axis], where, *index[axis + width - batch :]])
-
-    return Recipe(shape, dtype, at)
-
-
-def _gather(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    data, indices = args
-    shape, dtype = result_type(call)
-    axis = axis_of(call.attrs.axis, len(data.shape))
-    extent = data.shape[axis]
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = indices.at(nest, index).cast("int64")
-        where = value.op("clamp", 0, extent - 1)
-        return data.at(nest, [*index[:axis], where, *index[axis + 1 :]])
-
-    return Recipe(shape, dtype, at)
-
-
-def _gather_nd(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    data, indices = args
-    shape, dtype = result_type(call)
-    batch = call.attrs.batch_dims or 0
-    depth, width = indices.shape[0], len(indices.shape) - 1
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        where: list[Index] = list(index[:batch])
-        for d in range(depth):
-            value = indices.at(nest, [Affine({}, d), *index[:width]]).cast("int64")
-            limit = data.shape[batch + d] - 1
-            where.append(value.op("clamp", 0, limit))
-        return data.at(nest, [*where, *index[width:]])
-
-    return Recipe(shape, dtype, at)
-
-
 def _tile(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data = args[0]
     shape, dtype = result_type(call)
@@ -311,8 +250,8 @@ def _mirror(nest: Nest, index: Index, extent: int, edge: int) -> Index:
     """An index beyond the ends, reflected as often as it takes; `edge` is 1 where the border element is repeated."""
     last = 2 * extent - 2 + edge  # what an index beyond the end and its image add up to
     once = False
-    if isinstance(index, Affine):
-        low, high = index.span(nest.extents)
+    if index.type == ir.INDEX:
+        low, high = span(index, nest.extents)
         if low >= 0 and high < extent:
             return index
         once = low + extent > 0 - edge and high <= last
@@ -336,20 +275,6 @@ def _mirror_pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
         return [_mirror(nest, nest.add(i, -w[0]), e, edge) for i, w, e in zip(index, width, data.shape)]
 
     return moved(call, data, source)
-
-
-def _one_hot(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    indices, on, off = args
-    shape, dtype = result_type(call)
-    axis = axis_of(call.attrs.axis, len(shape))
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = indices.at(nest, [*index[:axis], *index[axis + 1 :]]).cast("int64")
-        test = value.eq(nest.as_scalar(index[axis]))
-        values = [v.at(nest, []).cast(dtype) for v in (on, off)]
-        return test.select(*values)
-
-    return Recipe(shape, dtype, at)
 
 
 def _arange(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -399,36 +324,6 @@ def _depth_to_space(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return Recipe(shape, dtype, at)
 
 
-def _sequence_mask(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    data, lengths = args
-    axis = axis_of(call.attrs.axis, len(data.shape))
-    shape, dtype = result_type(call)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        kind = "float64" if is_float(lengths.dtype) else "int64"
-        length = lengths.at(nest, [index[1 - axis]]).cast(kind)
-        test = nest.as_scalar(index[axis]) < length
-        mask = nest.const(call.attrs.mask_value, dtype)
-        return test.select(data.at(nest, index), mask)
-
-    return Recipe(shape, dtype, at)
-
-
-def _reverse_sequence(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    data, lengths = args
-    shape, dtype = result_type(call)
-    seq, batch = axis_of(call.attrs.seq_axis, len(shape)), axis_of(call.attrs.batch_axis, len(shape))
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        length = lengths.at(nest, [index[batch]]).cast("int64")
-        length = length.op("min", shape[seq])
-        here = nest.as_scalar(index[seq])
-        where = (here < length).select(length - 1 - here, here)
-        return data.at(nest, [*index[:seq], where, *index[seq + 1 :]])
-
-    return Recipe(shape, dtype, at)
-
-
 def _sliding_window(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     data = args[0]
     attrs = call.attrs
@@ -437,13 +332,7 @@ def _sliding_window(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
         first, inside = index[axis : axis + count], index[axis + count :]
-        return [
-            *index[:axis],
-            *[
-                nest.add(nest.scale(i, s), nest.as_scalar(w) if not isinstance(w, Affine) else w)
-                for i, s, w in zip(first, strides, inside)
-            ],
-        ]
+        return [*index[:axis], *[nest.add(nest.scale(i, s), w) for i, s, w in zip(first, strides, inside)]]
 
     return moved(call, data, source)
 
@@ -503,6 +392,7 @@ RESHAPES = frozenset({"reshape", "squeeze", "expand_dims", "nn.batch_flatten"})
 SELECTIONS = RESHAPES | {"split", "strided_slice", "transpose"}
 
 RECIPES: dict[str, Any] = {
+    **gather.RECIPES,
     "debug": lambda kernel, call, args: args[0],
     "reshape": _reshape,
     "reshape_like": _reshape,
@@ -518,20 +408,14 @@ RECIPES: dict[str, Any] = {
     "concatenate": _concatenate,
     "stack": _stack,
     "split": _split,
-    "take": _take,
-    "gather": _gather,
-    "gather_nd": _gather_nd,
     "tile": _tile,
     "repeat": _repeat,
     "reverse": _reverse,
     "nn.pad": _pad,
     "nn.mirror_pad": _mirror_pad,
-    "one_hot": _one_hot,
     "arange": _arange,
     "nn.space_to_depth": _space_to_depth,
     "nn.depth_to_space": _depth_to_space,
-    "sequence_mask": _sequence_mask,
-    "reverse_sequence": _reverse_sequence,
     "sliding_window": _sliding_window,
     "nn.dilate": _dilate,
     "shape_of": _shape_of,
