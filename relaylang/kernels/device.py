@@ -43,7 +43,7 @@ WRAPPING: Mapping[str, str] = {
 #: Operations that a device does not have: they ask the system, or keep something for each thread.
 MACHINE = frozenset({"amx", "alternate", "fixed_lanes"})
 #: Functions of `csrc/device.h` that have a name for each type.
-_TYPED = re.compile(r"\b(r_div|r_mod|r_floor_div|r_floor_mod|r_left_shift|r_right_shift|r_pow_int|r_whole_i32|r_whole_i64)\(")
+_TYPED = re.compile(r"\b(r_div|r_mod|r_floor_div|r_floor_mod|r_left_shift|r_right_shift|r_pow_int)\(")
 
 
 class Unrendered(Exception):

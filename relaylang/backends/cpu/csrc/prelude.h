@@ -24,20 +24,15 @@
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #pragma GCC diagnostic ignored "-Wdiv-by-zero"
 
-//@ r_whole_i32
-// A float cut to a whole number; the least one where it does not fit, as x86's instructions have it.
-#if defined(__SSE2_MATH__)
-#define r_whole_i32(x) ((int32_t)(x))
-#else
-#define r_whole_i32(x) ({ __typeof__((x) * 1.0f) f_ = (x); f_ >= -0x1p31f && f_ < 0x1p31f ? (int32_t)f_ : INT32_MIN; })
-#endif
+//@ r_whole_i32 r_whole_i32_float32 r_whole_i32_float64
+// A float cut to a whole number; the least one where it does not fit, as x86's instructions have it. Compilers take a
+// conversion that does not fit for anything, so none reaches them.
+R_INLINE int32_t r_whole_i32_float32(float x) { return (int32_t)(__builtin_fabsf(x) < 0x1p31f ? x : -0x1p31f); }
+R_INLINE int32_t r_whole_i32_float64(double x) { return (int32_t)(__builtin_fabs(x) < 0x1p31 ? x : -0x1p31); }
 
-//@ r_whole_i64
-#if defined(__SSE2_MATH__)
-#define r_whole_i64(x) ((int64_t)(x))
-#else
-#define r_whole_i64(x) ({ __typeof__((x) * 1.0f) f_ = (x); f_ >= -0x1p63f && f_ < 0x1p63f ? (int64_t)f_ : INT64_MIN; })
-#endif
+//@ r_whole_i64 r_whole_i64_float32 r_whole_i64_float64
+R_INLINE int64_t r_whole_i64_float32(float x) { return (int64_t)(__builtin_fabsf(x) < 0x1p63f ? x : -0x1p63f); }
+R_INLINE int64_t r_whole_i64_float64(double x) { return (int64_t)(__builtin_fabs(x) < 0x1p63 ? x : -0x1p63); }
 
 //@ r_clamp_index
 static inline int64_t r_clamp_index(int64_t i, int64_t low, int64_t high) {
