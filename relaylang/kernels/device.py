@@ -28,7 +28,7 @@ FLOATS: Mapping[str, str] = {
     "mod": "fmod({0}, {1})", "floor_div": "floor({0} / {1})", "floor_mod": "({0} - floor({0} / {1}) * {1})",
     "pow": "pow({0}, {1})", "abs": "fabs({0})", "fmax": "fmax({0}, {1})", "fmin": "fmin({0}, {1})",
     "rsqrt": "(1 / sqrt({0}))", "sigmoid": "(1 / (1 + exp(-{0})))", "round_even": "rint({0})",
-    "near_quotient": "({0} / {1})",
+    "near_quotient": "({0} / {1})", "libm_log": "log({0})",
     **{name: f"{name}({{0}})" for name in (
         "exp", "log", "log2", "log10", "sqrt", "tanh", "atanh", "erf", "floor", "ceil", "trunc", "round", "sin", "cos", "tan",
         "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh")},

@@ -48,28 +48,6 @@ static inline long r_taps(long at, long step, long size, long extent) {
   return high - low > 1 ? high - low : 1;
 }
 
-//@ r_threefry
-// Block `i` of the cipher Threefry-4x64 with 20 rounds: the counter with i added to each word, under a key of 4 words.
-// TVM's rounds read the sum for the second word.
-static inline void r_threefry(const uint64_t* key, const uint64_t* counter, uint64_t i, uint64_t* out) {
-  static const int turns[8][2] = {{14, 16}, {52, 57}, {23, 40}, {5, 37}, {25, 33}, {46, 12}, {58, 22}, {32, 32}};
-  uint64_t k[5] = {key[0], key[1], key[2], key[3], UINT64_C(0x1BD11BDAA9FC1A22) ^ key[0] ^ key[1] ^ key[2] ^ key[3]};
-  uint64_t x[4] = {counter[0] + i, counter[1] + i, counter[2] + i, counter[3] + i};
-  for (int step = 0; step < 20; step++) {
-    if (step % 4 == 0) {
-      for (int j = 0; j < 4; j++) x[j] += k[(j + step / 4) % 5];
-      x[3] += step / 4;
-    }
-    for (int j = 0; j < 4; j += 2) {
-      const int turn = turns[step % 8][j / 2];
-      x[j] += x[j + 1];
-      x[j + 1] = (x[j] + x[j + 1]) ^ (x[j + 1] << turn | x[j + 1] >> (64 - turn));
-    }
-    const uint64_t t = x[1]; x[1] = x[3]; x[3] = t;
-  }
-  for (int j = 0; j < 4; j++) out[j] = x[j];
-}
-
 //@ r_bits_f32
 R_INLINE int32_t r_bits_f32(float x) { union { float f; int32_t i; } u; u.f = x; return u.i; }
 
