@@ -28,7 +28,7 @@ FLOATS: Mapping[str, str] = {
     "mod": "fmod({0}, {1})", "floor_div": "floor({0} / {1})", "floor_mod": "({0} - floor({0} / {1}) * {1})",
     "pow": "pow({0}, {1})", "abs": "fabs({0})", "fmax": "fmax({0}, {1})", "fmin": "fmin({0}, {1})",
     "rsqrt": "(1 / sqrt({0}))", "sigmoid": "(1 / (1 + exp(-{0})))", "round_even": "rint({0})",
-    "near_quotient": "({0} / {1})",
+    "near_quotient": "({0} / {1})", "libm_log": "log({0})",
     **{name: f"{name}({{0}})" for name in (
         "exp", "log", "log2", "log10", "sqrt", "tanh", "atanh", "erf", "floor", "ceil", "trunc", "round", "sin", "cos", "tan",
         "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh")},
@@ -43,7 +43,7 @@ WRAPPING: Mapping[str, str] = {
 #: Operations that a device does not have: they ask the system, or keep something for each thread.
 MACHINE = frozenset({"amx", "alternate", "fixed_lanes"})
 #: Functions of `csrc/device.h` that have a name for each type.
-_TYPED = re.compile(r"\b(r_div|r_mod|r_floor_div|r_floor_mod|r_left_shift|r_right_shift|r_pow_int|r_whole_i32|r_whole_i64)\(")
+_TYPED = re.compile(r"\b(r_div|r_mod|r_floor_div|r_floor_mod|r_left_shift|r_right_shift|r_pow_int)\(")
 
 
 class Unrendered(Exception):

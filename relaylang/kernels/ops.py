@@ -326,7 +326,7 @@ def cast_form(source: str, dtype: str) -> str:
         return "(({0} < 0) | ({0} > 0))" if source.startswith("float") else "({0} != 0)"
     if source in ("float32", "float64") and dtype not in ("float32", "float64"):
         # C leaves the conversion of a float that does not fit undefined. Others go through the type that x86 converts to.
-        whole = "r_whole_i64({0})" if dtype in ("index", "int64", "uint32", "uint64") else "r_whole_i32({0})"
+        whole = f"r_whole_{'i64' if dtype in ('index', 'int64', 'uint32', 'uint64') else 'i32'}_{source}({{0}})"
         return whole if dtype in ("index", "int32", "int64") else f"(({CTYPES[dtype]}){whole})"
     return ""
 

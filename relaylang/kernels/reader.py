@@ -164,6 +164,8 @@ class _Reader:
                     factor *= int(word)
                 else:
                     atoms.append(word)
+                    # Not those of `Sizes`, whose numbers nobody knows here.
+                    self.sizes.made_of[word] = frozenset(map(int, re.findall(r"\bsize(\d+)", word)))
                     self.sizes.atom(word, 0, MOST, 1, 1)
             terms[tuple(atoms)] = terms.get(tuple(atoms), 0) + factor
         return _size(self.sizes, terms)

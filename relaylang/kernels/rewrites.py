@@ -5,11 +5,12 @@ A rewrite checks what it needs and raises `Refused` where the result could diffe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from relaylang.kernels import ir
+from relaylang.kernels.dtypes import SIZES
 from relaylang.kernels.ops import OPERATIONS
-from relaylang.kernels.render import render
+from relaylang.kernels.render import VECTORS, render
 from relaylang.kernels.visit import bodies, expressions, exprs, rebuilt, statements, substitute
 
 #: The variable of a loop over units.
@@ -42,7 +43,28 @@ def _replaced(body: Sequence[ir.Stmt], old: ir.Stmt, new: Sequence[ir.Stmt]) -> 
 
 def _change(body: Sequence[ir.Stmt], var: str, change: Callable[[ir.Loop], Sequence[ir.Stmt]]) -> ir.Body:
     old = find(body, var)
-    return _replaced(body, old, change(old))
+    new = change(old)
+    lost = _written_out([old]) - _written_out(new)
+    if lost:
+        arrays = {s.name for s in statements(body) if isinstance(s, ir.Local) and s.space == ir.REGISTERS}
+        for buffer, index in _places([old]):
+            if buffer in arrays and any(isinstance(p, ir.Var) and p.name in lost for p in expressions(index)):
+                raise Refused(f"{buffer} is in registers, so loop {var} stays written out")
+    return _replaced(body, old, new)
+
+
+def _written_out(body: Sequence[ir.Stmt]) -> set[str]:
+    """The variables of the loops that are written out."""
+    return {s.var for s in statements(body) if isinstance(s, ir.Loop) and s.kind == ir.UNROLLED}
+
+
+def _places(body: Sequence[ir.Stmt]) -> Iterator[tuple[str, ir.Expr]]:
+    """The elements that statements read and write: the array, and the index."""
+    for stmt in statements(body):
+        if isinstance(stmt, (ir.Store, ir.Reduce)):
+            yield stmt.buffer, stmt.index
+        for value in exprs(stmt):
+            yield from ((part.buffer, part.index) for part in expressions(value) if isinstance(part, ir.Load))
 
 
 # -- marks ---------------------------------------------------------------------------------------------------------------
@@ -188,6 +210,7 @@ def lanes(body: Sequence[ir.Stmt], var: str, count: int) -> ir.Body:
     """A loop of constant length, a multiple of `count`, over vectors of `count` lanes.
 
     Its body has lets and stores of numbers, sums and products alone. It goes through each buffer one by one, or stands still.
+    All elements have one size, so that `count` of each fill a vector.
     """
 
     def change(at: ir.Loop) -> list[ir.Stmt]:
@@ -208,6 +231,11 @@ def lanes(body: Sequence[ir.Stmt], var: str, count: int) -> ir.Body:
                     new.append(ir.Store(buffer, index, _full(_widened(value, var, count, wide), count), aligned))
                 case _:
                     raise Refused(f"a {type(stmt).__name__} in loop {var}")
+        held = {ir.vector_of(part.type) for stmt in new for value in exprs(stmt) for part in expressions(value)}
+        dtypes = {dtype for dtype, width in held if width > 1}
+        without = sorted(dtypes - VECTORS.keys())
+        if without or len({SIZES[dtype] for dtype in dtypes}) > 1:
+            raise Refused(f"there are no vectors of {', '.join(without) or ' beside '.join(sorted(dtypes))}")
         return [ir.Loop(var, at.low, at.high, new, ir.SERIAL, count)]
 
     return _change(body, var, change)

@@ -162,15 +162,22 @@ def summed(value: np.ndarray) -> Any:
     return total
 
 
+def _span(place: Pointer, count: Any) -> np.ndarray:
+    """So many elements from a place on."""
+    first, end = place.offset, place.offset + int(count)
+    if first < 0 or end > place.memory.size:
+        raise OutOfBounds(f"elements {first}..{end} lie outside {place.memory.size}")
+    return place.memory[first:end]
+
+
 def _copy(to: Pointer, source: Pointer, count: Any) -> None:
     """Convert so many numbers from one place to another."""
-    memory, first, end = to.part(0, ir.vector(to.memory.dtype.name, int(count)), "to")
-    memory[first:end] = source.memory[source.offset : source.offset + int(count)].astype(memory.dtype)
+    target = _span(to, count)
+    target[:] = _span(source, count).astype(target.dtype)
 
 
 def _copy_bytes(to: Pointer, source: Pointer, count: Any) -> None:
-    one, two = to.seen_as("uint8"), source.seen_as("uint8")
-    one.memory[one.offset : one.offset + int(count)] = two.memory[two.offset : two.offset + int(count)]
+    _span(to.seen_as("uint8"), count)[:] = _span(source.seen_as("uint8"), count)
 
 
 def _add_wide(to: Pointer, value: np.ndarray, first: Any, shift: Any) -> None:

@@ -67,7 +67,8 @@ def product(shape: Sequence[Dim]) -> Dim:
 
 def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationContext, arg: int | None = 1) -> tuple[Dim, ...]:
     """The shape that two broadcast to, aligned at the last axis. An extent of 1 yields to any, `?` to a known one."""
-    if left == right and Extent not in map(type, (*left, *right)):
+    # Of the same rank first: sizes that `==` compares are taken to be equal from then on.
+    if len(left) == len(right) and left == right and Extent not in map(type, (*left, *right)):
         return tuple(left)
     longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
     skip = len(longer) - len(shorter)

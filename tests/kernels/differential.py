@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.fragments import fragments, needed
+from relaylang.kernels import text
+from relaylang.kernels.check import check, check_function
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.evaluate import run
+from relaylang.kernels.nest import Buf
+from relaylang.kernels.ops import OPERATIONS, helper_of
+from relaylang.kernels.reader import parse
 from relaylang.kernels.render import Renderer
+from relaylang.kernels.same import same
+from tests.kernels import rewritten
 from tests.kernels.generator import Generated
+from tests.kernels.values import FLOATS, FUNCTIONS
 
-#: Errors of memory and undefined behaviour end the program.
-SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-sanitize=alignment")
+#: Errors of memory and undefined behaviour end the program. Alignment is the machine's affair, and other checks find nulls.
+#: Checks are calls and traps, which compilers are quicker with.
+SANITIZED = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-sanitize=alignment,null,object-size",
+             "--param=asan-instrumentation-with-call-threshold=0", "-fsanitize-undefined-trap-on-error",
+             "-fno-asynchronous-unwind-tables")  # fmt: skip
 
 _MAIN = """
 #include <stdio.h>
 #include <stdlib.h>
-typedef struct { void (*f)(void* const*, long, long); long units, count, sizes[8]; } r_entry;
+typedef struct { void (*f)(void* const*, const long*, long, long); long units, z[2], count, bytes[12]; } r_entry;
 static const r_entry table[] = {
 %s
 };
 int main(void) {
   for (size_t n = 0; n < sizeof table / sizeof table[0]; n++) {
-    void* b[8];
+    void* b[12];
     for (long i = 0; i < table[n].count; i++) {
-      if (posix_memalign(&b[i], 64, table[n].sizes[i])) return 3;
-      if (fread(b[i], 1, table[n].sizes[i], stdin) != (size_t)table[n].sizes[i]) return 4;
+      if (posix_memalign(&b[i], 64, table[n].bytes[i])) return 3;
+      if (fread(b[i], 1, table[n].bytes[i], stdin) != (size_t)table[n].bytes[i]) return 4;
     }
-    table[n].f(b, 0, table[n].units);
+    table[n].f(b, table[n].z, 0, table[n].units);
     for (long i = 0; i < table[n].count; i++) {
-      fwrite(b[i], 1, table[n].sizes[i], stdout);
+      fwrite(b[i], 1, table[n].bytes[i], stdout);
       free(b[i]);
     }
     fflush(stdout);
@@ -52,15 +68,17 @@ def source(kernels: Sequence[Generated], lanes: int) -> str:
         codes = [*[Renderer(0).function(f) for f in k.functions], Renderer().body(k.body)]
         helpers |= {h for code in codes for h in code.helpers}
         parts += ["\n".join(code.lines) for code in codes[:-1]]
-        head = [f"static void k{k.seed}(void* const* b, long lo, long hi) {{"]
+        head = [f"static void k{k.seed}(void* const* b, const long* z, long lo, long hi) {{"]
         for n, buf in enumerate(k.buffers):
             const = "" if buf.written else "const "
             head.append(f"  {const}{CTYPES[buf.dtype]}* restrict {buf.name} = b[{n}];")
+        head += [f"  const long {name} = z[{name.removeprefix('size')}];" for name in sorted(codes[-1].sizes)]
         parts.append("\n".join([*head, *codes[-1].lines, "}"]))
         sizes = ", ".join(str(buf.data.nbytes) for buf in k.buffers)
-        rows.append(f"  {{k{k.seed}, {k.units}, {len(k.buffers)}, {{{sizes}}}}},")
-    text = "\n".join([*[fragments()[name].text for name in needed(helpers)], *parts])
-    return f"#define R_LANES {lanes or 4}\n{text}\n{_MAIN % chr(10).join(rows)}"
+        given = ", ".join(map(str, [*k.sizes.values(), 0, 0][:2]))
+        rows.append(f"  {{k{k.seed}, {k.units}, {{{given}}}, {len(k.buffers)}, {{{sizes}}}}},")
+    helped = "\n".join([*[fragments()[name].text for name in needed(helpers)], *parts])
+    return f"#define R_LANES {lanes or 4}\n{helped}\n{_MAIN % chr(10).join(rows)}"
 
 
 def compiled(
@@ -90,11 +108,82 @@ def compiled(
     return out
 
 
+@contextmanager
+def machine(compiler: Compiler, folder: Path) -> Iterator[None]:
+    """The evaluator has the functions of the C library and the polynomials of `csrc/`, to the bit."""
+    forms = {(name, dtype): OPERATIONS[name].form(dtype, dtype) for name in FUNCTIONS for dtype in FLOATS}
+    helpers = {helper for form in forms.values() for helper in helper_of(form)}
+    lines = [fragments()[name].text for name in needed(helpers)]
+    for (name, dtype), form in forms.items():
+        one = form.format("x[i]", "y[i]")
+        kind = CTYPES[dtype]
+        lines.append(f"void m_{name}_{dtype}(const {kind}* x, const {kind}* y, {kind}* z, long n)")
+        lines.append(f"{{ for (long i = 0; i < n; i++) z[i] = {one}; }}")
+    path, target = folder / "functions.c", folder / "functions.so"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    flags = [flag for flag in compiler.flags if flag != "-fvisibility=hidden"]
+    subprocess.run([*compiler.command, *flags, "-shared", "-o", str(target), str(path), "-lm"], check=True)
+    library = ctypes.CDLL(str(target))
+
+    def meaning(name: str) -> Any:
+        def apply(x: np.ndarray, y: Any = None) -> np.ndarray:
+            if x.dtype.kind != "f":
+                return OPERATIONS_BEFORE[name].meaning(x, y)
+            x, out = np.ascontiguousarray(x).reshape(-1), np.empty(x.size, x.dtype)
+            y = x if y is None else np.ascontiguousarray(y, x.dtype).reshape(-1)
+            arrays = [a.ctypes.data_as(ctypes.c_void_p) for a in (x, y, out)]
+            getattr(library, f"m_{name}_{x.dtype}")(*arrays, ctypes.c_long(x.size))
+            return out if out.size > 1 else out[0]
+
+        return apply
+
+    OPERATIONS_BEFORE = dict(OPERATIONS)
+    with mock.patch.dict(OPERATIONS, {name: replace(OPERATIONS[name], meaning=meaning(name)) for name in FUNCTIONS}):  # type: ignore[arg-type]
+        yield
+
+
 def evaluated(k: Generated, fused: bool = True) -> list[np.ndarray]:
     """What a kernel leaves in its buffers, by the evaluator."""
     arrays = {buf.name: buf.data.copy() for buf in k.buffers}
-    run(k.body, arrays, functions=k.functions, units=(0, k.units), fused=fused)
+    run(k.body, arrays, k.sizes, functions=k.functions, units=(0, k.units), fused=fused)
     return list(arrays.values())
+
+
+def read_back(k: Generated) -> Generated:
+    """The kernel of a kernel's text. Raises `AssertionError` where it is another."""
+    kinds = [("out" if b.written else "in", Buf(b.name, b.shape, b.dtype)) for b in k.buffers]
+    lines = [*(line for f in k.functions for line in text.function(f)), *text.kernel(text.Part("k", kinds, k.body))]
+    listing = parse("\n".join(lines))
+    body = listing.parts[0].body
+    assert same(listing.functions, k.functions) and same(body, k.body), k.seed
+    return replace(k, body=body, functions=listing.functions)
+
+
+def prepared(k: Generated, lanes: int, fused: bool) -> tuple[Generated, list[np.ndarray], list[str]]:
+    """A kernel as it is to be compiled, the evaluator's results of it as it was generated, and what differs until then.
+
+    Every third kernel is compiled as it is, every third as its text is read back, every third after rewrites.
+    """
+    assert check(k.body, {b.name for b in k.buffers}) == [], k.seed
+    assert [p for f in k.functions for p in check_function(f)] == [], k.seed
+    expected = evaluated(k, fused)
+    if k.seed % 3 == 0:
+        return k, expected, []
+    if k.seed % 3 == 1:
+        return read_back(k), expected, []
+    steps = rewritten.steps(k, lanes)
+    variants = [(name, replace(k, body=body, units=rewritten.units(body, k))) for name, body in steps]
+    if not variants:
+        return k, expected, []
+    wrong: list[str] = []
+    last = variants[-1][1]
+    if differences([k], [expected], [evaluated(last, fused)]):
+        for name, variant in variants:
+            wrong = [f"after {name}: {line}" for line in differences([k], [expected], [evaluated(variant, fused)])]
+            if wrong:
+                break
+    problems = check(last.body, {b.name for b in k.buffers})
+    return last, expected, wrong + [f"kernel {k.seed} after {[name for name, _ in steps]}: {p}" for p in problems]
 
 
 def equal(one: np.ndarray, two: np.ndarray) -> bool:
@@ -115,5 +204,5 @@ def differences(
         for buf, x, y in zip(k.buffers, one, two):
             if not equal(x, y):
                 at = next(n for n in range(x.size) if not equal(x[n : n + 1], y[n : n + 1]))
-                out.append(f"kernel {k.seed}: {buf.name}[{at}] ({buf.dtype}) is {x[at]} by the evaluator, {y[at]} compiled")
+                out.append(f"kernel {k.seed}: {buf.name}[{at}] ({buf.dtype}) is {x[at]} by the evaluator, {y[at]} else")
     return out

@@ -371,6 +371,10 @@ CARRIED: Body = [loop("i", 1, 4, [store(C, load(C, i - 1), i)])]
 SHARED: Body = [loop("i", 0, 4, [loop("j", 0, 4, [store(C, load(A, i), i + j)])])]
 LAST: Body = [loop("i", 0, 4, [loop("j", 0, 4, [store(C, load(A, i, j), j)])])]
 OPAQUE: Body = [loop("i", 0, 4, [Call("g", (i,))])]
+REGISTERED: Body = [
+    Local("r", "float32", (4,), REGISTERS),
+    loop("i", 0, 4, [Store("r", i, ONE)], UNROLLED),
+]
 BRANCH: Body = [loop("i", 0, 4, [If(i < 2, [store(C, ONE, i)])])]
 OVERLAP, ELEMENT = "iterations of", " may touch the same element of c:"
 REFUSALS: dict[str, tuple[Callable[[], Body], str]] = {
@@ -388,6 +392,15 @@ REFUSALS: dict[str, tuple[Callable[[], Body], str]] = {
     "from elsewhere": (lambda: parallelise(CARRIED, "i"), "loop i does not count from 0 to a constant"),
     "not nested": (lambda: reorder(product(), "i", "k"), "loop k is not all that loop i has inside"),
     "lanes": (lambda: lanes(added(), "i", 7), "loop i does not have a multiple of 7 iterations"),
+    "registers": (lambda: serial(REGISTERED, "i"), "r is in registers, so loop i stays written out"),
+    "lanes without vectors": (
+        lambda: lanes([loop("i", 0, 8, [Store("d", i, Load("d", i, "uint64"))])], "i", 8),
+        "there are no vectors of uint64",
+    ),
+    "lanes of two sizes": (
+        lambda: lanes([loop("i", 0, 8, [Store("c", i, Load("a", i, "float32")), Store("d", i, Load("e", i, "int64"))])], "i", 8),
+        "there are no vectors of float32 beside int64",
+    ),
     "lanes across": (lambda: lanes([loop("i", 0, 8, [store(C, load(A, i * 3), i)])], "i", 8), "a is not read one by one along i"),
 }
 

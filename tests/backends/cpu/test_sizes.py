@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
+from relaylang.backends.cpu.flatten import Calls
+from relaylang.backends.cpu.isa import SCALAR
+from relaylang.backends.vm.sized import sized
 from relaylang.diagnostics import RelayError
 from relaylang.kernels.sizes import Size, Sizes, bounds, largest, surely_less, usual
+from relaylang.syntax import parse
+from relaylang.typing import check
 
 
 def value_of(text: Any, numbers: list[int]) -> int:
@@ -101,3 +106,10 @@ def test_extents_that_must_be_equal_are_taken_to_be() -> None:
     sizes.inferring = True
     assert n == m and m == 4 and n != 1 and n != n + 1 and not n * 4 % 3
     assert list(sizes.equal) == [("size0", "size1"), ("size1", "4"), ("(((size0 * 4) % 3))", "0")]
+
+
+def test_shapes_of_different_ranks_broadcast_without_an_assumption() -> None:
+    mod = parse('#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, 5), float32], %y: Tensor[(5), float32]) { (add(%x, %y),) }').module
+    assert mod is not None and not check(mod)
+    made = sized(mod, SCALAR, Calls())
+    assert made is not None and made.checks == ("size0 > 0",) and made.extents == ("size0", "5")

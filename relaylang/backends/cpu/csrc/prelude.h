@@ -24,20 +24,15 @@
 #pragma GCC diagnostic ignored "-Wtype-limits"
 #pragma GCC diagnostic ignored "-Wdiv-by-zero"
 
-//@ r_whole_i32
-// A float cut to a whole number; the least one where it does not fit, as x86's instructions have it.
-#if defined(__SSE2_MATH__)
-#define r_whole_i32(x) ((int32_t)(x))
-#else
-#define r_whole_i32(x) ({ __typeof__((x) * 1.0f) f_ = (x); f_ >= -0x1p31f && f_ < 0x1p31f ? (int32_t)f_ : INT32_MIN; })
-#endif
+//@ r_whole_i32 r_whole_i32_float32 r_whole_i32_float64
+// A float cut to a whole number; the least one where it does not fit, as x86's instructions have it. Compilers take a
+// conversion that does not fit for anything, so none reaches them.
+R_INLINE int32_t r_whole_i32_float32(float x) { return (int32_t)(__builtin_fabsf(x) < 0x1p31f ? x : -0x1p31f); }
+R_INLINE int32_t r_whole_i32_float64(double x) { return (int32_t)(__builtin_fabs(x) < 0x1p31 ? x : -0x1p31); }
 
-//@ r_whole_i64
-#if defined(__SSE2_MATH__)
-#define r_whole_i64(x) ((int64_t)(x))
-#else
-#define r_whole_i64(x) ({ __typeof__((x) * 1.0f) f_ = (x); f_ >= -0x1p63f && f_ < 0x1p63f ? (int64_t)f_ : INT64_MIN; })
-#endif
+//@ r_whole_i64 r_whole_i64_float32 r_whole_i64_float64
+R_INLINE int64_t r_whole_i64_float32(float x) { return (int64_t)(__builtin_fabsf(x) < 0x1p63f ? x : -0x1p63f); }
+R_INLINE int64_t r_whole_i64_float64(double x) { return (int64_t)(__builtin_fabs(x) < 0x1p63 ? x : -0x1p63); }
 
 //@ r_clamp_index
 static inline int64_t r_clamp_index(int64_t i, int64_t low, int64_t high) {
@@ -51,28 +46,6 @@ static inline long r_taps(long at, long step, long size, long extent) {
   long high = extent > at ? (extent - at + step - 1) / step : 0;
   high = high < size ? high : size;
   return high - low > 1 ? high - low : 1;
-}
-
-//@ r_threefry
-// Block `i` of the cipher Threefry-4x64 with 20 rounds: the counter with i added to each word, under a key of 4 words.
-// TVM's rounds read the sum for the second word.
-static inline void r_threefry(const uint64_t* key, const uint64_t* counter, uint64_t i, uint64_t* out) {
-  static const int turns[8][2] = {{14, 16}, {52, 57}, {23, 40}, {5, 37}, {25, 33}, {46, 12}, {58, 22}, {32, 32}};
-  uint64_t k[5] = {key[0], key[1], key[2], key[3], UINT64_C(0x1BD11BDAA9FC1A22) ^ key[0] ^ key[1] ^ key[2] ^ key[3]};
-  uint64_t x[4] = {counter[0] + i, counter[1] + i, counter[2] + i, counter[3] + i};
-  for (int step = 0; step < 20; step++) {
-    if (step % 4 == 0) {
-      for (int j = 0; j < 4; j++) x[j] += k[(j + step / 4) % 5];
-      x[3] += step / 4;
-    }
-    for (int j = 0; j < 4; j += 2) {
-      const int turn = turns[step % 8][j / 2];
-      x[j] += x[j + 1];
-      x[j + 1] = (x[j] + x[j + 1]) ^ (x[j + 1] << turn | x[j + 1] >> (64 - turn));
-    }
-    const uint64_t t = x[1]; x[1] = x[3]; x[3] = t;
-  }
-  for (int j = 0; j < 4; j++) out[j] = x[j];
 }
 
 //@ r_bits_f32

@@ -16,15 +16,45 @@ from relaylang.kernels.nest import Buf
 
 #: The number of blocks of four words in a unit of work.
 _BLOCKS = 256
+#: By how many bits the cipher's rounds turn the second word of each pair, and a word of the key that the others make up.
+_TURNS = ((14, 16), (52, 57), (23, 40), (5, 37), (25, 33), (46, 12), (58, 22), (32, 32))
+_PARITY = 0x1BD11BDAA9FC1A22
 
 
 def _word(value: int) -> ir.Const:
     return ir.Const(value, "uint64")
 
 
+def _cipher() -> ir.Function:
+    """A block of the cipher with 20 rounds: the counter with the block's number added to each word, under a key of four words.
+
+    The rounds are those of TVM, which reads the sum for the second word.
+    """
+    words, block = "const uint64*", ir.Param("block", "uint64")
+    key, counter, to = ir.Param("key", words), ir.Param("counter", words), ir.Param("to", "uint64*")
+    b = Builder()
+    k = [b.let(f"k{n}", ir.load(key, n)) for n in range(4)]
+    k.append(b.let("k4", k[0] ^ k[1] ^ k[2] ^ k[3] ^ _word(_PARITY)))
+    x = [b.var(f"x{n}", ir.load(counter, n) + ir.Var(block.name, block.type)) for n in range(4)]
+    for step in range(20):
+        if step % 4 == 0:
+            for n, word in enumerate(x):
+                b.assign(word, word + k[(n + step // 4) % 5] + (step // 4 if n == 3 else 0))
+        for one, two, turn in zip(x[::2], x[1::2], _TURNS[step % 8]):
+            b.assign(one, one + two)
+            b.assign(two, (one + two) ^ ((two << turn) | (two >> 64 - turn)))
+        x[1], x[3] = x[3], x[1]
+    for n, word in enumerate(x):
+        b.store(to, word, n)
+    return ir.Function("threefry", [key, counter, block, to], b.body, "a block of the cipher Threefry-4x64")
+
+
+_CIPHER = _cipher()
+
+
 def _threefry(b: Builder, key: Buf, counter: ir.Expr, block: ir.Expr, to: Buf | ir.Local) -> None:
-    """Four random words from a key and a counter."""
-    b.call("r_threefry", ir.address(key), counter, block, ir.address(to, written=True))
+    """Four random words from a key and a counter, by the kernel's function."""
+    b.call(_CIPHER.name, ir.address(key), counter, block, ir.address(to, written=True))
 
 
 def _copied(b: Builder, source: Buf, to: Buf) -> None:
@@ -34,7 +64,7 @@ def _copied(b: Builder, source: Buf, to: Buf) -> None:
 
 def _fresh(b: Builder, key: Buf, counter: ir.Expr, path: int, to: Buf) -> None:
     """A key of random words, whose path has its next bit at a place of the first word."""
-    _threefry(b, key, counter, ir.number(0), to)
+    _threefry(b, key, counter, _word(0), to)
     with b.loop("i", 4, 10) as i:
         b.store(to, ir.select(i.eq(8), _word(1 << path), _word(0)), i)
 
@@ -55,6 +85,7 @@ def _step(b: Builder, key: Buf) -> None:
 def _words(kernel: Kernel, key: Buf, shape: tuple[int, ...]) -> tuple[Buf, Buf]:
     """The key to go on with, and random words."""
     size = math.prod(shape)
+    kernel.functions.append(_CIPHER)
     start, following, words = kernel.buffer((10,), "uint64"), kernel.buffer((10,), "uint64"), kernel.buffer(shape, "uint64")
     b = Builder()
     _copied(b, key, start)
@@ -85,7 +116,7 @@ def _words(kernel: Kernel, key: Buf, shape: tuple[int, ...]) -> tuple[Buf, Buf]:
             for n in range(4):
                 moved = ir.select(whole, ir.number(0), i * 4) if n == 3 else ir.number(0)
                 b.store(counter, ir.load(start, n + 4) + ir.cast(moved, "uint64"), n)
-            _threefry(b, start, ir.address(counter), ir.select(whole, i, ir.number(0)), block)
+            _threefry(b, start, ir.address(counter), ir.cast(ir.select(whole, i, ir.number(0)), "uint64"), block)
             with b.loop("j", ir.select(whole, ir.number(4), ir.expr(size % 4))) as j:
                 b.store(words, ir.load(block, j), i * 4 + j)
     kernel.stage(body=b.body)
@@ -107,6 +138,7 @@ def _generate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 def _split(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     key = kernel.in_memory(args[0])
     left, right = kernel.buffer((10,), "uint64"), kernel.buffer((10,), "uint64")
+    kernel.functions.append(_CIPHER)
     b = Builder()
     # Of the path TVM tests the first word only.
     with b.when(ir.load(key, 8).eq(0)):
