@@ -7,46 +7,20 @@ diagnostics with their places (R0644), and so are violations of the language's r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
-from relaylang.diagnostics import RelayError, SourceFile, Span, did_you_mean, error
+from relaylang.diagnostics import SourceFile, Span
 from relaylang.kernels import check, ir, visit
-from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.ir import INDEX, Body, Expr
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.operands import ON_INDICES, result_of, wanted
-from relaylang.kernels.ops import INFIX, OPERATIONS
+from relaylang.kernels.ops import OPERATIONS
 from relaylang.kernels.sizes import MOST, Sizes, _size
 from relaylang.kernels.text import BUFFERS, Part
+from relaylang.kernels.words import DEEPEST, Line, Node, Words, close, lines_of, wrong
 
-#: Brackets inside brackets, and statements inside statements.
-_DEEPEST = 200
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\.\.|->|<<|>>|<=|>=|==|!=|[-+*/%<>&|^?:()\[\],=])|(?P<wrong>\S))"
-)
-_TYPE = re.compile(rf"(?:{'|'.join(CTYPES)}|index)(?:x\d+)?")
-#: How tightly operators bind, as in C.
-_LEVELS = {
-    "|": 1,
-    "^": 2,
-    "&": 3,
-    "==": 4,
-    "!=": 4,
-    "<": 5,
-    "<=": 5,
-    ">": 5,
-    ">=": 5,
-    "<<": 6,
-    ">>": 6,
-    "+": 7,
-    "-": 7,
-    "*": 8,
-    "/": 8,
-    "%": 8,
-}
-_NAMES = {sign: name for name, sign in INFIX.items()}
 _LOOPS = {"for": ir.SERIAL, "parallel": ir.PARALLEL, "vector": ir.VECTOR, "unrolled": ir.UNROLLED}
 _STATEMENTS = ("let", "var", "local", "reduce", *_LOOPS, "if", "else", "while", "do", "call")
 
@@ -61,227 +35,12 @@ class Listing:
     calls: list[str] = field(default_factory=list)
 
 
-@dataclass
-class _Token:
-    kind: str
-    text: str
-    span: Span
+class Reader:
+    """The statements of a body, with the types of the names around them. `names` stand for numbers, sizes and types."""
 
-
-@dataclass
-class _Line:
-    """A line: its indentation, its tokens, and the note that it is."""
-
-    depth: int
-    tokens: list[_Token]
-    note: str | None
-    span: Span
-    text: str
-
-
-@dataclass
-class _Node:
-    """An expression before its types are known: what it is, its parts, and the type that it says itself."""
-
-    kind: str
-    span: Span
-    text: str = ""
-    parts: tuple[_Node, ...] = ()
-    #: The type in `<...>`, or of a place.
-    said: str = ""
-    aligned: bool = False
-    known: str | None = None
-
-
-def _wrong(span: Span, title: str, label: str = "", notes: tuple[str, ...] = ()) -> NoReturn:
-    raise RelayError(error("R0644", title, span, label, notes=notes))
-
-
-def _close(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    near = did_you_mean(name, known)
-    return (f"did you mean {near}?",) if near else ()
-
-
-def _lines(source: SourceFile) -> list[_Line]:
-    out: list[_Line] = []
-    start = 0
-    for text in source.text.split("\n"):
-        stripped = text.strip()
-        if stripped:
-            depth = len(text) - len(text.lstrip(" "))
-            span = Span(source, start + depth, start + len(text.rstrip()))
-            note = stripped[1:].removeprefix(" ") if stripped.startswith("#") else None
-            out.append(_Line(depth, [], note, span, stripped))
-        start += len(text) + 1
-    return out
-
-
-def _tokens(line: _Line) -> list[_Token]:
-    source, start = line.span.source, line.span.first
-    for match in _TOKEN.finditer(source.text, start, line.span.last):
-        kind = match.lastgroup or "wrong"
-        span = Span(source, match.start(kind), match.end(kind))
-        if kind == "wrong":
-            _wrong(span, f"`{match[kind]}` is no part of the loop language")
-        line.tokens.append(_Token(kind, match[kind], span))
-    return line.tokens
-
-
-class _Words:
-    """The tokens of a line, one after the other."""
-
-    def __init__(self, line: _Line) -> None:
-        self.tokens = _tokens(line)
-        self.at = 0
-        self.end = Span(line.span.source, line.span.last, line.span.last)
-        self.depth = 0
-
-    @property
-    def next(self) -> str:
-        return self.tokens[self.at].text if self.at < len(self.tokens) else ""
-
-    @property
-    def span(self) -> Span:
-        return self.tokens[self.at].span if self.at < len(self.tokens) else self.end
-
-    def take(self, text: str) -> bool:
-        if self.next != text:
-            return False
-        self.at += 1
-        return True
-
-    def need(self, text: str) -> None:
-        if not self.take(text):
-            _wrong(self.span, f"`{text}` is missing here")
-
-    def name(self, what: str = "name") -> str:
-        return self._of("name", what)
-
-    def whole(self) -> int:
-        sign = -1 if self.take("-") else 1
-        text = self._of("number", "whole number")
-        if not text.isdigit():
-            _wrong(self.tokens[self.at - 1].span, f"{text} is no whole number")
-        return sign * int(text)
-
-    def _of(self, kind: str, what: str) -> str:
-        if self.at >= len(self.tokens) or self.tokens[self.at].kind != kind:
-            _wrong(self.span, f"a {what} is missing here")
-        self.at += 1
-        return self.tokens[self.at - 1].text
-
-    def type(self) -> str:
-        """A type: `float32`, `float32x8`, `const float32*`."""
-        const = self.take("const")
-        span, name = self.span, self.name("type")
-        if not _TYPE.fullmatch(name):
-            _wrong(span, f"no type is called {name}", notes=_close(name, [*CTYPES, INDEX]))
-        return f"{'const ' if const else ''}{name}*" if self.take("*") else name
-
-    def done(self) -> None:
-        if self.at < len(self.tokens):
-            _wrong(self.span, f"`{self.next}` does not belong here")
-
-    # -- expressions -----------------------------------------------------------------------------------------------------
-
-    def expression(self) -> _Node:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            _wrong(self.span, f"brackets are nested more than {_DEEPEST} deep")
-        node = self._infix(1)
-        if self.take("?"):
-            yes = self.expression()
-            self.need(":")
-            no = self.expression()
-            node = _Node("op", node.span.to(no.span), "select", (node, yes, no))
-        self.depth -= 1
-        return node
-
-    def _infix(self, level: int) -> _Node:
-        left = self._one()
-        while (own := _LEVELS.get(self.next, 0)) >= level:
-            sign = self.next
-            self.at += 1
-            right = self._infix(own + 1)
-            left = _Node("op", left.span.to(right.span), _NAMES[sign], (left, right))
-        return left
-
-    def _one(self) -> _Node:
-        span = self.span
-        if self.take("-"):
-            inner = self._one()
-            if inner.kind == "number":
-                return _Node("number", span.to(inner.span), f"-{inner.text}")
-            return _Node("minus", span.to(inner.span), "-", (inner,))
-        if self.take("("):
-            node = self.expression()
-            self.need(")")
-            return node
-        if self.take("&"):
-            name = self.name("name of an array")
-            return self._place("address", name, span)
-        if self.at < len(self.tokens) and self.tokens[self.at].kind == "number":
-            self.at += 1
-            return _Node("number", span, self.tokens[self.at - 1].text)
-        name = self.name("value")
-        if name in ("nan", "inf"):
-            return _Node("number", span, name)
-        if self.next == "[":
-            return self._place("load", name, span)
-        said = ""
-        ahead = [t.text for t in self.tokens[self.at : self.at + 4]]
-        if len(ahead) == 4 and ahead[0] == "<" and ahead[2:] == [">", "("] and _TYPE.fullmatch(ahead[1]):
-            self.at += 3
-            said = ahead[1]
-        if name == "size" and self.next == "(":
-            return self._size(span)
-        if name == "null" and self.take("("):
-            ty = self.type()
-            self.need(")")
-            return _Node("null", span, ty)
-        if not self.take("("):
-            return _Node("name", span, name)
-        args = []
-        while not self.take(")"):
-            args.append(self.expression())
-            if not self.take(","):
-                self.need(")")
-                break
-        whole = span.to(self.tokens[self.at - 1].span)
-        if _TYPE.fullmatch(name):
-            if len(args) != 1:
-                _wrong(whole, f"{name}(...) converts one value")
-            return _Node("const" if args[0].kind == "number" else "cast", whole, name, tuple(args), name)
-        return _Node("op", whole, name, tuple(args), said)
-
-    def _size(self, span: Span) -> _Node:
-        """The text of a size, as C has it."""
-        first, depth = self.at, 0
-        while self.at < len(self.tokens):
-            depth += (self.next == "(") - (self.next == ")")
-            self.at += 1
-            if not depth:
-                last = self.tokens[self.at - 1].span
-                return _Node("size", span.to(last), span.source.text[self.tokens[first].span.last : last.first])
-        _wrong(self.span, "`)` is missing here")
-
-    def _place(self, kind: str, name: str, span: Span) -> _Node:
-        """`buffer[index]`, with a number of lanes or a type behind a colon."""
-        self.need("[")
-        index = self.expression()
-        said, aligned = "", False
-        if self.take(":"):
-            said = str(self.whole()) if self.tokens[self.at : self.at + 1] and self.tokens[self.at].kind == "number" else self.type()
-            aligned = self.take("aligned")
-        self.need("]")
-        return _Node(kind, span.to(self.tokens[self.at - 1].span), name, (index,), said, aligned)
-
-
-class _Reader:
-    """The statements of a body, with the types of the names around them."""
-
-    def __init__(self, source: SourceFile, types: Mapping[str, str], spans: dict[int, Span]) -> None:
+    def __init__(self, source: SourceFile, types: Mapping[str, str], spans: dict[int, Span], names: Mapping[str, Any] = {}) -> None:
         self.source = source
+        self.names = names
         #: A parallel loop's stage has the ends of its units.
         self.types = {"lo": INDEX, "hi": INDEX, **types}
         #: Where each statement stands.
@@ -290,32 +49,32 @@ class _Reader:
 
     # -- types -----------------------------------------------------------------------------------------------------------
 
-    def name(self, node: _Node) -> str:
+    def name(self, node: Node) -> str:
         held = self.types.get(node.text)
         if held is None:
-            _wrong(node.span, f"undefined: {node.text}", notes=_close(node.text, self.types))
+            wrong(node.span, f"undefined: {node.text}", notes=close(node.text, self.types))
         return held
 
-    def place(self, node: _Node) -> str:
+    def place(self, node: Node) -> str:
         """The type of what a place holds."""
         held = self.name(node)
         if not held.endswith(("[]", "*")):
-            _wrong(node.span, f"{node.text} is no array")
+            wrong(node.span, f"{node.text} is no array")
         element = held.removesuffix("[]") if held.endswith("[]") else ir.element_of(held)
         if node.said.isdigit():
             return ir.vector(ir.vector_of(element)[0], int(node.said))
         return node.said or element
 
-    def known(self, node: _Node) -> str | None:
+    def known(self, node: Node) -> str | None:
         """The type that an expression says; None where its place has to."""
         if not node.known:
             node.known = self._known(node) or "?"
         return None if node.known == "?" else node.known
 
-    def _known(self, node: _Node) -> str | None:
+    def _known(self, node: Node) -> str | None:
         match node.kind:
             case "name":
-                if node.text not in self.types and re.fullmatch(r"size\d+", node.text):
+                if node.text in self.names or (node.text not in self.types and re.fullmatch(r"size\d+", node.text)):
                     return INDEX
                 held = self.name(node)
                 return f"{held.removesuffix('[]')}*" if held.endswith("[]") else held
@@ -333,7 +92,7 @@ class _Reader:
 
     # -- expressions -----------------------------------------------------------------------------------------------------
 
-    def build(self, node: _Node, place: str | None = None) -> Expr:
+    def build(self, node: Node, place: str | None = None) -> Expr:
         """The expression, where a type is asked for."""
         match node.kind:
             case "number":
@@ -342,6 +101,10 @@ class _Reader:
                 return self.number(node.parts[0], node.text)
             case "name" if node.text not in self.types and (match := re.fullmatch(r"size\d+", node.text)):
                 return ir.Extent(self.extent(match[0]))  # type: ignore[arg-type]
+            case "name" if node.text in self.names:
+                return ir.Extent(self.names[node.text])
+            case "string":
+                wrong(node.span, f'"{node.text}" can be compared with another text, and no more')
             case "name":
                 return ir.Var(node.text, self.known(node) or INDEX)
             case "size":
@@ -362,10 +125,10 @@ class _Reader:
                 return ir.times(inner, -1) if inner.type == INDEX or place == INDEX else ir.op("neg", inner)
         return self.operation(node, place)
 
-    def operation(self, node: _Node, place: str | None) -> Expr:
+    def operation(self, node: Node, place: str | None) -> Expr:
         name, intrinsic = node.text, node.text in ir.INTRINSICS
         if not intrinsic and name not in OPERATIONS:
-            _wrong(node.span, f"no operation is called {name}", notes=_close(name, [*OPERATIONS, *ir.INTRINSICS]))
+            wrong(node.span, f"no operation is called {name}", notes=close(name, [*OPERATIONS, *ir.INTRINSICS]))
         types = [self.known(p) for p in node.parts]
         result = node.said or result_of(name, types, intrinsic) or place
         if not node.said and name in ON_INDICES and place == INDEX:
@@ -374,26 +137,28 @@ class _Reader:
             asked: list[str | None] = [INDEX if result == INDEX and name in ON_INDICES else None] * len(types)
         else:
             asked = wanted(name, types, result, intrinsic)
+        if name == "quotient" and result is not None and "float" in result:
+            name = "div"
         if name == "select" and len(types) != 3:
-            _wrong(node.span, f"select takes 3 operands, not {len(types)}")
+            wrong(node.span, f"select takes 3 operands, not {len(types)}")
         args = tuple(self.build(p, t) for p, t in zip(node.parts, asked))
         if result is None:
             result = args[0].type if args and not intrinsic else None
         if result is None:
-            _wrong(node.span, f"the type of {name} is not known here", notes=(f"write {name}<type>(...)",))
+            wrong(node.span, f"the type of {name} is not known here", notes=(f"write {name}<type>(...)",))
         if result == INDEX and name in ("add", "sub", "mul") and len(args) == 2:
             return ir.binary(name, *args)
         return ir.Intrinsic(name, args, result) if intrinsic else ir.Op(name, args, result)
 
-    def number(self, node: _Node, ty: str) -> Expr:
+    def number(self, node: Node, ty: str) -> Expr:
         text = node.text
         whole = text.lstrip("-").isdigit()
         if ty == INDEX:
             if not whole:
-                _wrong(node.span, f"the type of {text} is not known here", notes=(f"write its type: float32({text})",))
+                wrong(node.span, f"the type of {text} is not known here", notes=(f"write its type: float32({text})",))
             return ir.number(int(text))
         if not whole and "float" not in ty:
-            _wrong(node.span, f"{text} is no number of the type {ty}")
+            wrong(node.span, f"{text} is no number of the type {ty}")
         return ir.Const(int(text) if whole and "float" not in ty else float(text), ty)
 
     def extent(self, text: str) -> int:
@@ -412,14 +177,14 @@ class _Reader:
 
     # -- statements ------------------------------------------------------------------------------------------------------
 
-    def body(self, lines: list[_Line]) -> Body:
+    def body(self, lines: list[Line]) -> Body:
         """The statements of lines, which begin at one depth."""
         out: Body = []
         at = 0
         while at < len(lines):
             line = lines[at]
             if line.depth != lines[0].depth:
-                _wrong(line.span, "the line is indented in another way than the one before it")
+                wrong(line.span, "the line is indented in another way than the one before it")
             end = at + 1
             while end < len(lines) and lines[end].depth > line.depth:
                 end += 1
@@ -431,19 +196,19 @@ class _Reader:
             at = end
         return out
 
-    def inner(self, lines: list[_Line], **names: str) -> Body:
+    def inner(self, lines: list[Line], **names: str) -> Body:
         outer = self.types
         self.types = {**outer, **names}
-        if lines and lines[0].depth // 2 > _DEEPEST:
-            _wrong(lines[0].span, f"statements are nested more than {_DEEPEST} deep")
+        if lines and lines[0].depth // 2 > DEEPEST:
+            wrong(lines[0].span, f"statements are nested more than {DEEPEST} deep")
         body = self.body(lines)
         self.types = outer
         return body
 
-    def statement(self, line: _Line, inside: list[_Line], before: Body) -> ir.Stmt | None:
+    def statement(self, line: Line, inside: list[Line], before: Body) -> ir.Stmt | None:
         if line.note is not None:
             return ir.Note(line.note)
-        words = _Words(line)
+        words = Words(line, self.names)
         first = words.next
         head = first if first in _STATEMENTS and len(words.tokens) > 1 and words.tokens[1].text not in ("=", "[") else ""
         if first in ("else", "do") and len(words.tokens) == 1:
@@ -452,10 +217,10 @@ class _Reader:
         stmt = self._statement(head, words, inside, before)
         words.done()
         if inside and (stmt is None or not visit.bodies(stmt)) and head != "else":
-            _wrong(inside[0].span, "nothing can stand inside this statement", line.text)
+            wrong(inside[0].span, "nothing can stand inside this statement", line.text)
         return stmt
 
-    def _statement(self, head: str, words: _Words, inside: list[_Line], before: Body) -> ir.Stmt | None:
+    def _statement(self, head: str, words: Words, inside: list[Line], before: Body) -> ir.Stmt | None:
         match head:
             case "let" | "var":
                 name = words.name()
@@ -468,12 +233,12 @@ class _Reader:
             case "local":
                 return self._local(words)
             case "reduce":
-                node = words._one()
+                node = words.operand()
                 target = self.target(node)
                 words.need("by")
                 span, name = words.span, words.name("operation")
                 if name not in OPERATIONS:
-                    _wrong(span, f"no operation is called {name}")
+                    wrong(span, f"no operation is called {name}")
                 words.need(":")
                 return ir.Reduce(name, node.text, target.index, self.whole(words, target.type))
             case "for" | "parallel" | "vector" | "unrolled":
@@ -488,7 +253,7 @@ class _Reader:
                 return ir.If(self.build(words.expression()), self.inner(inside))
             case "else":
                 if not before or not isinstance(before[-1], ir.If) or before[-1].otherwise:
-                    _wrong(words.tokens[0].span, "`else` has no `if` before it")
+                    wrong(words.tokens[0].span, "`else` has no `if` before it")
                 stmt = before.pop()
                 assert isinstance(stmt, ir.If)
                 stmt.otherwise = self.inner(inside)  # nothing else has the node yet
@@ -508,7 +273,7 @@ class _Reader:
                         words.need(")")
                         break
                 return ir.Call(name, tuple(args))
-        node = words._one()
+        node = words.operand()
         if node.kind == "name":
             words.need("=")
             return ir.Assign(node.text, self.whole(words, self.name(node)))
@@ -516,20 +281,20 @@ class _Reader:
         words.need("=")
         return ir.Store(node.text, target.index, self.whole(words, target.type), target.aligned)
 
-    def target(self, node: _Node) -> ir.Load:
+    def target(self, node: Node) -> ir.Load:
         if node.kind != "load":
-            _wrong(node.span, "a name or a place is missing here", "this is neither")
+            wrong(node.span, "a name or a place is missing here", "this is neither")
         return self.build(node)  # type: ignore[return-value]
 
-    def whole(self, words: _Words, ty: str) -> Expr:
+    def whole(self, words: Words, ty: str) -> Expr:
         """The rest of a line as a value of a type."""
         node = words.expression()
         value = self.build(node, ty)
         if value.type != ty and not (value.type.endswith("*") and ty.endswith("*")):
-            _wrong(node.span, f"a value of the type {value.type}, where one of the type {ty} is asked for")
+            wrong(node.span, f"a value of the type {value.type}, where one of the type {ty} is asked for")
         return value
 
-    def _local(self, words: _Words) -> ir.Local:
+    def _local(self, words: Words) -> ir.Local:
         name = words.name()
         words.need(":")
         ty = words.type()
@@ -550,7 +315,7 @@ class _Reader:
         self.types[name] = f"{ty}[]"
         return ir.Local(name, ty, tuple(shape), space, zero)
 
-    def buffer(self, words: _Words) -> Buf:
+    def buffer(self, words: Words) -> Buf:
         """`name: type[shape]`, perhaps with strides."""
         name = words.name("buffer")
         words.need(":")
@@ -558,16 +323,16 @@ class _Reader:
         shape = self.extents(words)
         return Buf(name, shape, ty, self.extents(words) if words.take("strides") else None)
 
-    def extents(self, words: _Words) -> list[int]:
+    def extents(self, words: Words) -> list[int]:
         words.need("[")
         out: list[int] = []
         while not words.take("]"):
             if words.tokens[words.at : words.at + 1] and words.tokens[words.at].kind == "number":
                 out.append(words.whole())
             else:
-                node = words._one()
+                node = words.operand()
                 if node.kind not in ("size", "name"):
-                    _wrong(node.span, "an extent is a number or a size")
+                    wrong(node.span, "an extent is a number or a size")
                 out.append(self.extent(node.text))
             if not words.take(","):
                 words.need("]")
@@ -592,12 +357,12 @@ def parse(text: str, types: Mapping[str, str] = {}, name: str = "<loops>") -> Li
     Raises `RelayError` (R0644) with the places of a mistake, or of statements that break the language's rules.
     """
     source = SourceFile(name, text)
-    lines = _lines(source)
+    lines = lines_of(source)
     out = Listing()
     notes: list[str] = []
     spans: dict[int, Span] = {}
     at = 0
-    loose: list[_Line] = []
+    loose: list[Line] = []
     while at < len(lines):
         line, end = lines[at], at + 1
         while end < len(lines) and lines[end].depth > line.depth:
@@ -619,23 +384,23 @@ def parse(text: str, types: Mapping[str, str] = {}, name: str = "<loops>") -> Li
             continue
         notes, loose = [], [i for i in loose if i.note is None or out.body]
     if any(i.note is None for i in loose):
-        out.body = _checked(_Reader(source, types, spans), loose, types, spans)
+        out.body = checked(Reader(source, types, spans), loose, types, spans)
     return out
 
 
-def _checked(reader: _Reader, lines: list[_Line], names: Mapping[str, str], spans: dict[int, Span]) -> Body:
+def checked(reader: Reader, lines: list[Line], names: Mapping[str, str], spans: dict[int, Span]) -> Body:
     """The statements of lines, which obey the rules."""
     body = reader.body(lines)
     reported: list[Any] = []
     check.check(body, {*names, "lo", "hi"}, lambda stmt, message: reported.append((stmt, message)))
     for stmt, message in reported:
         span = spans.get(id(stmt)) or lines[0].span
-        _wrong(span, message)
+        wrong(span, message)
     return body
 
 
-def _function(line: _Line, inside: list[_Line], source: SourceFile, notes: list[str], spans: dict[int, Span]) -> ir.Function:
-    words = _Words(line)
+def _function(line: Line, inside: list[Line], source: SourceFile, notes: list[str], spans: dict[int, Span]) -> ir.Function:
+    words = Words(line)
     words.need("function")
     name = words.name()
     words.need("(")
@@ -649,14 +414,14 @@ def _function(line: _Line, inside: list[_Line], source: SourceFile, notes: list[
             break
     words.done()
     types = {p.name: p.type for p in params}
-    return ir.Function(name, params, _checked(_Reader(source, types, spans), inside, types, spans) if inside else [], " ".join(notes))
+    return ir.Function(name, params, checked(Reader(source, types, spans), inside, types, spans) if inside else [], " ".join(notes))
 
 
-def _part(line: _Line, inside: list[_Line], source: SourceFile, head: str, spans: dict[int, Span]) -> Part:
-    words = _Words(line)
+def _part(line: Line, inside: list[Line], source: SourceFile, head: str, spans: dict[int, Span]) -> Part:
+    words = Words(line)
     words.need(head)
     part = Part(words.name(), [], [], [], head == "pack")
-    reader = _Reader(source, {}, spans)
+    reader = Reader(source, {}, spans)
     if part.pack:
         words.need(":")
         while True:
@@ -672,12 +437,12 @@ def _part(line: _Line, inside: list[_Line], source: SourceFile, head: str, spans
         if here.note is not None and not part.buffers:  # one after buffers is a statement
             part.notes.append(here.note)
         elif here.text.split(" ")[0] in BUFFERS and re.match(r"\w+ \w+:", here.text):
-            words = _Words(here)
+            words = Words(here)
             part.buffers.append((words.name(), reader.buffer(words)))
             words.done()
         else:
             break
         at += 1
     reader.types |= part.arrays
-    part.body = _checked(reader, inside[at:], part.arrays, spans) if inside[at:] else []
+    part.body = checked(reader, inside[at:], part.arrays, spans) if inside[at:] else []
     return part
