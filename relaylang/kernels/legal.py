@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from relaylang.diagnostics import Span
-from relaylang.kernels import ir, visit
+from relaylang.kernels import ir, rewrites, visit
 from relaylang.kernels.ir import INDEX, Body, Expr
 from relaylang.kernels.ops import TESTS
 from relaylang.kernels.words import wrong
@@ -197,6 +197,32 @@ def legal(body: Sequence[ir.Stmt], types: Mapping[str, str], spans: Mapping[int,
     return _Legal(types, spans, span).body(body)
 
 
+def independent(body: Sequence[ir.Stmt], spans: Mapping[int, Span]) -> None:
+    """Refuse a parallel or vector loop whose iterations may touch what another writes, at the loop's place."""
+    for stmt in visit.statements(body):
+        if isinstance(stmt, ir.Loop) and stmt.kind in (ir.PARALLEL, ir.VECTOR):
+            try:
+                rewrites.independent(
+                    ir.Loop(stmt.var, stmt.low, stmt.high, _inlined(stmt.body), stmt.kind, stmt.step), reductions=False
+                )
+            except rewrites.Refused as problem:
+                wrong(spans[id(stmt)], str(problem), notes=("`for` runs the iterations one after the other",))
+
+
+def _inlined(body: Sequence[ir.Stmt]) -> Body:
+    """Statements without names for indices that are sums of others."""
+    out: Body = []
+    rest = list(body)
+    while rest:
+        stmt = rest.pop(0)
+        plain = isinstance(stmt, ir.Let) and not stmt.mutable and stmt.value.type == INDEX
+        if plain and all(isinstance(p, (ir.Var, ir.Linear, ir.Extent)) for p in visit.expressions(stmt.value)):  # type: ignore[attr-defined]
+            rest = visit.substitute(rest, {stmt.name: stmt.value})  # type: ignore[attr-defined]
+        else:
+            out.append(visit.rebuilt(stmt, lambda e: e, _inlined))
+    return out
+
+
 def renamed(body: Sequence[ir.Stmt], buffers: Mapping[str, str], prefix: str) -> Body:
     """Statements with other names of buffers. Their own names get a prefix, so that they meet no name of the C."""
 
@@ -236,4 +262,4 @@ def renamed(body: Sequence[ir.Stmt], buffers: Mapping[str, str], prefix: str) ->
     return [stmt(s) for s in body]
 
 
-__all__ = ["HALVES", "OPERANDS", "converted", "legal", "renamed"]
+__all__ = ["HALVES", "OPERANDS", "converted", "independent", "legal", "renamed"]

@@ -15,7 +15,8 @@ from relaylang.diagnostics import RelayError, SourceFile
 from relaylang.interpreter.kernels.common import KernelError
 from relaylang.ir import ANY, TensorType, TupleType, Type, type_text
 from relaylang.kernels import evaluate
-from relaylang.kernels.templates import Misfit, Template, stages, templates
+from relaylang.kernels.heads import templates
+from relaylang.kernels.templates import Misfit, Template, stages
 from relaylang.kernels.words import wrong
 from relaylang.ops.record import Op, Relation, RelationContext, RelationError, attrs_class, tensor
 

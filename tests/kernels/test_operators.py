@@ -13,7 +13,7 @@ import relaylang as relay
 from relaylang.diagnostics import RelayError
 from relaylang.export import export_onnx, export_relax, export_stablehlo
 from relaylang.ops.extensions import EXTENSIONS, Extension, find, register, register_text
-from relaylang.ops.record import Op, attrs_class
+from relaylang.ops.record import Floats, Ints, Op, attrs_class
 from relaylang.ops.relations import broadcast, tensor_identity
 from relaylang.plugins.files import load_file
 from relaylang.tvm.op.registering import METHODS, register_compute
@@ -21,6 +21,7 @@ from relaylang.tvm.op.registering import register as begin
 from relaylang.typing import check
 from tests.cli.command import relay as call_relay
 from tests.plugins.packages import install, undone
+from tests.shared import ROOT
 
 TEXT = Path(__file__).with_name("users.kernel")
 RNG = np.random.default_rng(5)
@@ -151,6 +152,7 @@ def message(function: Any, *args: Any, **named: Any) -> Any:
     return wrong.value.diagnostics[0]
 
 
+_LOOP = "let x: T = data[0]\n  for n in 0 .. N\n    y[n] = x"
 #: Wrong texts: what replaces what in `u.take`, the message, and the words of the text that it points at.
 WRONG: list[tuple[str, str, str, str]] = [
     ("operator u.wrong", "kernel wrong", "begins with `operator NAME`", "kernel wrong"),
@@ -186,6 +188,8 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("y[n] = x", "reduce y[n] by sub: x", "`reduce` combines by", "reduce y[n] by sub: x"),
     ("y[n] = x", "if x\n      y[n] = x", "a condition is a comparison", "if x"),
     ("for n in", "parallel n in", "x stands outside of the parallel loop", "let x: T = data[0]"),
+    (_LOOP, "parallel n in 0 .. N\n    y[n / 2] = data[n]", "may touch the same element of y", "parallel n in 0 .. N"),
+    (_LOOP, "vector n in 1 .. N\n    y[n] = y[n - 1]", "reads y[n - 1]", "vector n in 1 .. N"),
     ("for n in", "fro n in", "`=` is missing here", "n"),
 ]  # fmt: skip
 _RIGHT = """
@@ -293,6 +297,15 @@ def test_a_record_with_a_text() -> None:
     assert "is no function and no text" in str(message(register, record, kernel=3))
 
 
+def test_annotations_that_are_types() -> None:
+    """A script without `from __future__ import annotations` has classes and aliases as annotations."""
+    kinds = {"a": int, "b": float | None, "c": Ints, "d": Floats, "e": bool, "f": str, "g": Any}
+    made = attrs_class("tests.Kinds")(type("Kinds", (), {"__annotations__": kinds}))
+    assert [(f.kind, f.optional) for f in made.schema.values()] == [  # type: ignore[attr-defined]
+        *[("int", False), ("float", True), ("Ints", False), ("Floats", False), ("bool", False), ("str", False), ("AnyAttr", False)]
+    ]
+
+
 def test_a_kernel_that_leaves_its_buffers() -> None:
     register_text(_RIGHT.replace("y[n] = x", "y[n + 1] = x"))
     found = message(relay.evaluate, relay.parse("def @main(%x: Tensor[(2), float32]) { u.wrong(%x) }"), np.ones(2, "float32"))
@@ -397,3 +410,16 @@ def test_register_compute() -> None:
     assert "register_compute comes after" in message(METHODS["add_argument"], op, "more", "", "").title
     assert "is an operator of the language" in message(register_compute, "nn.relu", text).title
     assert "is no operator" in message(register_compute, "u.nothing", text).title
+
+
+def test_the_example() -> None:
+    folder = ROOT / "examples" / "kernels"
+    register_text(folder / "detect.kernel")
+    mod = relay.parse((folder / "detect.relay").read_text())
+    anchors = np.float32([[y, x, y + 6, x + 9] for y, x in ((0, 0), (30, 40), (-9, 3), (5, 5), (2, 44), (20, 9))])
+    inputs = {"deltas": real("float32", 1, 6, 4), "anchors": anchors, "scores": real("float32", 1, 6, 3)}
+    boxes, valid, counts = relay.evaluate(mod, **inputs)
+    for one, two in zip((boxes, valid, counts), flat(relay.build(mod).run(**inputs))):
+        np.testing.assert_allclose(one, two, rtol=1e-6)
+    assert boxes.min() >= 0 and boxes[..., 0::2].max() <= 32 and boxes[..., 1::2].max() <= 48
+    assert not valid[0, 2] and valid[0, 3] and counts.tolist() == np.bincount(inputs["scores"].argmax(2).ravel(), minlength=3).tolist()
