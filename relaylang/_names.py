@@ -21,6 +21,8 @@ SERVICES: dict[str, str] = {
     "compile for bare metal": "relaylang.backends.bare_metal:compile_bare_metal",
     "tvm script": "relaylang.tvm.script:run",
     "standard library": "relaylang.stdlib.library:import_from_std",
+    "operators of a text": "relaylang.kernels.operators:from_text",
+    "operator with a text": "relaylang.kernels.operators:with_text",
     "evaluate a call": "relaylang.interpreter.compute:compute",
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",

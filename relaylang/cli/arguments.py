@@ -33,9 +33,9 @@ Needed = Sequence[Var | MetaRef]
 
 
 def add_load_option(parser: argparse.ArgumentParser) -> None:
-    """`--load`: Python files with code generators, operators and the like."""
-    doc = "code generators, operators and passes of your own"
-    parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help=doc)
+    """`--load`: Python files with code generators, operators and the like, and texts of operators."""
+    doc = "code generators, operators and passes of your own (Python), or operators as a text (.kernel)"
+    parser.add_argument("--load", action="append", default=[], metavar="FILE", help=doc)
 
 
 def load_files(args: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from relaylang.cli.arguments import add_load_option, load_files
 from relaylang.cli.common import VERIFY_HELP, exit_status, files_below, report, verified
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import Program, load_checked
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help=f"{FILE_HELP}; or a folder")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about files that are right")
     parser.add_argument("--verify-diagnostics", action="store_true", help=VERIFY_HELP)
+    add_load_option(parser)
     lints = parser.add_argument_group("lints")
     lints.add_argument("--lint", action="store_true", help="also warn of doubtful parts of right programs")
     lints.add_argument("--fix", action="store_true", help="make the repairs that lints suggest, in the files; implies --lint")
@@ -53,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"relay check: --{wanted[0]} is about lints: add --lint", "relay check --help")
     if args.fix and "-" in args.files:
         raise UsageError("relay check: the standard input cannot be repaired with --fix", "relay check --help")
+    load_files(args)
     paths, said = files_below(args.files)
     report(said)
     findings = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
+from relaylang.cli.arguments import add_load_option, add_value_options, filled, load_files, needed_by, values_for
 from relaylang.cli.common import check_ending, check_outputs, report, write_bytes
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
@@ -51,11 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--constants", metavar="FILE", help="a file for constants: of Relax text .npz, .params, .safetensors; of ONNX, external data"
     )
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to export (default: main)")
+    add_load_option(parser)
     add_value_options(parser)
     add_import_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    load_files(args)
     form = _form(args)
     check_outputs(args.output, args.constants)
     if args.constants is not None and form != "onnx":

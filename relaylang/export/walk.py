@@ -43,7 +43,9 @@ from relaylang.ir import (
     type_text,
 )
 from relaylang.ir.missing import refuse_missing
+from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op
+from relaylang.passes.lower_extensions import lower_extensions
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.typing import infer
 
@@ -232,13 +234,18 @@ class Walk(ABC):
         """A function in A-normal form, with operators that the format lacks written with others."""
         done = self.bodies.get(id(function))
         if done is None:
-            lowered = legalise(self.prepared(function), keep=self.rules)
+            added = lower_extensions(self.prepared(function), keep=self._exported())
+            lowered = legalise(added, keep=self.rules)
             done = convert(lowered, let_results=False, enter_primitive=True)  # type: ignore[assignment]
             assert isinstance(done, Function)
             infer(done, module=self.mod)
             self.bodies[id(function)] = done
             self.bodies[id(done)] = done
         return done
+
+    def _exported(self) -> list[str]:
+        """The added operators that have a rule of this format."""
+        return [name for name, made in EXTENSIONS.items() if self.format.lower() in made.export]
 
     def unique(self, wish: str) -> str:
         """A name that nothing else has."""
@@ -304,7 +311,11 @@ class Walk(ABC):
         raise Unsupported(f"{self.format} has no {_KINDS.get(type(node), type(node).__name__)}")
 
     def _operator(self, var: Var | None, node: Call, scope: dict[Var, Any]) -> Any:
-        rule = self.rules.get(node.op.name)  # type: ignore[attr-defined]
+        name = node.op.name  # type: ignore[attr-defined]
+        rule = self.rules.get(name) or (EXTENSIONS[name].export.get(self.format.lower()) if name in EXTENSIONS else None)
+        if rule is None and name in EXTENSIONS:
+            ways = f"`lower=` of its registration says it in other operators, `export={{'{self.format.lower()}': rule}}` writes it"
+            raise Unsupported(f"it is an operator of yours: {ways}")
         if rule is None:
             raise Unsupported()
         arguments = [self.value(None, a, scope) for a in node.args]

@@ -18,8 +18,8 @@ from relaylang.kernels.nest import Buf
 from relaylang.kernels.operands import ON_INDICES, result_of, wanted
 from relaylang.kernels.ops import INTRINSICS, OPERATIONS
 from relaylang.kernels.sizes import MOST, Sizes, _size
-from relaylang.kernels.syntax import DEEPEST, Line, Node, Words, close, lines_of, wrong
 from relaylang.kernels.text import BUFFERS, Part
+from relaylang.kernels.words import DEEPEST, Line, Node, Words, close, lines_of, wrong
 
 _LOOPS = {"for": ir.SERIAL, "parallel": ir.PARALLEL, "vector": ir.VECTOR, "unrolled": ir.UNROLLED}
 _STATEMENTS = ("let", "var", "local", "reduce", *_LOOPS, "if", "else", "while", "do", "call")
@@ -35,11 +35,12 @@ class Listing:
     calls: list[str] = field(default_factory=list)
 
 
-class _Reader:
-    """The statements of a body, with the types of the names around them."""
+class Reader:
+    """The statements of a body, with the types of the names around them. `names` stand for numbers, sizes and types."""
 
-    def __init__(self, source: SourceFile, types: Mapping[str, str], spans: dict[int, Span]) -> None:
+    def __init__(self, source: SourceFile, types: Mapping[str, str], spans: dict[int, Span], names: Mapping[str, Any] = {}) -> None:
         self.source = source
+        self.names = names
         #: A parallel loop's stage has the ends of its units.
         self.types = {"lo": INDEX, "hi": INDEX, **types}
         #: Where each statement stands.
@@ -73,7 +74,7 @@ class _Reader:
     def _known(self, node: Node) -> str | None:
         match node.kind:
             case "name":
-                if node.text not in self.types and re.fullmatch(r"size\d+", node.text):
+                if node.text in self.names or (node.text not in self.types and re.fullmatch(r"size\d+", node.text)):
                     return INDEX
                 held = self.name(node)
                 return f"{held.removesuffix('[]')}*" if held.endswith("[]") else held
@@ -100,6 +101,10 @@ class _Reader:
                 return self.number(node.parts[0], node.text)
             case "name" if node.text not in self.types and (match := re.fullmatch(r"size\d+", node.text)):
                 return ir.Extent(self.extent(match[0]))  # type: ignore[arg-type]
+            case "name" if node.text in self.names:
+                return ir.Extent(self.names[node.text])
+            case "string":
+                wrong(node.span, f'"{node.text}" can be compared with another text, and no more')
             case "name":
                 return ir.Var(node.text, self.known(node) or INDEX)
             case "size":
@@ -132,6 +137,8 @@ class _Reader:
             asked: list[str | None] = [INDEX if result == INDEX and name in ON_INDICES else None] * len(types)
         else:
             asked = wanted(name, types, result, intrinsic)
+        if name == "quotient" and result is not None and "float" in result:
+            name = "div"
         if name == "select" and len(types) != 3:
             wrong(node.span, f"select takes 3 operands, not {len(types)}")
         args = tuple(self.build(p, t) for p, t in zip(node.parts, asked))
@@ -203,7 +210,7 @@ class _Reader:
     def statement(self, line: Line, inside: list[Line], before: Body) -> ir.Stmt | None:
         if line.note is not None:
             return ir.Note(line.note)
-        words = Words(line)
+        words = Words(line, self.names)
         first = words.next
         head = first if first in _STATEMENTS and len(words.tokens) > 1 and words.tokens[1].text not in ("=", "[") else ""
         if first in ("else", "do") and len(words.tokens) == 1:
@@ -228,7 +235,7 @@ class _Reader:
             case "local":
                 return self._local(words)
             case "reduce":
-                node = words.one()
+                node = words.operand()
                 target = self.target(node)
                 words.need("by")
                 span, name = words.span, words.name("operation")
@@ -268,7 +275,7 @@ class _Reader:
                         words.need(")")
                         break
                 return ir.Call(name, tuple(args))
-        node = words.one()
+        node = words.operand()
         if node.kind == "name":
             words.need("=")
             return ir.Assign(node.text, self.whole(words, self.name(node)))
@@ -325,7 +332,7 @@ class _Reader:
             if words.tokens[words.at : words.at + 1] and words.tokens[words.at].kind == "number":
                 out.append(words.whole())
             else:
-                node = words.one()
+                node = words.operand()
                 if node.kind not in ("size", "name"):
                     wrong(node.span, "an extent is a number or a size")
                 out.append(self.extent(node.text))
@@ -379,11 +386,11 @@ def parse(text: str, types: Mapping[str, str] = {}, name: str = "<loops>") -> Li
             continue
         notes, loose = [], [i for i in loose if i.note is None or out.body]
     if any(i.note is None for i in loose):
-        out.body = _checked(_Reader(source, types, spans), loose, types, spans)
+        out.body = checked(Reader(source, types, spans), loose, types, spans)
     return out
 
 
-def _checked(reader: _Reader, lines: list[Line], names: Mapping[str, str], spans: dict[int, Span]) -> Body:
+def checked(reader: Reader, lines: list[Line], names: Mapping[str, str], spans: dict[int, Span]) -> Body:
     """The statements of lines, which obey the rules."""
     body = reader.body(lines)
     reported: list[Any] = []
@@ -409,14 +416,14 @@ def _function(line: Line, inside: list[Line], source: SourceFile, notes: list[st
             break
     words.done()
     types = {p.name: p.type for p in params}
-    return ir.Function(name, params, _checked(_Reader(source, types, spans), inside, types, spans) if inside else [], " ".join(notes))
+    return ir.Function(name, params, checked(Reader(source, types, spans), inside, types, spans) if inside else [], " ".join(notes))
 
 
 def _part(line: Line, inside: list[Line], source: SourceFile, head: str, spans: dict[int, Span]) -> Part:
     words = Words(line)
     words.need(head)
     part = Part(words.name(), [], [], [], head == "pack")
-    reader = _Reader(source, {}, spans)
+    reader = Reader(source, {}, spans)
     if part.pack:
         words.need(":")
         while True:
@@ -439,5 +446,5 @@ def _part(line: Line, inside: list[Line], source: SourceFile, head: str, spans: 
             break
         at += 1
     reader.types |= part.arrays
-    part.body = _checked(reader, inside[at:], part.arrays, spans) if inside[at:] else []
+    part.body = checked(reader, inside[at:], part.arrays, spans) if inside[at:] else []
     return part

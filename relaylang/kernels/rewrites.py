@@ -315,7 +315,8 @@ def independent(at: ir.Loop, reductions: bool) -> None:
         only_reduced = buffer in reduced and buffer not in writes and buffer not in reads
         if reductions and only_reduced:
             continue
-        if len({ir.key(i) for i in touched}) != 1 or not _injective(touched[0], at.var, extents, own):
+        one = len({ir.key(i) for i in touched}) == 1 and _injective(touched[0], at.var, extents, own)
+        if not one and not _apart(touched, at.var, inside, own):
             verbs = [*["writes"] * len(writes.get(buffer, ())), *["reads"] * len(reads.get(buffer, ())), *["reduces"] * len(touched)]
             places = dict.fromkeys(f"{verb} {buffer}[{render(index)}]" for verb, index in zip(verbs, touched))
             one, other = [*places, *places][:2]
@@ -342,3 +343,38 @@ def _injective(index: ir.Expr, var: str, extents: dict[str, int | None], own: se
         elif not isinstance(atom, ir.Var) or atom.name in own:
             return False
     return abs(step) > reach
+
+
+def _apart(indices: Sequence[ir.Expr], var: str, inside: Sequence[ir.Stmt], own: set[str]) -> bool:
+    """Whether different values of a variable lead to stretches of places that do not overlap, whatever the loops inside do."""
+    ranges: dict[str, tuple[int, int]] = {}
+    for stmt in inside:
+        if isinstance(stmt, ir.Loop):
+            low = ir.constant_of(stmt.low)
+            if low is None or not stmt.trips or stmt.var in ranges:
+                return False
+            ranges[stmt.var] = low, low + (stmt.trips - 1) * stmt.step
+    steps: set[int] = set()
+    outer: set[tuple[tuple[str, int], ...]] = set()
+    first: list[int] = []
+    last: list[int] = []
+    for index in indices:
+        terms, low = (index.terms, index.const) if isinstance(index, ir.Linear) else (((index, 1),), 0)
+        high = low
+        others: list[tuple[str, int]] = []
+        own_step = 0
+        for atom, factor in terms:
+            if not isinstance(atom, ir.Var) or atom.name in own:
+                return False
+            if atom.name == var:
+                own_step = factor
+            elif atom.name in ranges:
+                ends = sorted(factor * end for end in ranges[atom.name])
+                low, high = low + ends[0], high + ends[1]
+            else:
+                others.append((atom.name, factor))
+        steps.add(own_step)
+        outer.add(tuple(sorted(others)))
+        first.append(low)
+        last.append(high)
+    return len(steps) == len(outer) == 1 and abs(*steps) > max(last) - min(first)

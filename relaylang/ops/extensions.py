@@ -3,36 +3,73 @@
     scale = Op("my.scale", ("data",), ScaleAttrs, scaled, OpPattern.ELEMWISE, doc="data times a factor")
     register(scale, kernel=lambda attrs, data: data * attrs.factor)
 
-From then on the reader, the printer, the checker, the interpreter, completion and `:doc` know it.
+From then on the reader, the printer, the checker, the interpreter, completion and `:doc` know it. A kernel may also be a text
+in the language of kernels (`relaylang.kernels.templates`), which compilers take, too. A text alone declares operators
+(`register_text`).
 """
 
 from __future__ import annotations
 
+import linecache
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.diagnostics import RelayError, SourceFile, did_you_mean, error
 from relaylang.ops import OPS
 from relaylang.ops.record import Op
 from relaylang.plugins.entrypoints import OPERATOR_GROUP, installed_names, load_installed, wrong_plugin
+from relaylang.services import service
 
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 #: `kernel(attrs, *arrays)` computes a call: arrays of exactly the type that the checker gives.
 Kernel = Callable[..., Any]
+#: A text and where it stands in its file: the file, and the first and the last offset.
+Place = tuple[SourceFile, int, int]
 #: `lower(attrs, operands, types)` gives a call in other operators, or None. The last type is the result's.
 Lower = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Extension:
-    """An operator, with its computation (`kernel`) and its form in other operators (`lower`), where it has them."""
+    """An operator, with its computation (`kernel`) and its form in other operators (`lower`), where it has them.
+
+    The kernel is a function of arrays, a text in the language of kernels, or the path of such a text. `export` has rules of
+    exporters by format (`onnx`, `stablehlo`, `relax`), each as a rule of the format's table.
+    """
 
     op: Op
-    kernel: Kernel | None = None
+    kernel: Kernel | str | Path | None = None
     lower: Lower | None = None
+    export: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    #: Where a text stands; the script that makes the extension has it.
+    place: Place | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kernel, (str, Path)) and self.place is None:
+            object.__setattr__(self, "place", _place(self.kernel))
+
+
+def _place(text: str | Path) -> Place:
+    """Where a text stands: in its file, or in the script that has it as a literal."""
+    if isinstance(text, Path):
+        try:
+            read = text.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise RelayError(error("R0001", f"cannot read {text}: {getattr(problem, 'strerror', None) or problem}")) from None
+        return SourceFile(str(text), read), 0, len(read)
+    frame = sys._getframe(1)
+    while frame is not None:
+        script = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
+        if text.strip() and script.count(text) == 1:
+            first = script.index(text)
+            return SourceFile(frame.f_code.co_filename, script), first, first + len(text)
+        frame = frame.f_back  # type: ignore[assignment]
+    return SourceFile("<kernel>", text), 0, len(text)
 
 
 #: The added operators by name.
@@ -53,23 +90,51 @@ def _problem(found: Any) -> str | None:
         return "has attributes of a class that is not made by attrs_class"
     if not callable(op.rel):
         return f"has rel={op.rel!r:.60}, which is no function"
-    for part in ("kernel", "lower"):
-        made = getattr(found, part)
-        if made is not None and not callable(made):
-            return f"has {part}={made!r:.60}, which is no function"
-    return None
+    if found.lower is not None and not callable(found.lower):
+        return f"has lower={found.lower!r:.60}, which is no function"
+    if found.kernel is not None and not callable(found.kernel) and found.place is None:
+        return f"has kernel={found.kernel!r:.60}, which is no function and no text"
+    wrong = [rule for rule in found.export.values() if not callable(rule)]
+    return f"has the rule {wrong[0]!r:.60} of an exporter, which is no function" if wrong else None
 
 
-def register(op: Op | Extension, kernel: Kernel | None = None, lower: Lower | None = None) -> Op:
+def register(
+    op: Op | Extension,
+    kernel: Kernel | str | Path | None = None,
+    lower: Lower | None = None,
+    export: Mapping[str, Callable[..., Any]] = {},
+) -> Op:
     """Add an operator, or put another in the place of one that was added before. Returns it.
 
-    Raises `RelayError` (R0219) for an object that is not an operator, and for a name of the language's own operators.
+    Raises `RelayError`: R0219 for an object that is not an operator, and for a name of the language's own operators; R0644
+    for a text that is wrong, or that does not fit the record.
     """
-    made = op if isinstance(op, Extension) else Extension(op, kernel, lower)
+    made = op if isinstance(op, Extension) else Extension(op, kernel, lower, export)
     said = _problem(made)
     if said is not None:
         name = op.name if isinstance(op, Op) else "what is registered"
         raise RelayError(error("R0219", f"{name} {said}"))
+    if made.place is not None:
+        record, kernel = service("operator with a text")(made.op, *made.place)
+        made = replace(made, op=record, kernel=kernel, place=None)
+    return _add(made)
+
+
+def register_text(text: str | Path) -> list[Op]:
+    """Add the operators of a text in the language of kernels, or of a file with such a text. Returns them.
+
+    Raises `RelayError`: R0001 for a file that cannot be read, R0644 with the place of a mistake in the text, R0219 for a name
+    of the language's own operators.
+    """
+    made = [Extension(op, kernel) for op, kernel in service("operators of a text")(*_place(text))]
+    for extension in made:
+        said = _problem(extension)
+        if said is not None:
+            raise RelayError(error("R0219", f"{extension.op.name} {said}"))
+    return [_add(extension) for extension in made]
+
+
+def _add(made: Extension) -> Op:
     OPS[made.op.name] = made.op
     EXTENSIONS[made.op.name] = made
     return made.op
@@ -84,7 +149,7 @@ def unregister(name: str) -> None:
 def find(name: str) -> Op | None:
     """The operator of a name, or None. An installed package that adds it is imported now.
 
-    Raises `RelayError` (R0512) for a package's operator that cannot be loaded.
+    Raises `RelayError` (R0512) for a package's operator that cannot be loaded, R0644 for a kernel's text that is wrong.
     """
     op = OPS.get(name)
     if op is not None or not name:
@@ -92,6 +157,11 @@ def find(name: str) -> Op | None:
     found = load_installed(OPERATOR_GROUP, name)
     if found is None:
         return None
+    if isinstance(found, (str, Path)):
+        added = {op.name: op for op in register_text(found)}
+        if name not in added:
+            raise wrong_plugin(OPERATOR_GROUP, name, f"is a text with {', '.join(added)}")
+        return added[name]
     made = Extension(found) if isinstance(found, Op) else found
     said = _problem(made)
     if said is None and made.op.name != name:
@@ -112,4 +182,4 @@ def unknown(name: str) -> str:
     return f"there is no operator {name}" + (f"; did you mean {near}?" if near else "")
 
 
-__all__ = ["EXTENSIONS", "Extension", "find", "names", "register", "unknown", "unregister"]
+__all__ = ["EXTENSIONS", "Extension", "find", "names", "register", "register_text", "unknown", "unregister"]

@@ -33,6 +33,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass
 from enum import IntEnum
+from types import UnionType
 from typing import Any as AnyValue
 from typing import Protocol
 from typing import TypeVar as _T
@@ -292,11 +293,23 @@ def attrs_class(type_key: str, in_metadata: bool = False) -> Callable[[type[_C]]
         body["__annotations__"] = annotations
         body["__doc__"] = cls.__doc__ or cls.__name__
         body["type_key"] = type_key
-        body["schema"] = {name: AttrField(name, str(kind), cls.__dict__.get(name, MISSING)) for name, kind in annotations.items()}
+        body["schema"] = {
+            name: AttrField(name, _annotation(kind), cls.__dict__.get(name, MISSING)) for name, kind in annotations.items()
+        }
         body["in_metadata"] = in_metadata
         return type(cls.__name__, (Attributes,), body)  # type: ignore[return-value]
 
     return wrap
+
+
+def _annotation(kind: AnyValue) -> str:
+    """An annotation as a text, which it is under `from __future__ import annotations` alone."""
+    if isinstance(kind, str):
+        return kind
+    if isinstance(kind, UnionType):
+        return " | ".join(map(_annotation, kind.__args__))
+    aliases = {"Ints": Ints, "Bounds": Bounds, "NestedInts": NestedInts, "Floats": Floats, "AnyAttr": AnyAttr, "None": type(None)}
+    return next((name for name, alias in aliases.items() if kind == alias), getattr(kind, "__name__", "AnyAttr"))
 
 
 #: The parts that every class gets of its own: a class that is made anew does not copy them.

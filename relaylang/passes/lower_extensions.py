@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, IRModule, post_order
 from relaylang.ops.extensions import EXTENSIONS
@@ -13,14 +15,16 @@ from relaylang.passes.rewriting import rewrite_typed
 ROUNDS = 16
 
 
-def lower_extensions(expr: Expr) -> Expr:
+def lower_extensions(expr: Expr, keep: Collection[str] = ()) -> Expr:
     """A typed expression without the added operators that say what they are made of; itself where it has none.
+
+    Those of `keep` stay.
 
     Raises `RelayError` for a `lower` that raises, gives no expression, or one of another type.
     """
     if not EXTENSIONS:
         return expr
-    rules = {name: made.lower for name, made in EXTENSIONS.items() if made.lower is not None}
+    rules = {name: made.lower for name, made in EXTENSIONS.items() if made.lower is not None and name not in keep}
 
     def put(old: Expr, new: Expr) -> Expr:
         if not isinstance(old, Call) or not isinstance(new, Call) or not isinstance(new.op, Op) or new.op.name not in rules:

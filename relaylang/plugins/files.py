@@ -10,6 +10,8 @@ A package names its additions in its entry points:
 
 Operators, backends and code generators: `relaylang.ops.extensions`, `relaylang.backends`, `relaylang.runtime.external`.
 
+A file whose name ends in `.kernel` is a text of operators (`relaylang.kernels.templates`); it has no code of Python.
+
 `relay opt --load FILE` adds every pass of the file, and every class of `module_pass` or `function_pass`, by its name. It
 also adds every `DFPatternCallback`, and every registered function (`register_legalize`, `register_alter_op_layout`, ...).
 """
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError, error
-from relaylang.ops.extensions import EXTENSIONS
+from relaylang.ops.extensions import EXTENSIONS, register_text
 from relaylang.partition.support import OP_SUPPORT
 from relaylang.partition.tables import PATTERN_TABLES
 from relaylang.passes.layout.registry import registrations
@@ -33,6 +35,9 @@ from relaylang.patterns import DFPatternCallback, callback_pass
 from relaylang.plugins.entrypoints import PASS_GROUP, installed_names, load_installed, wrong_plugin
 from relaylang.runtime.external import CODEGENS
 from relaylang.runtime.trust import check_trusted
+
+#: The ending of files with operators as texts.
+TEXT = ".kernel"
 
 
 class Passes(Mapping[str, Any]):
@@ -78,6 +83,9 @@ def as_maker(value: Any) -> Any:
 def load_file(path: str) -> dict[str, Any]:
     """The passes of a Python file by name. Raises `RelayError` with the place of a failure in it."""
     check_trusted(f"--load {path}")
+    if Path(path).suffix == TEXT:
+        register_text(Path(path))
+        return {}
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _SCHEDULES = "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend"
-_KERNEL = "a kernel of your own is an external function: `relay.ext.NAME` with `tvm.register_func`"
+_KERNEL = "a kernel of your own is a text: `relay.op.register_compute(NAME, TEXT)`; docs/kernels.md has the language"
 _ONNX = "export the network as ONNX; `relay.frontend.from_onnx` reads it"
 _TFLITE = "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it"
 _VITIS = 'AMD\'s package pyxir finds what its DPU takes; `register_pattern_table("vitis_ai")` adds a table of yours'
@@ -66,15 +66,14 @@ NOTES: dict[str, str] = {
     "tvm.relay.op.contrib": "`register_pattern_table` adds a table to those of docs/passes.md",
     "tvm.relay.collage": "`relay partition --target NAME` takes one accelerator at a time; `--report` compares them",
     "tvm.relay.op.strategy": _SCHEDULES,
-    "tvm.relay.op.register_compute": _KERNEL,
-    "tvm.relay.op.register_strategy": _SCHEDULES,
+    "tvm.relay.op.register_strategy": _KERNEL,
     "tvm.relay.vm": '`relay.create_executor("vm", mod)` runs programs with control flow',
     "tvm.runtime.vm": '`relay.create_executor("vm", mod)` runs programs with control flow',
     "tvm.rpc": "sessions are in this process (`rpc.LocalSession`); compile for other machines with -mtriple, and run the file there",
-    "tvm.script": "TVMScript writes TIR; `relay.parse` reads Relay text",
-    "tvm.te": "of `tvm.te` there are names of extents (`te.var`, `te.size_var`); kernels are the backend's",
-    "tvm.tir": "of `tvm.tir` there is the arithmetic of extents; kernels are the backend's",
-    "tvm.topi": "of `tvm.topi` there are `testing` and `utils`; operators are calls: `relay.nn.conv2d`",
+    "tvm.script": "TVMScript writes TIR; `relay.parse` reads Relay text; " + _KERNEL,
+    "tvm.te": "of `tvm.te` there are names of extents (`te.var`, `te.size_var`); " + _KERNEL,
+    "tvm.tir": "of `tvm.tir` there is the arithmetic of extents; " + _KERNEL,
+    "tvm.topi": "of `tvm.topi` there are `testing` and `utils`; operators are calls: `relay.nn.conv2d`; " + _KERNEL,
     "tvm.utils.roofline": "`relay run --profile` reports each kernel beside the machine's peak",
 }
 

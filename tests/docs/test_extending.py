@@ -1,4 +1,4 @@
-"""docs/extending.md: each diff applies to the tree, touches few files, and gives what the page shows below it."""
+"""docs/extending.md and docs/kernels.md: each diff applies to the tree, touches few files, and gives what the page shows below it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from tests.docs.blocks import blocks
 from tests.shared import ROOT, few
 
-PAGE = ROOT / "docs" / "extending.md"
-#: Each kind of addition that the page shows as a diff, and the files that it touches.
+PAGES = [ROOT / "docs" / name for name in ("extending.md", "kernels.md")]
+#: Each kind of addition that a page shows as a diff, and the files that it touches.
 FILES = {
     "An operator": [
         "interpreter/kernels/tensor.py",
@@ -26,6 +26,8 @@ FILES = {
     "A pass": ["relaylang/passes/simplify/drop_repetitions.py"],
     "An accelerator": ["relaylang/partition/targets/tiny_npu.py"],
     "A diagnostic code": ["relaylang/diagnostics/pages/syntax.py"],
+    "An operation": ["relaylang/kernels/device.py", "relaylang/kernels/legal.py", "relaylang/kernels/ops.py"],
+    "A lowering": ["interpreter/kernels/scatter.py", "relaylang/backends/cpu/lower/scatter.py", "relaylang/ops/scatter.py"],
     "A backend": ["pyproject.toml", "relaylang/backends/plain/__init__.py", "relaylang/backends/registry.py"],
 }
 
@@ -41,9 +43,9 @@ sys.exit("\\n".join(run_page(Path("section.md"))) or 0)
 
 
 def sections() -> dict[str, str]:
-    """The sections of the page that have a diff, by their headings."""
-    parts = re.split(r"^#{2,3} (.+)\n", PAGE.read_text(encoding="utf-8"), flags=re.M)
-    return {heading: text for heading, text in zip(parts[1::2], parts[2::2]) if "```diff\n" in text}
+    """The sections of the pages that have a diff, by their headings."""
+    parts = [part for page in PAGES for part in re.split(r"^#{2,3} (.+)\n", page.read_text(encoding="utf-8"), flags=re.M)[1:]]
+    return {heading: text for heading, text in zip(parts[::2], parts[1::2]) if "```diff\n" in text}
 
 
 def shown(section: str) -> str:
@@ -58,7 +60,7 @@ def copy_of_the_tree(folder: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", folder)
 
 
-def test_the_page_has_every_kind_of_addition() -> None:
+def test_the_pages_have_every_kind_of_addition() -> None:
     assert set(sections()) == set(FILES)
 
 

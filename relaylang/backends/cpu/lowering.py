@@ -25,6 +25,7 @@ from relaylang.backends.cpu.kernel import (
     unsupported,
 )
 from relaylang.backends.cpu.lower import ANCHORS, ASSEMBLIES, RECIPES, SELECTIONS, gap
+from relaylang.backends.cpu.lower.texts import anchor_of, recipe_of
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
@@ -210,16 +211,17 @@ def _tensors(
             values[id(node)] = whole[node.index]
         elif isinstance(node, Call) and isinstance(node.op, Op):
             args = [values[id(a)] for a in node.args]
-            recipe = RECIPES.get(node.op.name)
+            recipe = RECIPES.get(node.op.name) or recipe_of(node)
+            anchored = ANCHORS.get(node.op.name) or anchor_of(node)
             if recipe is not None:
                 tensor_types(node.checked_type, node)
                 values[id(node)] = recipe(kernel, node, args)
-            elif node.op.name in ANCHORS:
+            elif anchored is not None:
                 ty = node.checked_type
                 if isinstance(ty, TupleType):
                     raise unsupported(f"{node.op.name} with several results cannot be compiled", node)
                 anchor = Anchored(static_shape(ty, node), ty.dtype)  # type: ignore[union-attr]
-                anchors.append((ANCHORS[node.op.name], node, args, anchor))
+                anchors.append((anchored, node, args, anchor))
                 values[id(node)] = anchor
             else:
                 raise RelayError(

@@ -25,6 +25,7 @@ from relaylang.backends.cpu.lower.halos import with_halos
 from relaylang.backends.cpu.lower.joins import joined
 from relaylang.backends.cpu.lower.legalise import legalise
 from relaylang.backends.cpu.lower.storage import through_float32
+from relaylang.backends.cpu.lower.texts import with_texts
 from relaylang.backends.cpu.lowering import Strides, lower_function
 from relaylang.backends.cpu.memory import plan
 from relaylang.backends.cpu.origin import describe
@@ -77,7 +78,9 @@ GRAPH: tuple[GraphStage, ...] = (
         "flat", "one data-flow graph: functions, branches and loops are written out", lambda graph, s: flatten(s.mod, s.entry, s.calls)
     ),
     GraphStage("float32", "short floats are stored, and computed in float32", lambda graph, s: through_float32(graph, s.isa)),
-    GraphStage("extensions", "operators of packages are what they stand for", lambda graph, s: lower_extensions(graph)),
+    GraphStage(
+        "extensions", "operators of packages are what they stand for", lambda graph, s: lower_extensions(graph, keep=with_texts())
+    ),
     GraphStage("plain", "blocked layouts are plain ones", lambda graph, s: without_blocks(graph, s.mod)),
     GraphStage("simple", "what only training needs is gone", lambda graph, s: simplify_expr(graph), "SimplifyInference"),
     GraphStage("legal", "operators without loops of their own are made of others", lambda graph, s: legalise(graph), "Legalize"),

@@ -82,6 +82,13 @@ class Emitter(Walk):
             self.fresh[names[0]] = layer
         return made if outputs > 1 else made[0]
 
+    def custom(self, domain: str, kind: str, *inputs: Value, results: Sequence[TensorType], **attrs: Any) -> Any:
+        """A layer of an operator of another domain, whose meaning a runtime gets elsewhere; its result, or a list of them."""
+        made = [Value(self.unique(f"{self.wish}.{kind}"), ty) for ty in results]
+        given, names = [v.name for v in inputs], [v.name for v in made]
+        self.blocks[-1].append(self.onnx.helper.make_node(kind, given, names, name=names[0], domain=domain, **attrs))
+        return made if len(made) != 1 else made[0]
+
     def _dtype(self, kind: str, inputs: Sequence[Value | None]) -> str:
         """The element type of a layer's first result. Raises `Unsupported` for operands that the operator does not take."""
         types, (result, *_), allowed = _signature(self.onnx, kind)

@@ -42,9 +42,20 @@ def export_onnx(mod: IRModule, entry: str = "main", file: str = "<module>", outp
     weights = [w for w in e.weights if w.name in used]
     graph = helper.make_graph(live, entry, [e.info(p.name, p.type) for p in parameters], infos, weights)
     _shorten(graph, keep=set(outputs))
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="relaylang")
+    domains = sorted({layer.domain for layer in _layers(live)} - {""})
+    opsets = [helper.make_opsetid("", OPSET), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    model = helper.make_model(graph, opset_imports=opsets, producer_name="relaylang")
     model.ir_version = 10
     return model
+
+
+def _layers(layers: Sequence[Any]) -> list[Any]:
+    """Layers, and those of the graphs inside them."""
+    out, stack = [], list(layers)
+    while stack:
+        out.append(layer := stack.pop())
+        stack += [inner for attribute in layer.attribute if attribute.HasField("g") for inner in attribute.g.node]
+    return out
 
 
 def external_data(model: Any, location: str) -> bytes:

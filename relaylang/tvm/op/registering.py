@@ -1,11 +1,13 @@
 """Operators that a script registers step by step: `relay.op.register(name)`, `relay.op.get(name).add_type_rel(...)`.
 
-Each step puts another record in the place of the one before. Such an operator has a type and no code.
+Each step puts another record in the place of the one before. `register_compute` gives it a kernel, as a text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from relaylang.diagnostics import RelayError, error
@@ -42,9 +44,12 @@ def register(op_name: str | Op | Extension, describe: str = "", **parts: Any) ->
 def _changed(op: Op, **changes: Any) -> None:
     if op.name not in EXTENSIONS:
         raise RelayError(error("R0219", f"{op.name} is an operator of the language, which stays as it is"))
+    made = EXTENSIONS[op.name]
+    if made.kernel is not None and changes.keys() & {"args", "rel"}:
+        raise RelayError(error("R0219", f"{op.name} has a kernel already: register_compute comes after add_argument and add_type_rel"))
     names = ("args", "attrs", "rel", "pattern", "level", "doc", "traits")
     fields = {name: getattr(OPS[op.name], name) for name in names}
-    register_record(Op(op.name, **{**fields, **changes}))
+    register_record(replace(made, op=Op(op.name, **{**fields, **changes})))
 
 
 def add_argument(op: Op, name: str, type_info: str, description: str) -> None:
@@ -83,6 +88,30 @@ def register_stateful(op_name: str, stateful: bool, level: int = 10) -> None:
     _changed(OPS[op_name], traits=traits | {Trait.STATEFUL} if stateful else traits)
 
 
+def register_compute(op_name: str, compute: Any = None, level: int = 10) -> Any:
+    """Give an added operator its kernel: a text in the language of kernels, or the path of one (docs/kernels.md).
+
+    Without `compute` this is a function of the kernel. Raises `RelayError`: R0219 for a function of TE or TIR, which nothing
+    here compiles, R0644 with the place of what is wrong in the text.
+    """
+
+    def add(kernel: Any) -> Any:
+        op = find(op_name)
+        if op is None or op_name not in EXTENSIONS:
+            why = "is no operator" if op is None else "is an operator of the language, which has its kernel"
+            raise RelayError(error("R0219", f"{op_name} {why}", notes=["`relay.op.register` adds an operator"]))
+        if not isinstance(kernel, (str, Path)):
+            args = "".join(f"  in {name}: T[S...]\n" for name in op.args)
+            reads = " + ".join(f"{name}[i]" for name in op.args) or "0"
+            form = f"operator {op_name}\n  type T: float\n{args}  out y: T[S...]\n  for i in 0 .. S\n    y[i] = {reads}"
+            said = f"the kernel of {op_name} is a function of TE or TIR; here a kernel is a text in the language of docs/kernels.md"
+            raise RelayError(error("R0219", said, notes=["register_compute takes a text of this form:", *form.split("\n")]))
+        register_record(Extension(op, kernel, EXTENSIONS[op_name].lower, EXTENSIONS[op_name].export))
+        return kernel
+
+    return add if compute is None else add(compute)
+
+
 def register_schedule(op_name: str, level: int = 10) -> None:
     """Say that an operator has TVM's default schedule. It has no effect: kernels have those of the CPU backend.
 
@@ -108,6 +137,7 @@ METHODS: dict[str, Callable[..., None]] = {
 __all__ = [
     "METHODS",
     "register",
+    "register_compute",
     "register_broadcast_schedule",
     "register_injective_schedule",
     "register_pattern",

@@ -14,6 +14,7 @@ from relaylang.tvm.ir.attributes import register_op_attr
 from relaylang.tvm.op.registering import (
     register,
     register_broadcast_schedule,
+    register_compute,
     register_injective_schedule,
     register_pattern,
     register_reduce_schedule,
@@ -38,6 +39,7 @@ __all__ = [
     "debug",
     "register",
     "register_broadcast_schedule",
+    "register_compute",
     "register_injective_schedule",
     "register_op_attr",
     "register_pattern",

@@ -56,7 +56,7 @@ def test_a_missing_name_says_what_to_use() -> None:
         from tvm.relay import conv2d  # noqa: F401
     for name, instead in [
         ("tvm.relay.frontend.caffe", "export the network as ONNX"),
-        ("tvm.relay.op.op.register_compute", "a kernel of your own"),
+        ("tvm.relay.op.OpStrategy", "a kernel of your own is a text"),
         ("tvm.relay.qnn.strategy", "--schedule"),
         ("tvm.target._ffi_api", "C\\+\\+ functions"),
         ("tvm.relay.op.contrib.vitis_ai", "pyxir"),

@@ -31,6 +31,7 @@ from relaylang.backends.cpu.lower import (
     vision,
 )
 from relaylang.backends.cpu.lower.legalise import REWRITES
+from relaylang.backends.cpu.lower.texts import with_texts
 from relaylang.ir import Call
 
 #: Operators that simplification for inference replaces (`passes.simplify_inference`).
@@ -115,7 +116,7 @@ GAPS: dict[str, str] = {
 
 def lowered() -> frozenset[str]:
     """The operators that have a lowering, or are put together from those that have."""
-    return frozenset(RECIPES) | frozenset(ANCHORS) | frozenset(REWRITES) | SIMPLIFIED
+    return frozenset(RECIPES) | frozenset(ANCHORS) | frozenset(REWRITES) | SIMPLIFIED | with_texts()
 
 
 def gap(name: str) -> str | None:

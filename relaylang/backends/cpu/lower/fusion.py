@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relaylang.backends.cpu.lower import ALONE
+from relaylang.backends.cpu.lower.texts import with_texts
 from relaylang.ops.record import Op, OpPattern
 
 #: Patterns other than the record's.
@@ -22,4 +23,4 @@ PATTERNS = {
 
 def pattern_of(op: Op) -> int:
     """How this backend fuses an operator."""
-    return PATTERNS.get(op.name, op.pattern)
+    return OpPattern.OPAQUE if op.name in with_texts() else PATTERNS.get(op.name, op.pattern)

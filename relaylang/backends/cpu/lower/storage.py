@@ -18,6 +18,7 @@ from relaylang.backends.cpu.external import ExternalOp
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import nn_conv, nn_dense, nn_pool, transform
 from relaylang.backends.cpu.lower.common import HALVES
+from relaylang.backends.cpu.lower.texts import with_texts
 from relaylang.ir import Call, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple
 from relaylang.ops.build import op_call, scalar
@@ -84,10 +85,11 @@ def through_float32(expr: Expr, isa: Isa) -> Expr:
     order = list(post_order(expr))
     if not any(_stored(node.checked_type) for node in order):
         return expr
+    moves = _MOVES | with_texts()
     done: dict[int, Expr] = {}
     for old in order:
         new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
-        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in _MOVES and not isinstance(new.op, ExternalOp):
+        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in moves and not isinstance(new.op, ExternalOp):
             if _stored(new.checked_type) or any(_stored(a.checked_type) for a in new.args):
                 attrs: Any = new.attrs
                 multiplied = has_bfloats(isa) and _multiplied(new)

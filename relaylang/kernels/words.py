@@ -1,29 +1,27 @@
-"""The syntax of the loop language's page: its lines, tokens and expressions, before the types of these are known."""
+"""The lines and words of a page of the loop language, and its expressions before their types are known.
+
+Expressions have the precedence of C.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from relaylang.diagnostics import RelayError, SourceFile, Span, did_you_mean, error
 from relaylang.kernels.dtypes import CTYPES
 from relaylang.kernels.ir import INDEX
 from relaylang.kernels.ops import INFIX
+from relaylang.kernels.sizes import Size
 
 #: Brackets inside brackets, and statements inside statements.
 DEEPEST = 200
-
-
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\.\.|->|<<|>>|<=|>=|==|!=|[-+*/%<>&|^?:()\[\],=])|(?P<wrong>\S))"
+    r"\s*(?:(?P<string>\"[^\"]*\")|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>\.\.\.|\.\.|->|<<|>>|<=|>=|==|!=|[-+*/%<>&|^?:()\[\],=])|(?P<wrong>\S))"
 )
-
-
-_TYPE = re.compile(rf"(?:{'|'.join(CTYPES)}|index)(?:x\d+)?")
-
-
+TYPE = re.compile(rf"(?:{'|'.join(CTYPES)}|index)(?:x\d+)?")
 #: How tightly operators bind, as in C.
 _LEVELS = {
     "|": 1,
@@ -43,8 +41,6 @@ _LEVELS = {
     "/": 8,
     "%": 8,
 }
-
-
 _NAMES = {sign: name for name, sign in INFIX.items()}
 
 
@@ -57,10 +53,9 @@ class Token:
 
 @dataclass
 class Line:
-    """A line: its indentation, its tokens, and the note that it is."""
+    """A line: its indentation, and the note that it is."""
 
     depth: int
-    tokens: list[Token]
     note: str | None
     span: Span
     text: str
@@ -89,36 +84,44 @@ def close(name: str, known: Iterable[str]) -> tuple[str, ...]:
     return (f"did you mean {near}?",) if near else ()
 
 
-def lines_of(source: SourceFile) -> list[Line]:
+def lines_of(source: SourceFile, first: int = 0, last: int | None = None) -> list[Line]:
+    """The lines of a text, or of a part of it; empty ones are left out."""
     out: list[Line] = []
-    start = 0
-    for text in source.text.split("\n"):
+    start = first
+    for text in source.text[first:last].split("\n"):
         stripped = text.strip()
         if stripped:
             depth = len(text) - len(text.lstrip(" "))
             span = Span(source, start + depth, start + len(text.rstrip()))
             note = stripped[1:].removeprefix(" ") if stripped.startswith("#") else None
-            out.append(Line(depth, [], note, span, stripped))
+            out.append(Line(depth, note, span, stripped))
         start += len(text) + 1
     return out
 
 
-def _tokens(line: Line) -> list[Token]:
+def tokens_of(line: Line) -> list[Token]:
     source, start = line.span.source, line.span.first
+    out: list[Token] = []
     for match in _TOKEN.finditer(source.text, start, line.span.last):
         kind = match.lastgroup or "wrong"
         span = Span(source, match.start(kind), match.end(kind))
         if kind == "wrong":
             wrong(span, f"`{match[kind]}` is no part of the loop language")
-        line.tokens.append(Token(kind, match[kind], span))
-    return line.tokens
+        out.append(Token(kind, match[kind], span))
+    return out
+
+
+def _said(stands: Any) -> str:
+    """What a name stands for, in words."""
+    return f"the type {stands}" if isinstance(stands, str) else "an extent or an attribute"
 
 
 class Words:
-    """The tokens of a line, one after the other."""
+    """The tokens of a line, one after the other. `names` stand for numbers, sizes, lists of numbers, and types."""
 
-    def __init__(self, line: Line) -> None:
-        self.tokens = _tokens(line)
+    def __init__(self, line: Line, names: Mapping[str, Any] = {}) -> None:
+        self.tokens = tokens_of(line)
+        self.names = names
         self.at = 0
         self.end = Span(line.span.source, line.span.last, line.span.last)
         self.depth = 0
@@ -142,10 +145,21 @@ class Words:
             wrong(self.span, f"`{text}` is missing here")
 
     def name(self, what: str = "name") -> str:
-        return self._of("name", what)
+        """A name that the line gives to something; it stands for nothing else."""
+        span, name = self.span, self._of("name", what)
+        if name in self.names:
+            wrong(span, f"{name} stands for {_said(self.names[name])} already")
+        return name
 
     def whole(self) -> int:
+        """A whole number, or a name that stands for one."""
         sign = -1 if self.take("-") else 1
+        named = self.names.get(self.next)
+        if isinstance(named, Size):
+            wrong(self.span, f"{self.next} is not known before the kernel runs; a number is needed here")
+        if isinstance(named, int):
+            self.at += 1
+            return sign * named
         text = self._of("number", "whole number")
         if not text.isdigit():
             wrong(self.tokens[self.at - 1].span, f"{text} is no whole number")
@@ -160,10 +174,15 @@ class Words:
     def type(self) -> str:
         """A type: `float32`, `float32x8`, `const float32*`."""
         const = self.take("const")
-        span, name = self.span, self.name("type")
-        if not _TYPE.fullmatch(name):
-            wrong(span, f"no type is called {name}", notes=close(name, [*CTYPES, INDEX]))
+        span, name = self.span, self._type(self._of("name", "type"))
+        if not TYPE.fullmatch(name):
+            known = [*CTYPES, INDEX, *(n for n, stands in self.names.items() if isinstance(stands, str))]
+            wrong(span, f"no type is called {name}", notes=close(name, known))
         return f"{'const ' if const else ''}{name}*" if self.take("*") else name
+
+    def _type(self, name: str) -> str:
+        stands = self.names.get(name)
+        return stands if isinstance(stands, str) else name
 
     def done(self) -> None:
         if self.at < len(self.tokens):
@@ -185,41 +204,53 @@ class Words:
         return node
 
     def _infix(self, level: int) -> Node:
-        left = self.one()
+        left = self.operand()
         while (own := _LEVELS.get(self.next, 0)) >= level:
             sign = self.next
             self.at += 1
             right = self._infix(own + 1)
-            left = Node("op", left.span.to(right.span), _NAMES[sign], (left, right))
+            span = left.span.to(right.span)
+            if left.kind == right.kind == "string" and sign in ("==", "!="):
+                left = Node("number", span, str(int((left.text == right.text) == (sign == "=="))))
+            else:
+                left = Node("op", span, _NAMES[sign], (left, right))
         return left
 
-    def one(self) -> Node:
+    def operand(self) -> Node:
         span = self.span
         if self.take("-"):
-            inner = self.one()
+            inner = self.operand()
             if inner.kind == "number":
-                return Node("number", span.to(inner.span), f"-{inner.text}")
+                return Node("number", span.to(inner.span), f"-{inner.text}".removeprefix("--"))
             return Node("minus", span.to(inner.span), "-", (inner,))
         if self.take("("):
             node = self.expression()
             self.need(")")
             return node
         if self.take("&"):
-            name = self.name("name of an array")
+            name = self._of("name", "name of an array")
             return self._place("address", name, span)
-        if self.at < len(self.tokens) and self.tokens[self.at].kind == "number":
+        kind = self.tokens[self.at].kind if self.at < len(self.tokens) else ""
+        if kind in ("number", "string"):
             self.at += 1
-            return Node("number", span, self.tokens[self.at - 1].text)
-        name = self.name("value")
+            return Node(kind, span, self.tokens[self.at - 1].text.strip('"'))
+        name = self._of("name", "value")
         if name in ("nan", "inf"):
             return Node("number", span, name)
+        if name in self.names:
+            stands = self.names[name]
+            if not isinstance(stands, str):
+                return self._standing(name, stands, span)
+            if self.next != "(":
+                return Node("string", span, stands)
+            name = stands
         if self.next == "[":
             return self._place("load", name, span)
         said = ""
         ahead = [t.text for t in self.tokens[self.at : self.at + 4]]
-        if len(ahead) == 4 and ahead[0] == "<" and ahead[2:] == [">", "("] and _TYPE.fullmatch(ahead[1]):
+        if len(ahead) == 4 and ahead[0] == "<" and ahead[2:] == [">", "("] and TYPE.fullmatch(self._type(ahead[1])):
             self.at += 3
-            said = ahead[1]
+            said = self._type(ahead[1])
         if name == "size" and self.next == "(":
             return self._size(span)
         if name == "null" and self.take("("):
@@ -235,11 +266,28 @@ class Words:
                 self.need(")")
                 break
         whole = span.to(self.tokens[self.at - 1].span)
-        if _TYPE.fullmatch(name):
+        if TYPE.fullmatch(name):
             if len(args) != 1:
                 wrong(whole, f"{name}(...) converts one value")
             return Node("const" if args[0].kind == "number" else "cast", whole, name, tuple(args), name)
         return Node("op", whole, name, tuple(args), said)
+
+    def _standing(self, name: str, stands: Any, span: Span) -> Node:
+        """What a name stands for: a number, an element of a list, or a size."""
+        if isinstance(stands, (tuple, list)):
+            self.need("[")
+            at = self.whole()
+            self.need("]")
+            if not -len(stands) <= at < len(stands):
+                wrong(span, f"{name} has {len(stands)} elements, and none at {at}")
+            stands = stands[at]
+        if isinstance(stands, Size):
+            return Node("name", span, name)
+        if stands is None:
+            wrong(span, f"the attribute {name} has no value here")
+        if isinstance(stands, float) and not stands.is_integer():
+            return Node("number", span, repr(stands))
+        return Node("number", span, f"{stands:.0f}" if isinstance(stands, float) else str(int(stands)))
 
     def _size(self, span: Span) -> Node:
         """The text of a size, as C has it."""
