@@ -25,6 +25,7 @@ SERVICES: dict[str, str] = {
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
     "artifact relaylang-mlf": "relaylang.backends.bare_metal.reading:loads",
+    "layers of the ethos-u": "relaylang.backends.ethosu.layers.table:pattern_table",
     "npu network": "relaylang.backends.ethosu.tflite:load_network",
     "artifact relaylang-vm": "relaylang.runtime.vm.executable:loads",
 }

@@ -1,13 +1,14 @@
-"""Comparisons, logic on bits and truth values, and choices between tensors, read from their calls: for the Ethos-U85."""
+"""Comparisons, logic on bits and truth values, and choices between tensors, for the Ethos-U85."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relaylang.backends.ethosu.layers.parts import FEATURES, feature_type, op_name
+from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.ir import Call
 from relaylang.partition.fixed_point import Unsupported
-from relaylang.partition.targets.ethos_u.parts import FEATURES, feature_type, op_name
 
 _SIGNED = ("int8", "int16", "int32")
 _NUMBERS = (*FEATURES, "int32")
@@ -93,3 +94,27 @@ def read_cast(calls: Sequence[Call]) -> TruthCast:
     if (source == "bool") == (result == "bool"):
         raise Unsupported(f"a cast from {source} to {result}, which no layer in front takes along")
     return TruthCast()
+
+
+def comparison(w: Writer, layer: Comparison, at: Composite) -> Value:
+    perm, found = w.operands(at, at.calls[0].args)
+    sides = [w.as_int32(x) for x, _ in found]
+    out = w.graph.binary(layer.op, *(reversed(sides) if layer.swapped else sides), dtype="bool")
+    return at.broadcast("bool", perm, w.graph.unary("LOGICAL_NOT", out) if layer.negated else out)
+
+
+def plain(w: Writer, layer: Plain, at: Composite) -> Value:
+    perm, found = w.operands(at, at.calls[0].args)
+    sides = [x for x, _ in found]
+    out = w.graph.binary(layer.op, *sides) if len(sides) == 2 else w.graph.unary(layer.op, *sides)
+    return at.broadcast(at.dtype, perm, out)
+
+
+def choice(w: Writer, layer: Choice, at: Composite) -> Value:
+    perm, found = w.operands(at, at.calls[0].args)
+    return at.broadcast(at.dtype, perm, w.graph.select(*[x for x, _ in found]))
+
+
+def cast(w: Writer, layer: TruthCast, at: Composite) -> Value:
+    perm, x = w.any_order(at.source)
+    return Value(at.dtype, {perm: w.graph.cast(x, at.dtype)})

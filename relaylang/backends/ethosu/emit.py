@@ -1,4 +1,4 @@
-"""A region as a TOSA graph. Each composite is written by the function for its kind of layer.
+"""A region as a TOSA graph. Each composite is written by the function of its layer.
 
 TOSA wants NHWC, and int8 or int16. A tensor is stored with its channels last where a layer asked for that. It is transposed back
 where the region ends. A uint8 tensor is stored less 128, in int8. A rescale converts it at the region's edges, the one
@@ -8,41 +8,10 @@ Relay function has.
 
 from __future__ import annotations
 
-from relaylang.backends.ethosu.emit import (
-    arithmetic,
-    bilinear,
-    convolutions,
-    functions,
-    logic,
-    matmul,
-    movement,
-    picks,
-    places,
-    pools,
-    reductions,
-    softmax,
-)
-from relaylang.backends.ethosu.emit.writer import Composite, Value, Write, Writer
+from relaylang.backends.ethosu.layers.table import read_layer
+from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Graph
 from relaylang.ir import Call, Function, Tuple, TupleGetItem, post_order
-from relaylang.partition.composites import composite_name, composite_nodes
-from relaylang.partition.targets.ethos_u.table import READERS
-
-#: The function that writes a layer, by its type. It returns the composite's value, or one for each field of a tuple.
-WRITERS: dict[type, Write] = {
-    **convolutions.WRITERS,
-    **pools.WRITERS,
-    **arithmetic.WRITERS,
-    **bilinear.WRITERS,
-    **functions.WRITERS,
-    **logic.WRITERS,
-    **matmul.WRITERS,
-    **movement.WRITERS,
-    **picks.WRITERS,
-    **places.WRITERS,
-    **reductions.WRITERS,
-    **softmax.WRITERS,
-}
 
 
 def emit_region(func: Function, name: str, is_u85: bool = False) -> Graph:
@@ -71,13 +40,11 @@ def emit_region(func: Function, name: str, is_u85: bool = False) -> Graph:
 def _composite(writer: Writer, call: Call) -> Value | list[Value]:
     func = call.op
     assert isinstance(func, Function)
-    name = composite_name(call) or ""
     place = f" line {call.span.line}" if call.span is not None and call.span.source.text else ""
-    writer.graph.layer = name.removeprefix("ethos-u.") + place
-    calls = [node for node in composite_nodes(func) if isinstance(node, Call)]
-    layer = READERS[name](calls)
+    layer, calls, value = read_layer(call)
+    writer.graph.layer = layer.name + place
     inputs = {id(param): writer.value(arg) for param, arg in zip(func.params, call.args)}
-    return WRITERS[type(layer)](writer, layer, Composite(writer, calls, inputs, call.checked_type or func.ret_type))
+    return layer.write(writer, value, Composite(writer, calls, inputs, call.checked_type or func.ret_type))
 
 
-__all__ = ["WRITERS", "emit_region"]
+__all__ = ["emit_region"]

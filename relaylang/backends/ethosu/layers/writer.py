@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.ethosu.layers.parts import Output, joined
 from relaylang.backends.ethosu.tosa import Graph, Operator, Tensor
 from relaylang.ir import Call, Constant, Expr, TensorType, Type, Var
 from relaylang.partition.fixed_point import IDENTITY, Rescale
-from relaylang.partition.targets.ethos_u.parts import Output, joined
 
 #: A padding: four numbers of rows and columns, in the order that each function says.
 Sides = tuple[int, int, int, int]

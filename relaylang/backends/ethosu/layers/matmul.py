@@ -1,4 +1,4 @@
-"""Products of two computed matrices for the Ethos-U, read from their calls."""
+"""Products of two computed matrices for the Ethos-U."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.ir import Call, Expr
-from relaylang.partition.fixed_point import Unsupported, power_rescale
-from relaylang.partition.targets.ethos_u.convolutions import out_of_sums
-from relaylang.partition.targets.ethos_u.parts import (
+from relaylang.backends.ethosu.layers.convolutions import out_of_sums
+from relaylang.backends.ethosu.layers.parts import (
     BYTES,
     RANGES,
     Output,
@@ -25,6 +23,10 @@ from relaylang.partition.targets.ethos_u.parts import (
     tail,
     tensor_of,
 )
+from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
+from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.ir import Call, Expr
+from relaylang.partition.fixed_point import Unsupported, power_rescale
 
 #: Operators that multiply matrices of whole numbers as they are stored.
 PRODUCTS = ("nn.batch_matmul", "nn.matmul", "nn.dense")
@@ -135,3 +137,17 @@ def _unscaled(factor: Expr) -> Call:
     if not np.array_equal(rescale.apply(numbers), numbers):
         raise Unsupported("a side has a factor other than 1")
     return cast
+
+
+def matmul(w: Writer, layer: MatMul, at: Composite) -> Value:
+    values = [at.operand(node) for node in layer.sides]
+
+    def matrices(value: Value, turned: bool) -> Tensor:
+        rank = len(value.shape)
+        x = w.in_order(value, (*range(rank - 2), rank - 1, rank - 2) if turned else None)
+        return w.graph.reshape(x, (1,) * (3 - rank) + x.shape)
+
+    left, right = (matrices(value, turned) for value, turned in zip(values, layer.turned))
+    zero_points = [zero_point - value.offset for zero_point, value in zip(layer.zero_points, values)]
+    out = w.finish(w.graph.matmul(left, right, *zero_points), layer.out)
+    return Value(layer.out.dtype, {tuple(range(len(at.shape))): w.graph.reshape(out, at.shape)})

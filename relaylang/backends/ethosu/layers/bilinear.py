@@ -1,4 +1,4 @@
-"""Resizes for the Ethos-U, read from their calls: the nearest pixel, or a mean of neighbours.
+"""Resizes for the Ethos-U: the nearest pixel, or a mean of neighbours.
 
 A mean is a sum of neighbours in an image that has each pixel `factor` times. Along each axis the sum has small whole
 weights. Where factors are powers of two, Relay's float32 numbers are exact, and so are the sums.
@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relaylang.ir import Call, Expr
-from relaylang.partition.fixed_point import IDENTITY, Rescale, Unsupported
-from relaylang.partition.targets.ethos_u.parts import (
+import numpy as np
+
+from relaylang.backends.ethosu.layers.parts import (
     BYTES,
     RANGES,
     Output,
@@ -24,8 +24,12 @@ from relaylang.partition.targets.ethos_u.parts import (
     spread_of,
     tensor_of,
 )
-from relaylang.partition.targets.ethos_u.picks import Nearest, checked_layout, read_nearest
-from relaylang.partition.targets.ethos_u.windows import nchw
+from relaylang.backends.ethosu.layers.picks import Nearest, along, checked_layout, nearest, read_nearest
+from relaylang.backends.ethosu.layers.windows import nchw
+from relaylang.backends.ethosu.layers.writer import CHANNELS_LAST, Composite, Value, Writer
+from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.ir import Call, Expr
+from relaylang.partition.fixed_point import IDENTITY, Rescale, Unsupported
 
 _FACTORS = (1, 2, 4, 8)
 
@@ -106,3 +110,53 @@ def _neighbours(mode: str, old: int, new: int) -> Neighbours:
     if mode in ("asymmetric", "align_corners"):
         return Neighbours(factor, (1,) * factor, 0, new)
     raise Unsupported(f"coordinate_transformation_mode {mode}")
+
+
+def resize(w: Writer, layer: Nearest | Bilinear, at: Composite) -> Value:
+    if isinstance(layer, Nearest):
+        return nearest(w, layer, at)
+    perm = CHANNELS_LAST[layer.layout]
+    value = Value(at.source.dtype, {perm: w.in_order(at.source, perm)})
+    for axis, neighbours in zip("HW", (layer.down, layer.across)):
+        value = _surrounded(w, value, layer.layout.index(axis), neighbours)
+    x = w.in_order(value, perm)
+    weights = np.outer(layer.down.weights, layer.across.weights).astype(np.int8)
+    total = w.graph.conv2d(
+        x,
+        np.repeat(weights[..., None, None], x.shape[3], axis=2),
+        np.zeros(x.shape[3], np.int32),
+        pad=(0, 0, 0, 0),
+        stride=(1, 1),
+        dilation=(1, 1),
+        input_zp=layer.input_zp - at.source.offset,
+        weight_zp=0,
+        depthwise=True,
+    )
+    return Value(layer.out.dtype, {perm: w.finish(_rounded(w, total, layer), layer.out)})
+
+
+def _surrounded(w: Writer, value: Value, axis: int, neighbours: Neighbours) -> Value:
+    """Each pixel several times along an axis, and the ends so often that all results have their neighbours."""
+    if neighbours.factor == 1:
+        return value
+    extent = value.shape[axis]
+    value = along(w, value, {axis: tuple(np.repeat(np.arange(extent), neighbours.factor).tolist())})
+    wanted = np.arange(neighbours.count + len(neighbours.weights) - 1) - neighbours.before
+    return along(w, value, {axis: tuple(np.clip(wanted, 0, value.shape[axis] - 1).tolist())})
+
+
+def _rounded(w: Writer, total: Tensor, layer: Bilinear) -> Tensor:
+    """Sums that the rescale, which rounds halves up, rounds as Relay does."""
+    parts = layer.down.total * layer.across.total
+    if parts == 1:
+        return total
+    if layer.cuts:
+        # floor(s / n) is the rescale of s - n / 2; a negative sum gets n - 1 more.
+        rounded = w.graph.binary("SUB", total, w.number(parts // 2))
+        return w.graph.binary("SUB", rounded, w.graph.multiply(_sign(w, total), w.number(parts - 1))) if layer.signed else rounded
+    return w.graph.binary("ADD", total, _sign(w, total)) if layer.signed else total
+
+
+def _sign(w: Writer, x: Tensor) -> Tensor:
+    """-1 where a number is negative, else 0."""
+    return w.graph.binary("MAXIMUM", w.graph.binary("MINIMUM", x, w.number(0)), w.number(-1))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relaylang.backends.ethosu.layers.parts import op_name
+from relaylang.backends.ethosu.layers.table import pattern_table
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Call, Function, GlobalVar, IRModule, TensorType, post_order
 from relaylang.ops.record import Op
@@ -11,8 +13,6 @@ from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.engine import Judge, Refuse, Trace, run
 from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.ethos_u import RECIPE
-from relaylang.partition.targets.ethos_u.parts import op_name
-from relaylang.partition.targets.ethos_u.table import pattern_table
 
 
 @dataclass(frozen=True)
