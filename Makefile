@@ -18,7 +18,7 @@ help:
 	@echo "make bare               run make demo and make test in a bare Debian (SUITE=sid; needs root and debootstrap)"
 	@echo "make peers              install the runtimes that tests of importers compare with, and download real networks"
 	@echo "make lint               run ruff, and mypy on the installed package"
-	@echo "make generated          write the stubs, the editors' grammar, generated pages of docs/ and README's picture"
+	@echo "make generated          write the editors' grammar, generated pages of docs/ and README's picture"
 	@echo "make tvm-suite          run TVM 0.16's own tests of Relay through relaylang.tvm (RELAY_TVM_TESTS=tvm/tests/python/relay)"
 	@echo "make docs               build the documentation into build/docs"
 	@echo "make consistency        run every operator with every element type, interpreted and compiled"
@@ -70,7 +70,6 @@ lint: setup
 	@cd $(VENV) && bin/mypy --config-file $(CURDIR)/pyproject.toml -p relaylang
 
 generated: setup
-	@$(BIN)/python scripts/make_stubs.py
 	@$(BIN)/python scripts/editors.py
 	@$(BIN)/python scripts/diagnostics_page.py
 	@$(BIN)/python scripts/mistakes_page.py

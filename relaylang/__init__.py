@@ -22,8 +22,8 @@ import os  # noqa: E402
 import sys  # noqa: E402
 import typing as _typing  # noqa: E402
 
-from relaylang._names import ALIASES, FOLDERS, NAMES, OPERATORS, PACKAGES, SERVICES, is_module, operators  # noqa: E402
-from relaylang.aliases import Aliases  # noqa: E402
+from relaylang._names import ALIASES, FOLDERS, NAMES, OPERATOR_MODULES, OPERATORS, PACKAGES, SERVICES, is_module, operators  # noqa: E402
+from relaylang.aliases import FINDER, Aliases  # noqa: E402
 from relaylang.services import provide  # noqa: E402
 
 # In a checkout three packages stand beside this one; an installation has them inside (see pyproject.toml).
@@ -32,7 +32,8 @@ if os.path.isfile(os.path.join(_beside, "interpreter", "__init__.py")) and os.pa
     __path__.append(_beside)
 
 provide(SERVICES, FOLDERS)
-sys.meta_path.insert(0, Aliases(ALIASES))
+FINDER.loaders["relaylang"] = Aliases(ALIASES, OPERATOR_MODULES)
+sys.meta_path.insert(0, FINDER)  # type: ignore[arg-type]
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -27,6 +27,7 @@ SERVICES: dict[str, str] = {
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
     "artifact relaylang-mlf": "relaylang.backends.bare_metal.reading:loads",
+    "layers of the ethos-u": "relaylang.backends.ethosu.layers.table:pattern_table",
     "npu network": "relaylang.backends.ethosu.tflite:load_network",
     "artifact relaylang-vm": "relaylang.runtime.vm.executable:loads",
 }
@@ -67,18 +68,26 @@ NAMES: dict[str, str] = {
     **dict.fromkeys(("load_ipython_extension", "unload_ipython_extension"), "relaylang.repl.magic"),
 }
 
-_TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "frontend", "op", "prelude", "qnn", "transform", "vm")
+_TVM = ("analysis", "build_module", "expr_functor", "frontend", "op", "prelude", "qnn", "transform", "vm")
 
 #: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
 ALIASES: dict[str, str] = {
     **{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM},
+    **dict.fromkeys(("relaylang.dataflow_pattern", "relaylang.tvm.dataflow_pattern"), "relaylang.patterns"),
     "relaylang.quantize": "relaylang.quantise",
+    "relaylang.tvm.nd": "relaylang.tvm.runtime.ndarray",
     "relaylang.testing.temp_op_attr": "relaylang.tvm.temp_op_attr",
+}
+
+#: Modules of functions of operators that have no file -> how the paths of their operators begin.
+OPERATOR_MODULES: dict[str, str] = {
+    f"relaylang.tvm.op.{name}": f"{name}." for name in ("annotation", "image", "nn", "random", "vision")
 }
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.{name}" for name in _TVM},
+    "dataflow_pattern": "relaylang.patterns",
     "quantize": "relaylang.quantise",
     # TVM has the nodes in these; here they stand together.
     **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),

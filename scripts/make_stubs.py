@@ -1,9 +1,6 @@
-"""Writes the .pyi files of modules with lazy names, for editors and mypy.
+"""Writes the .pyi files of modules with lazy names, for editors and mypy: `python scripts/make_stubs.py FOLDER`.
 
-Usage:
-
-    python scripts/make_stubs.py          # writes them
-    python scripts/make_stubs.py --check  # lists the outdated ones
+setup.py writes them into every wheel. An editable installation has none; FOLDER `.` puts them into the checkout.
 """
 
 from __future__ import annotations
@@ -14,7 +11,6 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -25,7 +21,6 @@ from relaylang.tvm.op.build import dynamic, functions, spatial_axes
 from relaylang.tvm.op.composed import COMPOSED
 from relaylang.tvm.op.namespace import names, signatures
 
-ROOT = Path(__file__).resolve().parent.parent
 HEAD = '"""Made by scripts/make_stubs.py from the operators\' records and TVM\'s signatures."""\n\n# ruff: noqa\n\n'
 KINDS = {
     "int": "int",
@@ -150,17 +145,17 @@ def reexport(where: str, purpose: str, chosen: str = "") -> str:
     return f'"""{purpose}, made by scripts/make_stubs.py."""\n\n# ruff: noqa\n\n' + "\n".join(lines) + "\n"
 
 
-def aliases() -> Iterator[tuple[Path, str]]:
+def aliases() -> Iterator[tuple[str, str]]:
     """The stubs of modules with two names: that of `relaylang.op.nn` takes all names of `relaylang.tvm.op.nn`."""
     for alias, target in ALIASES.items():
-        place = ROOT.joinpath(*alias.split("."))
+        place = alias.replace(".", "/")
         if alias not in BELOW:
-            yield place.with_suffix(".pyi"), reexport(target, f"The names of `{target}`")
+            yield f"{place}.pyi", reexport(target, f"The names of `{target}`")
             continue
         for name in ("__init__", *BELOW[alias]):
             where = target if name == "__init__" else f"{target}.{name}"
             text = f'"""The names of `{where}`, made by scripts/make_stubs.py."""\n\n# ruff: noqa\n\nfrom {where} import *\n'
-            yield place / f"{name}.pyi", text
+            yield f"{place}/{name}.pyi", text
 
 
 def passes() -> str:
@@ -169,29 +164,24 @@ def passes() -> str:
     return HEAD + "\n".join(f"from {home} import {name} as {name}" for name, home in homes) + "\n"
 
 
-def stubs() -> dict[Path, str]:
-    """Every stub's file and text."""
-    made: dict[Path, str] = {
-        ROOT / "relaylang/__init__.pyi": top(),
-        ROOT / "relaylang/tvm/transform.pyi": passes(),
-    }
-    for name, prefix in MODULES.items():
-        made[ROOT / f"relaylang/tvm/{name}.pyi"] = module(prefix)
+def stubs() -> dict[str, str]:
+    """Every stub's text, by its path below the folder of packages."""
     qnn = [f"from relaylang.tvm.qnn import {name} as {name}" for name in BELOW["relaylang.qnn"]]
-    made[ROOT / "relaylang/tvm/qnn/__init__.pyi"] = HEAD + "\n".join([*qnn, "from relaylang.tvm.qnn.op import *", ""])
-    return {**made, **dict(aliases())}
+    return {
+        "relaylang/__init__.pyi": top(),
+        "relaylang/tvm/transform.pyi": passes(),
+        **{f"relaylang/tvm/{name}.pyi": module(prefix) for name, prefix in MODULES.items()},
+        "relaylang/tvm/qnn/__init__.pyi": HEAD + "\n".join([*qnn, "from relaylang.tvm.qnn.op import *", ""]),
+        **dict(aliases()),
+    }
 
 
-def main(arguments: Any) -> int:
-    made = stubs()
-    stale = [path for path, text in made.items() if not path.is_file() or path.read_text() != text]
-    for path in stale:
-        print(path.relative_to(ROOT), "is out of date" if "--check" in arguments else "written")
-        if "--check" not in arguments:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(made[path])
-    return 1 if stale and "--check" in arguments else 0
+def write(folder: Path) -> None:
+    """Write every stub below a folder."""
+    for name, text in stubs().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    write(Path(sys.argv[1]))

@@ -28,8 +28,8 @@ find_python() {
 digest() { { cat "$@" 2>/dev/null || true; } | sha256sum | cut -c1-16; }
 sources() { find relaylang grammar interpreter repl -type f ! -name '*.pyc' ! -path '*/__pycache__/*' | LC_ALL=C sort; }
 
-want_deps=$(digest pyproject.toml scripts/setup.sh)
-want_code=$( { sources; sources | tr '\n' '\0' | xargs -0 cat; cat pyproject.toml; } | sha256sum | cut -c1-16)
+want_deps=$(digest pyproject.toml setup.py scripts/setup.sh)
+want_code=$( { sources; sources | tr '\n' '\0' | xargs -0 cat; cat pyproject.toml scripts/make_stubs.py; } | sha256sum | cut -c1-16)
 have_deps=$(cat "$venv/.deps" 2>/dev/null || true)
 have_code=$(cat "$venv/.code" 2>/dev/null || true)
 
@@ -71,7 +71,8 @@ if [ "$want_deps" != "$have_deps" ]; then
   echo "$want_code" >"$venv/.code"
 elif [ "$want_code" != "$have_code" ]; then
   rm -rf build
-  install --no-deps --force-reinstall .
+  # the environment has what the build needs: the core's dependencies, and setuptools of the extra `test`
+  install --no-deps --no-build-isolation --force-reinstall .
   rm -rf build
   echo "$want_code" >"$venv/.code"
 fi

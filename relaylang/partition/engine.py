@@ -5,7 +5,7 @@ A recipe chooses how each step works; no step asks for the accelerator's name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from relaylang.ir import Call, Function, GlobalVar, IRModule, post_order
@@ -115,7 +115,7 @@ def _regions(
         if recipe.merge != "none":
             merge_neighbours(regions, recipe.merge)
         regions.give_back([node for node in regions.order if regions.target.get(id(node)) == HOST])
-        kept = _without_helpers(regions, recipe, trace)
+        kept = _without_movers(regions, {row.name for row in rows if row.mover}, recipe, trace)
         leaves = False
         for region in kept if judge is not None else ():
             key = tuple(id(node) for node in region.nodes)
@@ -142,11 +142,11 @@ def _taken(call: Call, recipe: Recipe) -> bool:
     return target_of(call, [recipe.name]) is not None
 
 
-def _without_helpers(regions: Regions, recipe: Recipe, trace: Trace) -> list[Region]:
+def _without_movers(regions: Regions, movers: Collection[str], recipe: Recipe, trace: Trace) -> list[Region]:
     """The regions that are worth it; others go back to the host."""
     kept = []
     for region in list_regions(regions, recipe.outputs):
-        if not recipe.helpers or any([composite_name(node) not in (None, *recipe.helpers) for node in region.nodes]):
+        if not movers or any([composite_name(node) not in (None, *movers) for node in region.nodes]):
             kept.append(region)
             continue
         regions.give_back(region.nodes)

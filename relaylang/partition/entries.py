@@ -19,13 +19,15 @@ Check = Callable[[Match], "bool | str | None"]
 class Entry:
     """A row of a pattern table: the composite's name, its pattern, and what else must hold.
 
-    Calls above the matched ones join the composite where `joins` holds and nothing else uses them.
+    Calls above the matched ones join the composite where `joins` holds and nothing else uses them. A region of nothing but
+    composites of `mover` rows goes back to the host, before regions are numbered.
     """
 
     name: str
     pattern: DFPattern
     check: Check | None = None
     joins: Callable[[Call], bool] | None = None
+    mover: bool = False
 
     def __iter__(self) -> Iterator[Any]:
         """The row as TVM has it: `for name, pattern, *check in table`."""

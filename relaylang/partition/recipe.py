@@ -36,8 +36,7 @@ class Recipe:
     - `unfold`: composites that stay on the host are plain calls again.
     - `worth`: a region without a call of one of these operators goes back to the host, after regions are numbered.
     - `keep`: whether the accelerator takes a region's function as a whole. Otherwise it goes back to the host.
-    - `helpers`: a region of nothing but these composites goes back to the host, before regions are numbered.
-    - `not_worth`: the reason that the report gives for such a region.
+    - `not_worth`: the reason that the report gives for a region that goes back because it is not worth it.
     - `naming`: the names of functions and their parameters.
     - `integers`: the accelerator takes quantized programs only.
     """
@@ -54,7 +53,6 @@ class Recipe:
     unfold: bool = False
     worth: frozenset[str] = frozenset()
     keep: Callable[[Function], bool] | None = None
-    helpers: frozenset[str] = frozenset()
     not_worth: str = "it could go, but its region has no product in it and is not worth the way"
     naming: Naming = TVM_NAMES
     integers: bool = False

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.abc import InspectLoader
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
-from relaylang.tvm.names import SPELLINGS, exists, homes
+from relaylang.aliases import FINDER
+from relaylang.tvm.names import SPELLINGS, exists, homes, present
 from relaylang.tvm.notes import absent, missing
 
 _NOTHING = object()
@@ -44,9 +45,11 @@ class Face(ModuleType):
         if name == "tvm":  # scripts look for files beside the package
             self.__file__ = __file__
 
-    def _homes(self) -> Iterator[ModuleType]:
-        for home in homes(self.__name__):
-            yield importlib.import_module(home)
+    def _homes(self) -> Iterator[tuple[ModuleType, frozenset[str]]]:
+        """Each home, and which of its names are here; all where there are none."""
+        for row in homes(self.__name__):
+            home, _, names = row.partition(":")
+            yield importlib.import_module(home), frozenset(names.split())
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
@@ -59,10 +62,10 @@ class Face(ModuleType):
             value = getattr(importlib.import_module(home_name), own)
             self.__dict__[name] = value
             return value
-        if homes(f"{self.__name__}.{name}") or absent(f"{self.__name__}.{name}"):
+        if present(f"{self.__name__}.{name}") or absent(f"{self.__name__}.{name}"):
             return importlib.import_module(f"{self.__name__}.{name}")
-        for home in self._homes():
-            value = _lookup(home, name)
+        for home, names in self._homes():
+            value = _lookup(home, name) if not names or name in names else _NOTHING
             if value is not _NOTHING:
                 self.__dict__[name] = value
                 return value
@@ -70,7 +73,13 @@ class Face(ModuleType):
 
     def __dir__(self) -> list[str]:
         found = {name for name in vars(self) if not name.startswith("__")}
-        for home in self._homes():
+        if not homes(self.__name__):
+            parents = (row.rpartition(".") for row in SPELLINGS)
+            found.update(name for parent, _, name in parents if parent == self.__name__ and not name.startswith("_"))
+        for home, chosen in self._homes():
+            if chosen:
+                found.update(name for name in chosen if not name.startswith("_"))
+                continue
             own = vars(home)
             names = [n for n in own.get("__all__") or dir(home) if not n.startswith("_") and not isinstance(own.get(n), ModuleType)]
             # a package of ours is a name of TVM only where TVM has one of that name
@@ -78,20 +87,18 @@ class Face(ModuleType):
         return sorted(found)
 
 
-class Finder:
-    """A finder and loader for `sys.meta_path`: `tvm` and the modules below it are faces."""
+class Faces:
+    """The loader of `tvm` and the modules below it."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != "tvm" and not name.startswith("tvm."):
-            return None
-        if not homes(name) and not absent(name):
+    def find(self, name: str) -> ModuleSpec:
+        if not present(name) and not absent(name):
             # without the module's name in the error, `from tvm import topi` passes the message on
             raise ModuleNotFoundError(missing(name))
         return ModuleSpec(name, self, is_package=not name.endswith(".__main__"))  # type: ignore[arg-type]
 
     def get_code(self, name: str) -> CodeType | None:
         """What `python -m` runs: the code of our module."""
-        home = homes(name)[0]
+        home = homes(name)[0].partition(":")[0]
         spec = find_spec(home)
         return spec.loader.get_code(home) if spec is not None and isinstance(spec.loader, InspectLoader) else None
 
@@ -107,5 +114,8 @@ def stand_in() -> None:
     loaded = sys.modules.get("tvm")
     if loaded is not None and not isinstance(loaded, Face):
         raise ImportError("the TVM of this environment is loaded already: import relaylang.tvm.install before tvm", name="tvm")
-    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, Finder())  # type: ignore[arg-type]
+    if "tvm" not in FINDER.loaders:
+        FINDER.loaders["tvm"] = Faces()
+        # in front of finders of packages that are installed in place
+        sys.meta_path.remove(FINDER)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, FINDER)  # type: ignore[arg-type]

@@ -1,12 +1,14 @@
 """Where the modules of TVM are here: the one table behind `import tvm`.
 
 The rule of places comes first: `tvm.X.Y` is `relaylang.tvm.X.Y`, where there is such a module. `tvm.relay.X` is
-`relaylang.tvm.relay.X`, for what only scripts need, and then `relaylang.X`, the public face. `HOMES` has the rest.
+`relaylang.tvm.relay.X`, for what only scripts need, and then `relaylang.X`, the public face. `HOMES` has the rest, and
+`SPELLINGS` single names that differ.
 """
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterable
 from functools import cache
 
 _IR = ("relaylang.tvm.ir", "relaylang.tvm.ir.json")
@@ -28,7 +30,16 @@ _PARTS_OF_OP = {
 
 _UMA = ("", ".uma", ".uma.backend", ".uma.api", *(f".uma.api.{name}" for name in ("codegen", "lower", "partitioner", "utils")))
 
-#: Module of TVM -> the modules whose names it has, the first one first. These rows replace the rule of places.
+_INSTRUMENTS = (
+    "relaylang.passes.context:PassInstrument",
+    "relaylang.passes.instruments:PassTimingInstrument PrintAfterAll PrintBeforeAll pass_instrument",
+)
+_STAND_INS = "relaylang.tvm.stand_ins"
+_GRAPH_EXECUTOR = "relaylang.tvm.contrib.graph_executor"
+_WEIGHTS = "relaylang.tvm.relay.weights"
+
+#: Module of TVM -> the modules whose names it has, the first one first: all of them, or those in "module:NAME NAME". These
+#: rows replace the rule of places.
 HOMES: dict[str, tuple[str, ...]] = {
     "tvm": ("relaylang.tvm.base", "relaylang.tvm.runtime"),
     "tvm._ffi": ("relaylang.tvm.registry",),
@@ -43,13 +54,17 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.parser": ("relaylang.tvm.relay.parser",),
     "tvm.runtime.module": ("relaylang.tvm.runtime.module", "relaylang.tvm.runtime.program"),
     "tvm.runtime.name_transforms": ("relaylang.tvm.relay.backend.name_transforms",),
-    "tvm.ir.instrument": ("relaylang.tvm.instrument",),
+    **dict.fromkeys(("tvm.instrument", "tvm.ir.instrument"), _INSTRUMENTS),
     "tvm.relay": ("relaylang.tvm.relay", "relaylang"),
     **dict.fromkeys([f"tvm.relay.{name}" for name in ("adt", "base", "expr", "function")], _NODES),
     "tvm.relay.ty": (*_NODES, "relaylang.tvm.relay.ty"),
     "tvm.relay.analysis.analysis": ("relaylang.tvm.relay.analysis", "relaylang.tvm.analysis"),
     "tvm.relay.param_dict": ("relaylang.tvm.runtime.params",),
     "tvm.relay.backend.vm": ("relaylang.tvm.vm",),
+    "tvm.relay.backend.runtime": ("relaylang.tvm.relay.backend.executor:Runtime",),
+    "tvm.relay.backend.utils": ("relaylang.tvm.relay.backend.name_transforms:mangle_module_name",),
+    "tvm.relay.dataflow_pattern": ("relaylang.patterns",),
+    "tvm.relay.testing.temp_op_attr": ("relaylang.tvm.temp_op_attr",),
     **dict.fromkeys([f"tvm.relay.backend.contrib{name}" for name in _UMA], ("relaylang.tvm.relay.backend.uma",)),
     "tvm.relay.frontend.common": ("relaylang.tvm.relay.inference",),
     "tvm.relay.frontend.change_datatype": ("relaylang.tvm.change_datatype",),
@@ -71,7 +86,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     **{f"tvm.relay.op.{family}.{part}": (f"relaylang.tvm.op.{family}",) for family, parts in _PARTS_OF_OP.items() for part in parts},
     "tvm.relay.op.contrib.register": ("relaylang.tvm.op.contrib",),
     "tvm.relay.qnn.op.canonicalizations": ("relaylang.tvm.qnn.canonicalizations",),
-    "tvm.relay.qnn.op.legalizations": ("relaylang.tvm.qnn.legalizations",),
+    "tvm.relay.qnn.op.legalizations": ("relaylang.tvm.qnn.canonicalizations:hardswish_func",),
     "tvm.relay.qnn.op.qnn": ("relaylang.tvm.qnn.op",),
     **dict.fromkeys([f"tvm.relay.quantize{name}" for name in ("", "._annotate", "._calibrate")], _QUANTIZE),
     **dict.fromkeys([f"tvm.relay.transform.{name}" for name in _PARTS_OF_TRANSFORM], ("relaylang.tvm.transform",)),
@@ -80,6 +95,14 @@ HOMES: dict[str, tuple[str, ...]] = {
     **{f"tvm.relay.{name}": (f"relaylang.tvm.op.{name}",) for name in ("annotation", "image", "nn", "random", "vision")},
     "tvm.runtime": ("relaylang.tvm.runtime", "relaylang.tvm.ir.container"),
     "tvm.runtime.container": ("relaylang.tvm.ir.container",),
+    "tvm.runtime.executor": (f"{_GRAPH_EXECUTOR}:AotModule",),
+    "tvm.autotvm": (f"{_STAND_INS}:ApplyHistoryBest FallbackContext apply_history_best",),
+    "tvm.auto_scheduler": (f"{_STAND_INS}:ApplyHistoryBest ApplyHistoryBestOrSample",),
+    "tvm.contrib.nvcc": (f"{_STAND_INS}:have_fp16",),
+    "tvm.support": (f"{_STAND_INS}:libinfo",),
+    "tvm.target.codegen": (f"{_STAND_INS}:llvm_version_major",),
+    "tvm.testing.utils": ("relaylang.tvm.testing", f"{_STAND_INS}:install_request_hook"),
+    "tvm.topi.cuda.conv3d_winograd": ("relaylang.tvm.topi.utils:_infer_tile_size",),
     "tvm.micro.model_library_format": ("relaylang.tvm.micro",),
     "tvm.te": ("relaylang.tvm.tir",),
     "tvm.tir.expr": ("relaylang.tvm.tir",),
@@ -87,18 +110,29 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.target.target": ("relaylang.tvm.target",),
     "tvm.runtime.object_generic": ("relaylang.tvm.runtime.object",),
     # Modules of TVM 0.6 and 0.7.
-    "tvm.contrib.graph_runtime.graph_executor": ("relaylang.tvm.contrib.graph_executor",),
+    "tvm.contrib.graph_runtime": (f"{_GRAPH_EXECUTOR}:GraphModule create get_device",),
+    "tvm.contrib.graph_runtime.graph_executor": (_GRAPH_EXECUTOR,),
     "tvm.contrib.util": ("relaylang.tvm.contrib.utils",),
     "tvm.contrib.debugger.debug_runtime": ("relaylang.tvm.contrib.debugger.debug_executor",),
     "tvm.relay.module": ("relaylang.tvm.relay.earlier",),
     "tvm.module": ("relaylang.tvm.runtime.module", "relaylang.tvm.runtime.program"),
-    "tvm.ndarray": ("relaylang.tvm.nd",),
+    **dict.fromkeys(("tvm.nd", "tvm.ndarray"), ("relaylang.tvm.runtime.ndarray",)),
     "tvm.relay.profiler_vm": ("relaylang.tvm.runtime.profiler_vm",),
 }
 
 #: Single names that TVM spelled otherwise in an earlier version -> "module:name" of ours.
 SPELLINGS: dict[str, str] = {
     "tvm.context": "relaylang.tvm.runtime:device",
+    "tvm.contrib.cudnn.exists": f"{_STAND_INS}:has_cudnn",
+    "tvm.relay.backend.te_compiler.TECompiler": f"{_STAND_INS}:TECompiler",
+    "tvm.relay.backend.te_compiler.get": f"{_STAND_INS}:te_compiler",
+    "tvm.relay.data_dep_optimization.bsr_conv2d.convert": f"{_WEIGHTS}:sparse_conv2d",
+    "tvm.relay.data_dep_optimization.bsr_conv2d.convert2": f"{_WEIGHTS}:sparse_conv2d",
+    "tvm.relay.data_dep_optimization.bsr_dense.convert": f"{_WEIGHTS}:sparse_dense",
+    "tvm.relay.data_dep_optimization.simplify_fc_transpose.convert": f"{_WEIGHTS}:simplify_fc_transpose",
+    "tvm.relay.data_dep_optimization.utils._run_opt_pass": "relaylang.tvm.relay.testing:run_opt_pass",
+    "tvm.topi.nn.qnn.SQNN_CODE_TO_DTYPE": "relaylang.tvm.op.composed:DTYPES",
+    "tvm.topi.nn.qnn.SQNN_DTYPE_TO_CODE": "relaylang.tvm.op.composed:CODES",
     "tvm.module.load": "relaylang.tvm.runtime.program:load_module",
     "tvm.relay.Module": "relaylang.ir:IRModule",
     "tvm.relay.module.Module": "relaylang.ir:IRModule",
@@ -130,7 +164,6 @@ HOMES |= {f"tvm.relay.op.contrib.{name}": ("relaylang.tvm.op.contrib",) for name
 FACE = (
     "analysis",
     "build_module",
-    "dataflow_pattern",
     "expr_functor",
     "frontend",
     "op",
@@ -160,4 +193,17 @@ def homes(name: str) -> tuple[str, ...]:
             rest = name.removeprefix("tvm.relay.")
             if rest.partition(".")[0] in FACE:
                 rows += (f"relaylang.tvm.{rest}",)
-    return tuple([home for home in rows if exists(home)])
+    return tuple([home for home in rows if exists(home.partition(":")[0])])
+
+
+def _packages(rows: Iterable[str]) -> set[str]:
+    return {".".join(parts[:n]) for row in rows for parts in [row.split(".")] for n in range(1, len(parts))}
+
+
+#: Modules of TVM that have rows below them.
+_PARENTS = _packages([*HOMES, *SPELLINGS])
+
+
+def present(name: str) -> bool:
+    """Whether a module of TVM is here: it has a home, or names and modules below it have rows."""
+    return name in _PARENTS or bool(homes(name))

@@ -23,6 +23,7 @@ HOMES = (
     "relaylang/frontends/",
     "relaylang/export/",
     "relaylang/partition/targets/",
+    "relaylang/backends/ethosu/layers/",
     "relaylang/tvm/",
     "relaylang/passes/lints/",
     "interpreter/kernels/",

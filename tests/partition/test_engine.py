@@ -108,9 +108,9 @@ VARIANTS = {
     "calls alone": Recipe("toy", merge="none", tuples="never"),
     "tuples with their users": replace(RECIPE, search="rows", constants_inside=False),
     "merged late": replace(RECIPE, merge="late", outputs="used"),
-    "relu is no reason": replace(RECIPE, helpers=frozenset({"toy.relu"})),
     "tanh is a reason": Recipe("toy", worth=frozenset({"tanh"})),
 }
+RELU_IS_NO_REASON = [replace(row, mover=row.name == "toy.relu") for row in as_entries(TABLE)]
 
 
 @pytest.mark.parametrize("recipe", VARIANTS.values(), ids=VARIANTS)
@@ -122,10 +122,18 @@ def test_the_value_stays_by_every_recipe(recipe: Recipe) -> None:
             np.testing.assert_array_equal(have, want)
 
 
-def test_helpers_alone_make_no_region() -> None:
+def test_the_value_stays_where_movers_go_back() -> None:
+    for body, _ in PROGRAMS.values():
+        mod = program(f"def @main(%x: Tensor[(2, 3), float32]) {{ {body} }}")
+        done = run(mod, RELU_IS_NO_REASON, RECIPE).module
+        for have, want in zip(_fields(evaluate(done, X)), _fields(evaluate(mod, X)), strict=True):
+            np.testing.assert_array_equal(have, want)
+
+
+def test_movers_alone_make_no_region() -> None:
     mod = program("def @main(%x: Tensor[(2, 3), float32]) { exp(nn.relu(exp(tanh(%x)))) }")
     assert partition(mod)[1] == 2
-    outcome = run(mod, as_entries(TABLE), VARIANTS["relu is no reason"])
+    outcome = run(mod, RELU_IS_NO_REASON, RECIPE)
     ((_, func),) = regions_of(outcome.module, "toy")
     assert "tanh" in astext(func) and "nn.relu" not in astext(func)
     (trace,) = outcome.traces.values()

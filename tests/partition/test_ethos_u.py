@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 
+from relaylang.backends.ethosu.offload import Partitioned, offload
 from relaylang.ir import Call, Constant, Expr, Function, post_order, rewrite
 from relaylang.ops.record import Op
 from relaylang.partition.composites import composite_name
 from relaylang.partition.lift import regions_of
-from relaylang.partition.targets.ethos_u.offload import Partitioned, offload
 from relaylang.syntax import fromtext
 from relaylang.typing import check
 

@@ -13,6 +13,10 @@ from functools import partial
 
 import numpy as np
 
+from relaylang.backends.ethosu.layers.arithmetic import Product, Sum, read_product, read_sum
+from relaylang.backends.ethosu.layers.convolutions import Conv, read_conv, read_dense
+from relaylang.backends.ethosu.layers.parts import RANGES, narrow, op_name, scales, tensor_of
+from relaylang.backends.ethosu.layers.pools import Pool, read_avg_pool, read_max_pool
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Call, Constant, Expr, Function, IRModule
 from relaylang.partition.api import prepare
@@ -21,10 +25,6 @@ from relaylang.partition.engine import run
 from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.cmsis_nn import RECIPE, cuts_averages_off, pattern_table
-from relaylang.partition.targets.ethos_u.arithmetic import Product, Sum, read_product, read_sum
-from relaylang.partition.targets.ethos_u.convolutions import Conv, read_conv, read_dense
-from relaylang.partition.targets.ethos_u.parts import RANGES, narrow, op_name, scales, tensor_of
-from relaylang.partition.targets.ethos_u.pools import Pool, read_avg_pool, read_max_pool
 from relaylang.typing import check
 
 #: CMSIS-NN keeps extents in 16 bits.

@@ -9,12 +9,12 @@ import numpy as np
 
 from relaylang.backends.bare_metal.cmsis_layers import LEFT, Dense, LimitedPool, Softmax, layer_of
 from relaylang.backends.bare_metal.rom import head, stored
+from relaylang.backends.ethosu.layers.arithmetic import Product, Sum
+from relaylang.backends.ethosu.layers.convolutions import Conv
+from relaylang.backends.ethosu.layers.parts import RANGES, Output, tensor_of
 from relaylang.ir import Call, Constant, Expr, Function, Var
 from relaylang.partition.composites import composite_nodes
 from relaylang.partition.fixed_point import Rescale, multiplier_and_shift
-from relaylang.partition.targets.ethos_u.arithmetic import Product, Sum
-from relaylang.partition.targets.ethos_u.convolutions import Conv
-from relaylang.partition.targets.ethos_u.parts import RANGES, Output, tensor_of
 from relaylang.runtime.external import Code, Region
 
 #: CMSIS-NN's header, which is the user's, and the macro with which it rounds as Relay does.

@@ -12,6 +12,8 @@ from relaylang import typing
 from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction, HostStep, RegionCode, spec_of
 from relaylang.backends.ethosu.emit import emit_region
 from relaylang.backends.ethosu.flatbuffer import serialize
+from relaylang.backends.ethosu.layers.table import only_u85
+from relaylang.backends.ethosu.offload import Partitioned, offload
 from relaylang.backends.ethosu.report import estimate, text_report
 from relaylang.backends.ethosu.simulator.jobs import early_reads
 from relaylang.backends.ethosu.simulator.transfers import has_room_for_tables
@@ -47,8 +49,6 @@ from relaylang.partition.report import QUANTISE_FIRST
 from relaylang.partition.schedule import Schedule, make_schedule
 from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.ethos_u import RECIPE
-from relaylang.partition.targets.ethos_u.offload import Partitioned, offload
-from relaylang.partition.targets.ethos_u.table import only_u85
 from relaylang.syntax import astext
 
 _MAX_RESULT_DEPTH = 50

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from flatbuffers import flexbuffers
 
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.complexes import Complex
@@ -200,6 +199,8 @@ class Node:
 
     def flexible_options(self) -> dict[str, Any]:
         """The options of a custom operator that are a map of flexbuffers."""
+        from flatbuffers import flexbuffers
+
         try:
             found = flexbuffers.Loads(self.operator.custom)
         except Exception:  # flexbuffers checks nothing, and fails in many ways

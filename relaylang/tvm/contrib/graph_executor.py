@@ -181,4 +181,8 @@ class GraphModule:
         return measure()
 
 
-__all__ = ["GraphModule", "create", "get_device"]
+class AotModule(GraphModule):
+    """`AotModule(lib["default"](dev))`: the executor of programs that were built ahead of time."""
+
+
+__all__ = ["AotModule", "GraphModule", "create", "get_device"]

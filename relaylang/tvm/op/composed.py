@@ -229,6 +229,7 @@ def placed(device: Any) -> MetaNode:
 
 
 CODES = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
+DTYPES = {code: dtype for dtype, code in CODES.items()}
 
 
 def simulated(name: str, dtype: str) -> Callable[..., Any]:

@@ -78,4 +78,10 @@ def create_integer_lookup_op(
     return made
 
 
-__all__ = ["create_integer_lookup_op", "create_integer_lookup_table", "run_const_expr"]
+def hardswish_func(x: np.ndarray) -> np.ndarray:
+    """`x * relu6(x + 3) / 6`."""
+    product: np.ndarray = x * np.clip(x + 3.0, 0.0, 6.0) / 6.0
+    return product
+
+
+__all__ = ["create_integer_lookup_op", "create_integer_lookup_table", "hardswish_func", "run_const_expr"]

@@ -9,9 +9,9 @@ pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
 pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang.backends import compile_module, ethosu
+from relaylang.backends.ethosu.offload import offload
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
-from relaylang.partition.targets.ethos_u.offload import offload
 from relaylang.runtime.artifact import load
 from relaylang.syntax import parse
 from tests.backends.ethosu.networks import FURTHER, LAYERS, WIDE, random_input, random_network

@@ -39,7 +39,8 @@ def test_every_row_has_a_home(name: str) -> None:
 
 
 def test_every_module_of_the_public_face_is_a_module_of_tvm() -> None:
-    assert {name for name in ALIASES if not homes(name.replace("relaylang", "tvm.relay"))} == set()
+    public = {name for name in ALIASES if not name.startswith("relaylang.tvm.")}
+    assert {name for name in public if not homes(name.replace("relaylang", "tvm.relay"))} == set()
 
 
 def test_a_missing_name_says_what_to_use() -> None:

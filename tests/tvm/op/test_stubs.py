@@ -1,14 +1,16 @@
-"""The .pyi files: that they are current, and that mypy knows the functions by them."""
+"""The .pyi files: that an installation has them, and that mypy knows the functions by them."""
 
 from __future__ import annotations
 
-import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import relaylang
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -27,10 +29,12 @@ print(relay.astext(relay.transform.InferType()(mod)), q, relay.image.resize2d(x,
 """
 
 
-@pytest.mark.sweep
-def test_stubs_are_current() -> None:
-    run = subprocess.run([sys.executable, "scripts/make_stubs.py", "--check"], cwd=ROOT, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr + "run: python scripts/make_stubs.py"
+def test_an_installation_has_the_stubs() -> None:
+    folder = Path(relaylang.__file__).parent.parent
+    if folder == ROOT:
+        pytest.skip("the checkout has no stubs: they are made with a wheel")
+    for name, text in runpy.run_path(str(ROOT / "scripts" / "make_stubs.py"))["stubs"]().items():
+        assert (folder / name).read_text(encoding="utf-8") == text, name
 
 
 #: What mypy must find for expressions of a program that uses the interface.
@@ -77,14 +81,13 @@ mod = relay.parse("1")
 
 
 def mypy(folder: Path, *files: str, strict: bool = False) -> str:
-    """The output of mypy for files of a user, who has no source of relaylang in the folder."""
+    """The output of mypy for files of a user, who has installed relaylang."""
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(folder / "cache"), "--follow-imports=silent"]
     command += ["--no-implicit-reexport"] * strict
     run = subprocess.run(
         [*command, "--ignore-missing-imports", *files],
         cwd=folder,
-        env={**os.environ, "MYPYPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )

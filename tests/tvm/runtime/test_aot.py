@@ -16,11 +16,11 @@ from relaylang.backends.bare_metal.program import MicroProgram
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.passes.context import PassContext
+from relaylang.tvm.contrib.graph_executor import AotModule
 from relaylang.tvm.micro import export_model_library_format
 from relaylang.tvm.op.contrib import partition_for_ethosu
 from relaylang.tvm.relay.backend import Executor, Runtime
 from relaylang.tvm.runtime import cpu
-from relaylang.tvm.runtime.executor import AotModule
 
 NET = "def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(3), float32]) { (nn.relu(add(%x, %w)), sum(%x)) }"
 X = np.float32([[1, -2, 3], [-4, 5, -6]])

@@ -16,7 +16,7 @@ import relaylang as relay
 from relaylang.backends import compile_module
 from relaylang.diagnostics import RelayError
 from relaylang.tvm import nd, rpc, runtime
-from relaylang.tvm.contrib import cc, graph_executor, graph_runtime, utils
+from relaylang.tvm.contrib import cc, graph_executor, utils
 from relaylang.tvm.contrib.debugger import debug_executor
 from relaylang.tvm.runtime.graph import GraphExecutor
 
@@ -71,11 +71,10 @@ def test_the_three_parts_and_the_module_are_the_same_program(lib: Any) -> None:
     graph, module, params = lib
     assert graph == lib.get_graph_json() == lib.get_executor_config() and module is lib.get_lib()
     assert set(params) == {"w", "b"} == set(lib.get_params())
-    for make in (graph_executor.create, graph_runtime.create):
-        m = filled(make(graph, module, nd.cpu(0)))
-        m.set_input(**params)
-        m.run()
-        same(m, wanted())
+    m = filled(graph_executor.create(graph, module, nd.cpu(0)))
+    m.set_input(**params)
+    m.run()
+    same(m, wanted())
     m = graph_executor.GraphModule(lib["default"](nd.cpu(0)))
     filled(m).run()
     same(m, wanted())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from relaylang.tvm.relay.backend.executor import Executor
-from relaylang.tvm.relay.backend.runtime import Runtime
+from relaylang.tvm.relay.backend.executor import Executor, Runtime
 
 __all__ = ["Executor", "Runtime"]

@@ -24,6 +24,12 @@ class Executor(Option):
     }
 
 
+class Runtime(Option):
+    """What compiled code is linked with. Libraries need no other than "cpp"; C for "crt" needs the C library alone."""
+
+    known = {"cpp": {"system-lib": bool}, "crt": {"system-lib": bool}}
+
+
 def check_interface(executor: Any, runtime: Any) -> None:
     """Raises `RelayError` (R0501) where the interface that an "aot" executor asks for contradicts its other options.
 
@@ -40,4 +46,4 @@ def check_interface(executor: Any, runtime: Any) -> None:
         raise RelayError(error("R0501", "the interface `c` has unpacked arguments, and unpacked-api is false", notes=[note]))
 
 
-__all__ = ["Executor", "check_interface"]
+__all__ = ["Executor", "Runtime", "check_interface"]

@@ -1,0 +1,28 @@
+"""The Arm Ethos-U: how a program is partitioned for it. Its layers stand on the floor of the backends, with their writers."""
+
+from relaylang.partition.entries import Entry
+from relaylang.partition.naming import PLAIN_NAMES
+from relaylang.partition.recipe import Recipe
+from relaylang.services import service
+
+RECIPE = Recipe(
+    "ethos-u",
+    search="calls",
+    constants_inside=True,
+    tuples="users",
+    merge="early",
+    outputs="computed",
+    unfold=True,
+    not_worth="a region that only moves or limits values is not worth its transfers",
+    naming=PLAIN_NAMES,
+    integers=True,
+)
+
+
+def pattern_table() -> list[Entry]:
+    """The rows for the Ethos-U, those that take most first."""
+    entries: list[Entry] = service("layers of the ethos-u")()
+    return entries
+
+
+__all__ = ["RECIPE", "pattern_table"]

@@ -1,3 +1,0 @@
-"""`tvm.nd`: see `relaylang.tvm.runtime.ndarray`."""
-
-from relaylang.tvm.runtime.ndarray import *  # noqa: F403

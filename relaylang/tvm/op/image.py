@@ -1,5 +1,0 @@
-"""Images: resizing, cropping, sampling."""
-
-from relaylang.tvm.op.namespace import lazy
-
-__getattr__, __dir__ = lazy(__name__, "image.")

@@ -1,1 +1,0 @@
-"""What scripts take from `tvm.topi.nn`."""
