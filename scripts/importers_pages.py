@@ -21,6 +21,8 @@ from relaylang.frontends.keras.table import table as keras_table
 from relaylang.frontends.mxnet.table import REFUSED as MXNET_REFUSED
 from relaylang.frontends.mxnet.table import table as mxnet_table
 from relaylang.frontends.onnx.table import table as onnx_table
+from relaylang.frontends.stablehlo.table import REFUSED as STABLEHLO_REFUSED
+from relaylang.frontends.stablehlo.table import table as stablehlo_table
 from relaylang.frontends.tensorflow.table import REFUSED as TENSORFLOW_REFUSED
 from relaylang.frontends.tensorflow.table import table as tensorflow_table
 from relaylang.frontends.tflite.table import REFUSED as TFLITE_REFUSED
@@ -283,6 +285,42 @@ mod, params = relay.frontend.from_darknet(("yolov3.cfg", "yolov3.weights"))
 |---|
 """
 
+STABLEHLO = """# StableHLO
+
+JAX writes its programs as StableHLO. The importer reads MLIR's text without JAX:
+
+```text
+open("net.mlir", "w").write(jax.jit(net).lower(params, x).as_text())
+```
+
+    relay import net.mlir -o net.relay
+    relay import net.mlirbc --shape arg0=8x224x224x3 -o net.relay
+
+```text
+mod, params = relay.frontend.from_stablehlo(jax.jit(net).lower(params, x))
+```
+
+- The text has the dialects stablehlo, chlo, func and vhlo, in the generic form or the pretty one.
+- `jax.export.export(jax.jit(net))(x).mlir_module_serialized` is a portable artifact. jaxlib reads it: `pip install jaxlib`.
+- `from_stablehlo` takes a text, bytes, a path, or an object of JAX: what `lower` gives, or an `Exported`.
+- Inputs have the names of the text: `arg0`, `arg1`. Weights that JAX captures are constants, those of `params` are inputs.
+- Extents that `jax.export.symbolic_shape` leaves open become `?`. `--shape` gives them. Checks of shapes are left out.
+- Functions that are called stand in place. `case` and `if` become `if`, `while` becomes a recursive function. A loop of
+  up to 32 known turns is written out.
+- Reductions and windows of `add`, `multiply`, `maximum` and `minimum` become Relay's reductions and pools. Other regions
+  of arithmetic join neighbours, until one element is left.
+- A sort needs a region that compares elements of operands. The importer tries all orders of values, so any form fits.
+- Quantised operands compute with real numbers between `qnn.dequantize` and `qnn.quantize`.
+- Complex numbers become pairs of real ones inside the program; inputs and results must be real.
+- `Sharding` and its like give their operands; other calls of `custom_call` are refused by name.
+- Random numbers of JAX's default generator are arithmetic, and have JAX's bits.
+
+## Operators
+
+| operator |
+|---|
+"""
+
 EXPORT = """# Exporting programs
 
 `relay export` writes a program for another tool:
@@ -387,6 +425,7 @@ def pages() -> dict[str, str]:
         "import_mxnet.md": (MXNET, rows_with_refused(mxnet_table(), MXNET_REFUSED)),
         "import_darknet.md": (DARKNET, [*[f"| `{n}` |" for n in darknet_table().names()], *refused_rows(DARKNET_REFUSED)]),
         "import_keras.md": (KERAS, keras_rows()),
+        "import_stablehlo.md": (STABLEHLO, rows_with_refused(stablehlo_table(), STABLEHLO_REFUSED)),
         "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
         "import_tflite.md": (TFLITE, rows_with_refused(tflite_table(), TFLITE_REFUSED)),
         "import_tensorflow.md": (TENSORFLOW, rows_with_refused(tensorflow_table(), TENSORFLOW_REFUSED)),

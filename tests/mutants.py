@@ -14,6 +14,7 @@ import json
 import os
 import pickle
 import random
+import re
 import resource
 import signal
 import sys
@@ -189,6 +190,26 @@ def changed_whole(data: bytes, rng: Random) -> bytes:
     return out.getvalue()
 
 
+def changed_mlir(data: bytes, rng: Random) -> bytes:
+    """A program of MLIR with other numbers, values, operations, element types or lines."""
+    text = data.decode("utf-8", "replace")
+    kinds = (r"-?\d+", r"%[\w#]+", r"stablehlo\.\w+", r"(?<=x)[a-z]+\d+(?=>)|[a-z]+\d+(?=>)", r"\b[A-Za-z_]+\b", r"[\[\]{}()<>,:=]")
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        kind = rng.randrange(len(kinds) + 2)
+        if kind >= len(kinds):
+            lines = text.splitlines(keepends=True)
+            at = rng.randrange(len(lines)) if lines else 0
+            text = "".join([*lines[:at], *([rng.choice(lines)] if lines and kind == len(kinds) else []), *lines[at + 1 :]])
+            continue
+        found = list(re.finditer(kinds[kind], text))
+        if not found:
+            continue
+        at, other = rng.choice(found), rng.choice(found)[0]
+        new = str(rng.choice([*NUMBERS, 4, 5, 8, 64])) if kind == 0 and rng.random() < 0.7 else other
+        text = text[: at.start()] + new + text[at.end() :]
+    return text.encode()
+
+
 #: The mark between a `.cfg` file and its weights in a seed.
 SPLIT = b"\0SPLIT\0"
 
@@ -262,6 +283,20 @@ def h5_seeds() -> list[bytes]:
     from tests.frontends.keras.recorded import files
 
     return [data for name, data in files() if name.endswith(".h5")]
+
+
+def stablehlo_seeds() -> list[bytes]:
+    """Programs of JAX as text."""
+    from tests.frontends.stablehlo.recorded import members
+
+    return [data for name, data in members().items() if name.endswith(".mlir") and len(data) < 20_000]
+
+
+def artifact_seeds() -> list[bytes]:
+    """Portable artifacts of JAX's programs."""
+    from tests.frontends.stablehlo.recorded import members
+
+    return [data for name, data in members().items() if name.endswith(".mlirbc")]
 
 
 def darknet_seeds() -> list[bytes]:
@@ -443,6 +478,8 @@ KINDS = {
     "keras": Kind(keras_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
     "h5": Kind(h5_seeds, [changed_bytes, changed_whole, changed_whole], import_network),
     "darknet": Kind(darknet_seeds, [changed_bytes, changed_sections, changed_sections], import_cfg),
+    "stablehlo": Kind(stablehlo_seeds, [changed_bytes, changed_mlir, changed_mlir, changed_mlir], import_network),
+    "mlirbc": Kind(artifact_seeds, [changed_bytes], import_network),
     "tflite": Kind(tflite_seeds, [changed_bytes], import_network),
     "mxnet": Kind(mxnet_seeds, [changed_bytes, changed_text, changed_text], import_symbol),
     "mxnet_params": Kind(mxnet_params_seeds, [changed_bytes], read_weights),

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from relaylang.runtime.params import UNZIPPING
 
 #: The formats that importers read.
-KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, MXNet and Darknet"
+KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet and Darknet"
 
 #: How a graph and a SavedModel begin in protobuf's text format.
 _TEXT = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(?:node|library|versions|saved_model_schema_version|meta_graphs)\s*[:{]")
@@ -177,6 +177,34 @@ def is_darknet(data: bytes) -> bool:
     return False
 
 
+#: How a program of MLIR begins, after comments and aliases.
+_MLIR = re.compile(
+    rb"\s*(?:(?://[^\n]*|[#!][\w.]+ = [^\n]*)\n\s*)*"
+    rb'(?:module\s*[@{]|module attributes|builtin\.module|"builtin\.module"|func\.func|"func\.func"|vhlo\.func|"vhlo\.func)'
+)
+#: A portable artifact begins so; what jax.export serialises has one inside.
+BYTECODE = b"ML\xefR"
+_PRODUCER = b"StableHLO_v"
+
+
+def artifact_at(data: bytes) -> int:
+    """Where a portable artifact of StableHLO begins in some bytes; -1 where there is none."""
+    at = data.find(BYTECODE)
+    while at > 0 and data[at + 5 : at + 5 + len(_PRODUCER)] != _PRODUCER:
+        at = data.find(BYTECODE, at + 1)
+    return at
+
+
+def is_mlir(data: bytes) -> bool:
+    """Whether a text begins as MLIR's do."""
+    return _MLIR.match(data[: 1 << 16]) is not None
+
+
+def is_stablehlo(data: bytes) -> bool:
+    """Whether the bytes are MLIR's text, its bytecode, or hold a portable artifact of StableHLO."""
+    return is_mlir(data) or artifact_at(data) >= 0
+
+
 #: The file of a model's folder that an importer reads; the others are beside it.
 _MAIN = ("saved_model.pb", "saved_model.pbtxt")
 
@@ -189,12 +217,16 @@ def main_file(path: str) -> str:
 
 
 __all__ = [
+    "BYTECODE",
     "KNOWN",
+    "artifact_at",
     "is_darknet",
     "is_graph",
     "is_keras",
+    "is_mlir",
     "is_onnx",
     "is_saved_model",
+    "is_stablehlo",
     "is_symbol",
     "is_tensorflow",
     "is_text",

@@ -9,7 +9,7 @@ from importlib import import_module
 
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
-from relaylang.frontends.contents import is_darknet, is_keras, is_onnx, is_symbol, is_tensorflow, is_tflite, is_torch
+from relaylang.frontends.contents import is_darknet, is_keras, is_onnx, is_stablehlo, is_symbol, is_tensorflow, is_tflite, is_torch
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.runtime.text import read_bytes
 
@@ -36,6 +36,7 @@ FORMATS = (
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", is_onnx),
     Format("tensorflow", "relaylang.frontends.tensorflow:import_tensorflow", is_tensorflow, ("google.protobuf",)),
+    Format("stablehlo", "relaylang.frontends.stablehlo:import_stablehlo", is_stablehlo),
 )
 
 
@@ -73,6 +74,7 @@ _ROUTES = {
     ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file",
     ".weights": "Darknet: relay import takes the .cfg, and finds the .weights beside it",
     ".params": "MXNet: relay import takes NAME-symbol.json, and finds NAME-0000.params beside it",
+    ".mlirbc": "MLIR's bytecode of another dialect: write the program with StableHLO",
     ".xml": "OpenVINO: save the network from its framework as ONNX",
 }
 

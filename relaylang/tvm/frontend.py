@@ -14,6 +14,7 @@ from relaylang.frontends.common import Imported
 from relaylang.frontends.mxnet import import_mxnet
 from relaylang.frontends.onnx import import_onnx
 from relaylang.frontends.options import Options
+from relaylang.frontends.stablehlo import import_stablehlo
 from relaylang.frontends.tensorflow import import_tensorflow
 from relaylang.frontends.tflite import import_tflite
 from relaylang.frontends.torch import import_pytorch
@@ -194,6 +195,15 @@ def _no_info(info: Any) -> RelayError:
     return RelayError(error("R0804", f"input_infos has {str(info)[:60]!r}, which is no pair of a name and a shape", notes=notes))
 
 
+def from_stablehlo(model: Any, shape: Mapping[str, Sequence[Any]] | None = None, freeze_params: bool = True) -> Result:
+    """A program of StableHLO as a module and its parameters. TVM has no such importer.
+
+    `model` is MLIR's text or bytecode, a path, or an object of JAX: `jax.jit(f).lower(x)`, or a `jax.export.Exported`.
+    `shape` gives inputs that the program leaves open their shapes by name. Raises `RelayError`.
+    """
+    return _result(import_stablehlo(model, Options(_shapes(shape), freeze=freeze_params)))
+
+
 def _shape_and_dtype(info: Any) -> tuple[Any, str | None]:
     """A shape, and the element type where it is stated: `(1, 3)`, or `((1, 3), "float16")`."""
     if hasattr(info, "shape") and hasattr(info, "dtype"):  # a tensor in the place of its shape
@@ -219,6 +229,7 @@ __all__ = [
     "from_mxnet",
     "from_onnx",
     "from_pytorch",
+    "from_stablehlo",
     "from_tensorflow",
     "from_tflite",
 ]

@@ -14,28 +14,15 @@ import numpy as np
 
 from relaylang.export.walk import Loop, Value, Walk, grouped, leaves, tensor_types
 from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.stablehlo.names import DTYPES
 from relaylang.ir import IRModule, TensorType
-
-_DTYPES = {
-    "bool": "i1",
-    "int4": "i4",
-    "uint4": "ui4",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "f8E4M3FN",
-    "float8_e5m2": "f8E5M2",
-    "float8_e4m3fnuz": "f8E4M3FNUZ",
-    "float8_e5m2fnuz": "f8E5M2FNUZ",
-    **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
-    **{f"uint{n}": f"ui{n}" for n in (8, 16, 32, 64)},
-    **{f"float{n}": f"f{n}" for n in (16, 32, 64)},
-}
 
 
 def element(dtype: str) -> str:
     """MLIR's name of an element type."""
-    if dtype not in _DTYPES:
+    if dtype not in DTYPES:
         raise Unsupported(f"StableHLO has no element type {dtype}")
-    return _DTYPES[dtype]
+    return DTYPES[dtype]
 
 
 def written(ty: TensorType) -> str:

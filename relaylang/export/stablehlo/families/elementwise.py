@@ -10,6 +10,7 @@ import numpy as np
 from relaylang.export.stablehlo.emitter import Emitter, is_real, limits
 from relaylang.export.walk import Value
 from relaylang.frontends.common.report import Unsupported
+from relaylang.frontends.stablehlo.names import COMPARED, ONE, TWO
 from relaylang.ir import Call
 
 
@@ -188,54 +189,14 @@ def fixed_point_multiply_per_axis(e: Emitter, call: Call, x: Value, m: Value, le
     return _fixed(e, x, one[0], one[1] if a.is_lshift_required else 0 * one[1], 31 + (one[2] if a.is_rshift_required else 0 * one[2]))
 
 
-_CHLO = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh", "tan", "erf")
-_ONE = {
-    "bitwise_not": "not",
-    "cos": "cosine",
-    "exp": "exponential",
-    "fast_exp": "exponential",
-    "log": "log",
-    "logical_not": "not",
-    "negative": "negate",
-    "rsqrt": "rsqrt",
-    "sin": "sine",
-    "sqrt": "sqrt",
-    "tanh": "tanh",
-    "fast_tanh": "tanh",
-    "fast_erf": "chlo.erf",
-    **{name: f"chlo.{name}" for name in _CHLO},
-}
-_TWO = {
-    "add": "add",
-    "subtract": "subtract",
-    "multiply": "multiply",
-    "divide": "divide",
-    "maximum": "maximum",
-    "minimum": "minimum",
-    "bitwise_and": "and",
-    "bitwise_or": "or",
-    "bitwise_xor": "xor",
-    "logical_and": "and",
-    "logical_or": "or",
-    "logical_xor": "xor",
-    "trunc_mod": "remainder",
-    "mod": "remainder",
-}
+#: Operators whose names alone are not StableHLO's, besides those that the importer reads.
+_ONE = {**ONE, "fast_exp": "exponential", "fast_tanh": "tanh", "fast_erf": "chlo.erf"}
+_TWO = {**TWO, "mod": "remainder"}
 
 RULES = {
     **{name: one(kind) for name, kind in _ONE.items()},
     **{name: two(kind) for name, kind in _TWO.items()},
-    **{
-        name: compared(way)
-        for name, way in (
-            ("equal", "EQ"),
-            ("not_equal", "NE"),
-            ("less", "LT"),
-            ("less_equal", "LE"),
-            ("greater", "GT"),
-            ("greater_equal", "GE"),
-        )
-    },
+    **{name: compared(way) for name, way in COMPARED.items()},
     "ceil": rounding("ceil"),
     "floor": rounding("floor"),
     "round": rounding("round_nearest_afz"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.boxes import choose
-from relaylang.frontends.tflite.families.shape import counted
+from relaylang.frontends.common.places import counted
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported
+from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.nn import broadcast_to
+from relaylang.frontends.common.places import at_place
 from relaylang.frontends.tflite.integers import STORED, is_whole
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
@@ -273,29 +273,6 @@ def dynamic_update_slice(n: Node) -> Any:
     limits = np.subtract(b.static_shape(x), b.static_shape(update, "the update", b.rank(x)))
     place = b.op("maximum", b.op("minimum", place, b.const(limits, b.dtype(place))), 0)
     return at_place(b, x, update, place)
-
-
-def counted(b: Builder, count: int, dtype: str = "int32") -> Expr:
-    """The numbers from 0 to before a count."""
-    return b.arange(b.const(0, dtype), b.const(count, dtype), b.const(1, dtype), dtype)
-
-
-def grid(b: Builder, shape: Sequence[int], axis: int, dtype: str = "int32", front: int = 0) -> Expr:
-    """The index of each element along an axis of a shape, which broadcasts; `front` axes come before the shape's."""
-    places = [1] * (front + len(shape))
-    places[front + axis] = shape[axis]
-    return b.reshape(counted(b, shape[axis], dtype), places)
-
-
-def at_place(b: Builder, x: Expr, update: Expr, place: Expr) -> Expr:
-    """A tensor with an update, whose first element goes to a place (a vector)."""
-    part, dtype = b.static_shape(update), b.dtype(place)
-    rows = []
-    for axis in range(len(part)):
-        start = b.op("take", place, b.const(axis, "int32"), axis=0)
-        rows.append(b.op("broadcast_to", b.op("add", grid(b, part, axis, dtype), start), shape=part))
-    made: Expr = b.op("scatter_nd", x, b.op("stack", b.tuple(rows), axis=0), update, mode="update")
-    return made
 
 
 RULES = (

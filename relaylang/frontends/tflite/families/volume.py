@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import reduce
-from itertools import product
 from typing import Any
 
 from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common.hlo_windows import windows
 from relaylang.frontends.common.nn import padding_of, same_padding
 from relaylang.frontends.tflite.node import Node
 from relaylang.ir import Expr
 
 #: The functions of REDUCE_WINDOW, from 1.
 _JOINED = ("", "add", "multiply", "minimum", "maximum", "logical_and", "logical_or")
-#: A window may have so many elements.
-_WIDEST = 1024
 
 
 def _bias(n: Node, made: Expr, index: int, axis: int) -> Expr:
@@ -87,21 +85,6 @@ def dilate(n: Node) -> Any:
     return b.op("nn.dilate", n.x(0), strides=gaps, dilation_value=float(value.reshape(-1)[0]))
 
 
-def windows(n: Node, x: Expr, size: list[int], strides: list[int], dilation: list[int]) -> list[Expr]:
-    """The elements of all windows, a tensor for each place in a window."""
-    b = n.b
-    shape = b.static_shape(x)
-    counts = [(d - (s - 1) * g - 1) // t + 1 for d, s, t, g in zip(shape, size, strides, dilation)]
-    if reduce(lambda a, c: a * c, size, 1) > _WIDEST or min(counts, default=1) < 1:
-        raise Unsupported(f"its window has the shape {tuple(size)}")
-    parts = []
-    for place in product(*[range(s) for s in size]):
-        begin = [p * g for p, g in zip(place, dilation)]
-        end = [i + (c - 1) * t + 1 for i, c, t in zip(begin, counts, strides)]
-        parts.append(b.slice(x, begin, end, list(range(len(size))), strides))
-    return parts
-
-
 def reduce_window(n: Node) -> Any:
     """Operands: data, the first value, and the windows' shape, strides and dilation."""
     b = n.b
@@ -110,7 +93,7 @@ def reduce_window(n: Node) -> Any:
         raise Unsupported(f"its function {number} is unknown")
     size, strides, dilation = (n.ints(i, "the window") for i in (2, 3, 4))
     start = b.scalar(n.x(1))
-    return reduce(lambda made, part: b.op(_JOINED[number], made, part), windows(n, n.x(0), size, strides, dilation), start)
+    return reduce(lambda made, part: b.op(_JOINED[number], made, part), windows(n.b, n.x(0), size, strides, dilation), start)
 
 
 RULES = (

@@ -1,0 +1,122 @@
+"""What regions of reductions and sorts do, found by trying every order of their values.
+
+A region that compares and selects alone depends on nothing but the order of its values. So a table of all orders tells what
+it computes.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relaylang.frontends.stablehlo.program import Region, Splat, Tensor
+from relaylang.ir import Expr
+
+if TYPE_CHECKING:
+    from relaylang.frontends.stablehlo.node import Node
+
+_MOVES = frozenset(
+    f"stablehlo.{name}" for name in ("and", "compare", "constant", "maximum", "minimum", "not", "or", "return", "select", "xor")
+) | {"func.return"}
+#: Values on both sides of 0, the one constant beside NaN that comparators have.
+_VALUES = (-2, -1, 0, 1, 2)
+_UNSIGNED = (0, 1, 2)
+#: Comparators of more operands are not tried.
+_MOST_KEYS = 3
+
+
+def only_moves(region: Region) -> bool:
+    """Whether a region compares and selects alone, with no other constants than 0, bools and NaN."""
+    for op in region.ops:
+        if op.name not in _MOVES or op.regions:
+            return False
+        if op.name == "stablehlo.constant":
+            value = op.attributes.get("value")
+            array = np.asarray(value.element if isinstance(value, Splat) else value)
+            if array.dtype.kind not in "biuf" and array.dtype.name not in ("bfloat16", "float16"):
+                return False
+            if array.dtype != bool and not all(v == 0 or v != v for v in array.reshape(-1)):
+                return False
+    return True
+
+
+def _trial(n: Node, region: Region, columns: list[np.ndarray]) -> list[np.ndarray] | None:
+    """The results of a region for columns of values; None where they are not constants."""
+    made = n.apply(region, [n.b.const(c) for c in columns], lifted=True)
+    values = [n.b.value(m) if isinstance(m, Expr) else None for m in made]
+    if any(v is None for v in values):
+        return None
+    return [np.broadcast_to(v, columns[0].shape) for v in values if v is not None]
+
+
+def _columns(n: Node, region: Region, real: tuple[int, ...] = _VALUES) -> list[np.ndarray] | None:
+    """Every combination of values for the parameters, one column a parameter."""
+    kinds: list[Any] = [n.importer.program.types[p] for p in region.parameters]
+    if any(not isinstance(k, Tensor) or k.is_complex or k.quantised is not None for k in kinds):
+        return None
+    choices = [(0, 1) if k.dtype == "bool" else _UNSIGNED if k.dtype.startswith("uint") else real for k in kinds]
+    rows = np.array(list(product(*choices)), np.float64).reshape(-1, len(kinds))
+    return [rows[:, i].astype(np.dtype(k.dtype)) for i, k in enumerate(kinds)]
+
+
+def extreme_of(n: Node, region: Region) -> str:
+    """ "argmax" or "argmin" where a region of (value, place, value, place) keeps the greatest or the least value with the
+    first place that has it; "" for others."""
+    columns = _columns(n, region)
+    if columns is None:
+        return ""
+    # The parameters are the left value and place, then the right ones.
+    made = _trial(n, region, columns)
+    if made is None:
+        return ""
+    a, i, c, j = columns
+    for name, better in (("argmax", a > c), ("argmin", a < c)):
+        left = better | ((a == c) & (i < j))
+        if np.array_equal(made[0], np.where(better, a, c)) and np.array_equal(made[1], np.where(left, i, j)):
+            return name
+    return ""
+
+
+def keys_of(n: Node, region: Region) -> list[tuple[int, bool]] | None:
+    """The operands that a comparator compares, the most significant one first, each with whether it rises; None for others."""
+    count = len(region.parameters) // 2
+    if not only_moves(region) or not count:
+        return None
+    used = {v for op in region.ops for v in op.operands}
+    keys = [i for i in range(count) if region.parameters[2 * i] in used or region.parameters[2 * i + 1] in used]
+    if not 1 <= len(keys) <= _MOST_KEYS:
+        return None
+    chosen = [region.parameters[2 * i + side] for i in keys for side in (0, 1)]
+    trial = _columns(n, Region(chosen), _VALUES if len(keys) < 3 else (-1, 0, 1))
+    if trial is None:
+        return None
+    columns = []
+    for at, parameter in enumerate(region.parameters):
+        if parameter in chosen:
+            columns.append(trial[chosen.index(parameter)])
+        else:
+            ty: Any = n.importer.program.types[parameter]
+            columns.append(np.zeros_like(trial[0], np.dtype(ty.dtype)) if isinstance(ty, Tensor) else trial[at % len(trial)])
+    made = _trial(n, region, columns)
+    if made is None or len(made) != 1:
+        return None
+    return _order(made[0], keys, columns)
+
+
+def _order(less: np.ndarray, keys: list[int], columns: list[np.ndarray]) -> list[tuple[int, bool]] | None:
+    """The keys and their directions that explain a table of comparisons."""
+    for order in permutations(keys):
+        for rising in product((True, False), repeat=len(order)):
+            wanted = np.zeros_like(less, bool)
+            for key, up in reversed(list(zip(order, rising))):
+                a, c = columns[2 * key], columns[2 * key + 1]
+                first = a < c if up else a > c
+                wanted = first | ((a == c) & wanted)
+            if np.array_equal(wanted, less):
+                return list(zip(order, rising))
+    return None
+
+
+__all__ = ["extreme_of", "keys_of", "only_moves"]

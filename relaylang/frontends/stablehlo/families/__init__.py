@@ -1,0 +1,1 @@
+"""Conversions of StableHLO's operators, a file per family. Each file ends with its `RULES`."""
