@@ -12,6 +12,7 @@ stand in `relaylang.passes`. Facts about an operator itself are traits of its re
 | `precision`, `macs`, `work` | ToMixedPrecision; multiply-accumulates; steps of constant folding |
 | `scale_folding`, `padding`, `atrous` | FoldScaleAxis; FoldExplicitPadding; FlattenAtrousConv |
 | `inference`, `fast_math`, `div_to_mul` | SimplifyInference; FastMath; DivToMul |
+| `decompositions` | operators as others, for backends and exporters |
 | `dynamic_to_static`, `joining`, `splitting` | DynamicToStatic; CombineParallel...; SplitArgs |
 | `placement` | PlanDevices |
 | `sparse` | weights in blocks |

@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, error
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, Expr, Function, IRModule
 from relaylang.partition.api import prepare
 from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.engine import run
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.cmsis_nn import RECIPE, cuts_averages_off, pattern_table
 from relaylang.partition.targets.ethos_u.arithmetic import Product, Sum, read_product, read_sum

@@ -7,12 +7,8 @@ that fix an order of axes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-from relaylang.backends.cpu.lower.blocks import CONVOLUTIONS, convolution, layout_transform
-from relaylang.backends.cpu.lower.legalise import Rewrite
 from relaylang.ir import Call, Expr, Function, IRModule, post_order
 from relaylang.ops.record import Op
 from relaylang.passes.layout.conversions import converted
@@ -24,13 +20,6 @@ from relaylang.rules.layout.rule import named
 _LAST = {"NCW": "NWC", "NCHW": "NHWC", "NCDHW": "NDHWC"}
 #: The convolutions that ask for the layout. Other operators follow their neighbours.
 WANTED = {name: [_LAST[RULES[name].axes], "default"] for name in (*(f"nn.conv{n}d" for n in (1, 2, 3)), "qnn.conv2d")}
-
-
-#: Rewrites of the changes of layout that `channels_last` makes, and of convolutions that keep other layouts.
-REST: Mapping[str, Rewrite] = {
-    **dict.fromkeys(CONVOLUTIONS, partial(convolution, last=True)),
-    "layout_transform": layout_transform,
-}
 
 
 def channels_last(function: Expr, mod: IRModule) -> Expr:

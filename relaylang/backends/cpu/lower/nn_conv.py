@@ -20,7 +20,6 @@ from relaylang.backends.cpu.lower.common import only_affine
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, less, plain_factors, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv, read_conv, weight_strides
-from relaylang.backends.cpu.lower.legalise import shape_of
 from relaylang.backends.cpu.lower.nn_dense import accumulator, changed, factors, finish, through_buffer
 from relaylang.backends.cpu.lower.nn_depthwise import lower_depthwise
 from relaylang.backends.cpu.lower.reduce import reduce_over
@@ -33,6 +32,7 @@ from relaylang.kernels.dtypes import SIZES, is_float
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
 from relaylang.kernels.sizes import has_sizes
+from relaylang.rules.decompositions.common import shape_of
 
 
 def lower_conv(

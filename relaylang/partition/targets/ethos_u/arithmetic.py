@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant
-from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
+from relaylang.partition.fixed_point import Rescale, make_rescale, unscaled
 from relaylang.partition.targets.ethos_u.parts import (
     FEATURES,
     RANGES,

@@ -10,8 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Expr
-from relaylang.partition.fixed_point import IDENTITY, Rescale, Unsupported
+from relaylang.partition.fixed_point import IDENTITY, Rescale
 from relaylang.partition.targets.ethos_u.parts import (
     BYTES,
     RANGES,

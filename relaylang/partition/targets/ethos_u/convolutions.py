@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, Expr, TensorType
-from relaylang.partition.fixed_point import Unsupported, shifted
+from relaylang.partition.fixed_point import shifted
 from relaylang.partition.targets.ethos_u.movement import read_pad
 from relaylang.partition.targets.ethos_u.parts import (
     RANGES,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ops import OPS, Trait
 from relaylang.ops.record import Op
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.parts import feature_type, tensor_of
 
 #: Operators with a further form of arguments, and operators on numbers whose scales are arguments.

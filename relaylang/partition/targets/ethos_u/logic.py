@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.parts import FEATURES, feature_type, op_name
 
 _SIGNED = ("int8", "int16", "int32")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Expr
-from relaylang.partition.fixed_point import Unsupported, power_rescale
+from relaylang.partition.fixed_point import power_rescale
 from relaylang.partition.targets.ethos_u.convolutions import out_of_sums
 from relaylang.partition.targets.ethos_u.parts import (
     BYTES,

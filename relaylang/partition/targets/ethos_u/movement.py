@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.arithmetic import Operand, operand
 from relaylang.partition.targets.ethos_u.parts import (
     FEATURES,

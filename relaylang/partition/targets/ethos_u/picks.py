@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, TensorType, TupleType
 from relaylang.ops.indexing import slice_bound, slice_entries
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.parts import constant, feature_type, op_name, tensor_of
 from relaylang.partition.targets.ethos_u.windows import nchw
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u.parts import FEATURES, constant, feature_type
 from relaylang.partition.targets.ethos_u.picks import Places, check_runs
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, TensorType
-from relaylang.partition.fixed_point import Rescale, Unsupported, multiplier_and_shift
+from relaylang.partition.fixed_point import Rescale, multiplier_and_shift
 from relaylang.partition.targets.ethos_u.parts import (
     BYTES,
     RANGES,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, TensorType
 from relaylang.ops.reduce import taken_axes
-from relaylang.partition.fixed_point import Unsupported, averaging
+from relaylang.partition.fixed_point import averaging
 from relaylang.partition.targets.ethos_u.parts import (
     BYTES,
     RANGES,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, TensorType
-from relaylang.partition.fixed_point import Unsupported, make_rescale
+from relaylang.partition.fixed_point import make_rescale
 from relaylang.partition.targets.ethos_u.parts import (
     BYTES,
     Output,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Function
 from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.entries import Entry
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.targets.ethos_u import (
     arithmetic,
     bilinear,
