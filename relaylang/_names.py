@@ -25,7 +25,6 @@ SERVICES: dict[str, str] = {
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
     "artifact relaylang-mlf": "relaylang.backends.bare_metal.reading:loads",
-    "npu network": "relaylang.backends.ethosu.tflite:load_network",
     "artifact relaylang-vm": "relaylang.runtime.vm.executable:loads",
 }
 
