@@ -17,8 +17,8 @@ from relaylang import ops as ops
 from relaylang import partition as partition
 from relaylang import passes as passes
 from relaylang import patterns as patterns
-from relaylang import quantise as quantize
-from relaylang import quantise as quantise
+from relaylang import quantize as quantise
+from relaylang import quantize as quantize
 from relaylang import runtime as runtime
 from relaylang import stdlib as stdlib
 from relaylang import syntax as syntax

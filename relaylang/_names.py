@@ -69,14 +69,14 @@ _TVM = ("analysis", "build_module", "dataflow_pattern", "expr_functor", "fronten
 #: Modules that users import below `relaylang` under TVM's names, such as `relaylang.op.nn`, and where they are.
 ALIASES: dict[str, str] = {
     **{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM},
-    "relaylang.quantize": "relaylang.quantise",
+    "relaylang.quantise": "relaylang.quantize",
     "relaylang.testing.temp_op_attr": "relaylang.tvm.temp_op_attr",
 }
 
 #: Public name -> the package it stands for.
 PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.{name}" for name in _TVM},
-    "quantize": "relaylang.quantise",
+    "quantise": "relaylang.quantize",
     # TVM has the nodes in these; here they stand together.
     **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),
     **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
@@ -93,7 +93,7 @@ PACKAGES: dict[str, str] = {
             "partition",
             "passes",
             "patterns",
-            "quantise",
+            "quantize",
             "runtime",
             "stdlib",
             "syntax",

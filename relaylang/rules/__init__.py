@@ -16,6 +16,6 @@ stand in `relaylang.passes`. Facts about an operator itself are traits of its re
 | `dynamic_to_static`, `joining`, `splitting` | DynamicToStatic; CombineParallel...; SplitArgs |
 | `placement` | PlanDevices |
 | `sparse` | weights in blocks |
-| `quantisation` | QuantizePartition, QuantizeAnnotate, QuantizeRealize: a table each |
+| `quantization` | QuantizePartition, QuantizeAnnotate, QuantizeRealize: a table each |
 | `slices` | code of the virtual machine for batches of unknown size |
 """

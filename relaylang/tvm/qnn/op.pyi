@@ -7,11 +7,11 @@ from typing import Any
 
 from relaylang.ir import Call
 from relaylang.tvm.op.build import Argument
-from relaylang.passes.quantise.requantize_config import RequantizeConfig as RequantizeConfig
-from relaylang.passes.quantise.requantize_config import current_requantize_config as current_requantize_config
-from relaylang.passes.quantise.requantize_config import requantize_config as requantize_config
-from relaylang.passes.quantise.legalizations import register_qnn_canonicalize as register_qnn_canonicalize
-from relaylang.passes.quantise.legalizations import register_qnn_legalize as register_qnn_legalize
+from relaylang.passes.quantize.requantize_config import RequantizeConfig as RequantizeConfig
+from relaylang.passes.quantize.requantize_config import current_requantize_config as current_requantize_config
+from relaylang.passes.quantize.requantize_config import requantize_config as requantize_config
+from relaylang.passes.quantize.legalizations import register_qnn_canonicalize as register_qnn_canonicalize
+from relaylang.passes.quantize.legalizations import register_qnn_legalize as register_qnn_legalize
 
 def abs(
     x: Argument,

@@ -1,4 +1,4 @@
-"""QuantizeRealize: whole numbers in the place of rounded floats, by `relaylang.rules.quantisation.realise`."""
+"""QuantizeRealize: whole numbers in the place of rounded floats, by `relaylang.rules.quantization.realise`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from relaylang.ir import IRModule
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantise.forward import by_table, forward
+from relaylang.passes.quantize.forward import by_table, forward
 from relaylang.passes.rewriting import per_function
-from relaylang.rules.quantisation.common import current_qconfig
-from relaylang.rules.quantisation.realise import RULES
+from relaylang.rules.quantization.common import current_qconfig
+from relaylang.rules.quantization.realise import RULES
 
 
 @dataclass(frozen=True)
 class QuantizeRealize(Pass):
-    """Compute in whole numbers what a calibrated network rounds. `relaylang.quantise.qconfig` configures it."""
+    """Compute in whole numbers what a calibrated network rounds. `relaylang.quantize.qconfig` configures it."""
 
     opt_level = 1
 

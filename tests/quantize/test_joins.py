@@ -12,7 +12,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.ir import Constant, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem
 from relaylang.ir.typed import typed_constant, typed_var
 from relaylang.ops.build import op_call
-from relaylang.quantise import qconfig, quantize
+from relaylang.quantize import qconfig, quantize
 from tests.shared import few
 
 SAME = {"padding": [1, 1, 1, 1], "kernel_size": [3, 3]}

@@ -32,7 +32,7 @@ from relaylang.ir.typed import forget_stale_types, retype
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantise.registered_integer_rules import OWN_OPTIONAL, own_rules
+from relaylang.passes.quantize.registered_integer_rules import OWN_OPTIONAL, own_rules
 from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import fold_typed
 from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES

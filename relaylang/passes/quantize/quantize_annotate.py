@@ -1,4 +1,4 @@
-"""QuantizeAnnotate: round a float network's values where they will be whole numbers, by `relaylang.rules.quantisation.annotate`."""
+"""QuantizeAnnotate: round a float network's values where they will be whole numbers, by `relaylang.rules.quantization.annotate`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from relaylang.ir import Call, Function, IRModule, free_vars
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantise.forward import forward
+from relaylang.passes.quantize.forward import forward
 from relaylang.passes.rewriting import per_function
-from relaylang.rules.quantisation.annotate import DROPPED, INPUT, RULES, Annotated, Annotation
-from relaylang.rules.quantisation.common import Mark, QConfig, Value, current_qconfig, plain
+from relaylang.rules.quantization.annotate import DROPPED, INPUT, RULES, Annotated, Annotation
+from relaylang.rules.quantization.common import Mark, QConfig, Value, current_qconfig, plain
 
 
 def annotate(func: Function, config: QConfig) -> Function:
@@ -37,7 +37,7 @@ def annotate(func: Function, config: QConfig) -> Function:
 
 @dataclass(frozen=True)
 class QuantizeAnnotate(Pass):
-    """Round a float network's values where they will be whole numbers. `relaylang.quantise.qconfig` configures it."""
+    """Round a float network's values where they will be whole numbers. `relaylang.quantize.qconfig` configures it."""
 
     opt_level = 1
 

@@ -19,7 +19,7 @@ from relaylang.ops.record import Op
 from relaylang.rules.layout.rule import changed
 from relaylang.rules.macs import RULES as MACS
 from relaylang.rules.qnn_lowering.numbers import Numbers, constant
-from relaylang.rules.quantisation.common import (
+from relaylang.rules.quantization.common import (
     CAST_HINT,
     SIMULATED,
     STOP_FUSION,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relaylang.rules.quantisation import annotate, partition, realise
-from relaylang.rules.quantisation.common import Rules
+from relaylang.rules.quantization import annotate, partition, realise
+from relaylang.rules.quantization.common import Rules
 
 #: Step -> its table.
 STEPS: Mapping[str, Rules] = {"partition": partition.RULES, "annotate": annotate.RULES, "realise": realise.RULES}

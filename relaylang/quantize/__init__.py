@@ -9,10 +9,10 @@ calibration, `QuantizeRealize`.
 
 from __future__ import annotations
 
-from relaylang.quantise.calibrate import QuantizeCalibrate, calibrate, collect_stats
-from relaylang.quantise.conversions import partition_conversions
-from relaylang.quantise.quantize import annotate, partition, prerequisite_optimize, qconfig, quantize, realize
-from relaylang.rules.quantisation.common import QAnnotateKind, QConfig, current_qconfig
+from relaylang.quantize.calibrate import QuantizeCalibrate, calibrate, collect_stats
+from relaylang.quantize.conversions import partition_conversions
+from relaylang.quantize.quantize import annotate, partition, prerequisite_optimize, qconfig, quantize, realize
+from relaylang.rules.quantization.common import QAnnotateKind, QConfig, current_qconfig
 
 __all__ = [
     "QAnnotateKind",

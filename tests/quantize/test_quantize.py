@@ -13,7 +13,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Constant, IRModule, TensorType, post_order
 from relaylang.ir.binding import bind_params_by_name
 from relaylang.ops.record import Op
-from relaylang.quantise import QAnnotateKind, annotate, collect_stats, current_qconfig, partition, qconfig, quantize
+from relaylang.quantize import QAnnotateKind, annotate, collect_stats, current_qconfig, partition, qconfig, quantize
 from tests.shared import few
 
 RNG = np.random.default_rng(7)

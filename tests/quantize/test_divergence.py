@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relaylang.quantise import divergence
-from relaylang.quantise.divergence import BINS, NUMBERS, _divergence, threshold
+from relaylang.quantize import divergence
+from relaylang.quantize.divergence import BINS, NUMBERS, _divergence, threshold
 from tests.shared import few
 
 

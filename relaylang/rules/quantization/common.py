@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from relaylang.ir import Call, Expr, Tuple
-from relaylang.rules.quantisation.scoped import Scoped
+from relaylang.rules.quantization.scoped import Scoped
 
 CAST_HINT = "annotation.cast_hint"
 SIMULATED = "relay.op.annotation.simulated_quantize"

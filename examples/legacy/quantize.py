@@ -1,6 +1,6 @@
 """Turns a network with fake quantisation into one of 8-bit integers, and compares them.
 
-relay tvm examples/legacy/quantise.py
+relay tvm examples/legacy/quantize.py
 """
 
 import numpy as np

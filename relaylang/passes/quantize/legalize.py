@@ -15,8 +15,8 @@ from relaylang.ir import Call, Expr, IRModule
 from relaylang.ops.record import Op
 from relaylang.passes.context import PassInfo
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantise.legalizations import MAPS, apply_rule
-from relaylang.passes.quantise.qnn_canonicalize_ops import QnnCanonicalizeOps
+from relaylang.passes.quantize.legalizations import MAPS, apply_rule
+from relaylang.passes.quantize.qnn_canonicalize_ops import QnnCanonicalizeOps
 from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.passes.simplify.fold_constant import evaluator
 from relaylang.rules.legalize import Rule

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from relaylang.ir import Call, Constant, Expr
 from relaylang.ops.build import op_call
-from relaylang.rules.quantisation.common import CAST_HINT, STOP_FUSION, Mark, QConfig, Rules, Value, plain, with_args
+from relaylang.rules.quantization.common import CAST_HINT, STOP_FUSION, Mark, QConfig, Rules, Value, plain, with_args
 
 
 @dataclass(frozen=True)

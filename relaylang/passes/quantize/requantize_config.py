@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relaylang.rules.quantisation.scoped import Scoped
+from relaylang.rules.quantization.scoped import Scoped
 
 
 @dataclass(frozen=True)

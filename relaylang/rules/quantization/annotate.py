@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from relaylang.ir import Call, Constant, Expr, Var
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
-from relaylang.rules.quantisation.common import (
+from relaylang.rules.quantization.common import (
     CAST_HINT,
     SIMULATED,
     STOP_FUSION,

@@ -25,7 +25,7 @@ from relaylang.ir.scope_builder import ScopeBuilder
 from relaylang.ir.typed import retype, typed_var
 from relaylang.ops.record import Op
 from relaylang.passes.rewriting import is_call
-from relaylang.rules.quantisation.realise import CONVERSIONS
+from relaylang.rules.quantization.realise import CONVERSIONS
 from relaylang.typing import check
 
 

@@ -10,8 +10,8 @@ import pytest
 import relaylang as relay
 from relaylang.ir import Expr, Tuple
 from relaylang.ir.tensors import static_shape
-from relaylang.quantise import qconfig, quantize
-from tests.quantise.test_joins import HALF, SMALL, X, const, module, op
+from relaylang.quantize import qconfig, quantize
+from tests.quantize.test_joins import HALF, SMALL, X, const, module, op
 from tests.shared import few
 
 KINDS = ["conv", "conv", "conv", "relu", "bias", "sigmoid", "concatenate", "add", "multiply", "scalar", "mean", "clip"]

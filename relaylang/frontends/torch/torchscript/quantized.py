@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Unsupported
-from relaylang.frontends.common import quantised as common
+from relaylang.frontends.common import quantized as common
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.frontends.torch.torchscript.node import ScriptNode
 from relaylang.frontends.torch.torchscript.schemas import Schema

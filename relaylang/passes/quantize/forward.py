@@ -9,7 +9,7 @@ from typing import Any
 from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem, children, post_order, rebuild
 from relaylang.ir.typed import forget_stale_types, retype
 from relaylang.ops.record import Op
-from relaylang.rules.quantisation.common import Mark, Rules, Value, plain
+from relaylang.rules.quantization.common import Mark, Rules, Value, plain
 
 #: `(operator, call, what its operands became)` to what a call becomes; None where its operands are plain expressions.
 Forward = Callable[[Op, Call, list[Value]], Value]

@@ -28,8 +28,8 @@ from relaylang.ir.binding import bind
 from relaylang.ir.typed import typed_constant
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_call
-from relaylang.quantise.divergence import threshold
-from relaylang.rules.quantisation.common import SIMULATED, QAnnotateKind, QConfig, current_qconfig
+from relaylang.quantize.divergence import threshold
+from relaylang.rules.quantization.common import SIMULATED, QAnnotateKind, QConfig, current_qconfig
 from relaylang.typing import check
 
 #: The least scale: float32 has its reciprocal.

@@ -1,4 +1,4 @@
-"""QuantizePartition: cut a float network where its quantised parts end, by `relaylang.rules.quantisation.partition`."""
+"""QuantizePartition: cut a float network where its quantised parts end, by `relaylang.rules.quantization.partition`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from relaylang.ir import IRModule
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantise.forward import by_table, forward
+from relaylang.passes.quantize.forward import by_table, forward
 from relaylang.passes.rewriting import per_function
-from relaylang.rules.quantisation.common import current_qconfig
-from relaylang.rules.quantisation.partition import RULES
+from relaylang.rules.quantization.common import current_qconfig
+from relaylang.rules.quantization.partition import RULES
 
 
 @dataclass(frozen=True)
 class QuantizePartition(Pass):
-    """Cut a float network where its quantised parts end. `relaylang.quantise.qconfig` configures it."""
+    """Cut a float network where its quantised parts end. `relaylang.quantize.qconfig` configures it."""
 
     opt_level = 1
 

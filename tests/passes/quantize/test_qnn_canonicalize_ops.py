@@ -353,7 +353,7 @@ def test_rules_of_others_go_first() -> None:
             new = QnnCanonicalizeOps()(InferType()(IRModule.from_expr(Function([x], body))))
             assert ops(new).count("abs") == wanted and "qnn.abs" not in ops(new)
     finally:
-        relay.passes.quantise.legalize.MAPS["FTVMQnnCanonicalize"].clear()
+        relay.passes.quantize.legalize.MAPS["FTVMQnnCanonicalize"].clear()
 
 
 def test_the_pass_stands_under_both_names() -> None:
@@ -383,7 +383,7 @@ def test_tables_of_others_go_first() -> None:
             body = op_call("qnn.abs", [x, const(0.5), const(0), const(0.5), const(0)])
             assert ops(qnn_transform.Legalize()(InferType()(IRModule.from_expr(Function([x], body))))) == wanted
     finally:
-        relay.passes.quantise.legalize.MAPS["FTVMQnnLegalize"].clear()
+        relay.passes.quantize.legalize.MAPS["FTVMQnnLegalize"].clear()
 
 
 def test_functions_of_unknown_scales_have_no_table() -> None:

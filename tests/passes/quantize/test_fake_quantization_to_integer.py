@@ -13,7 +13,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, const, post_order
 from relaylang.ops.build import op_call
-from relaylang.passes.quantise.registered_integer_rules import OWN, OWN_OPTIONAL
+from relaylang.passes.quantize.registered_integer_rules import OWN, OWN_OPTIONAL
 from relaylang.testing.generators.programs import inputs
 from relaylang.transform import (
     FakeQuantizationToInteger,

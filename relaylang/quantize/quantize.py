@@ -12,16 +12,16 @@ from relaylang.ir.missing import refuse_missing
 from relaylang.passes.context import PassContext
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.manager import Pass, Sequential
-from relaylang.passes.quantise.quantize_annotate import QuantizeAnnotate
-from relaylang.passes.quantise.quantize_partition import QuantizePartition
-from relaylang.passes.quantise.quantize_realize import QuantizeRealize
+from relaylang.passes.quantize.quantize_annotate import QuantizeAnnotate
+from relaylang.passes.quantize.quantize_partition import QuantizePartition
+from relaylang.passes.quantize.quantize_realize import QuantizeRealize
 from relaylang.passes.simplify.canonicalize_ops import CanonicalizeOps
 from relaylang.passes.simplify.fold_constant import FoldConstant
 from relaylang.passes.simplify.fold_scale_axis import FoldScaleAxis
 from relaylang.passes.simplify.simplify_inference import SimplifyInference
-from relaylang.quantise.calibrate import Dataset, QuantizeCalibrate
-from relaylang.quantise.conversions import partition_conversions
-from relaylang.rules.quantisation.common import QConfig, current_qconfig
+from relaylang.quantize.calibrate import Dataset, QuantizeCalibrate
+from relaylang.quantize.conversions import partition_conversions
+from relaylang.rules.quantization.common import QConfig, current_qconfig
 
 _PARTITIONS = ("disabled", "enabled", "fully_integral")
 

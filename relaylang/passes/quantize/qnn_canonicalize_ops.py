@@ -8,8 +8,8 @@ from relaylang.ir import Call, Expr, Function, IRModule, Tuple, children
 from relaylang.ir.tensors import tensor_type
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantise.legalizations import MAPS, apply_rule
-from relaylang.passes.quantise.requantize_config import current_requantize_config
+from relaylang.passes.quantize.legalizations import MAPS, apply_rule
+from relaylang.passes.quantize.requantize_config import current_requantize_config
 from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.passes.simplify.fold_constant import evaluator
 from relaylang.rules.qnn_lowering import RULES
