@@ -112,6 +112,7 @@ def compile_regions(
     mod = check(bind_params(check(mod), params, entry))
     refuse_missing(mod)
     folded = fold_expr(mod[entry], evaluator(), fold_qnn=True)
+    assert isinstance(folded, Function)
     mod = check(mod.with_functions({**mod.functions, mod.get_global_var(entry): folded}))
     partitioned, compiled, tosa = _partition_and_compile(mod, entry, how, prefix)
     functions = dict(regions_of(partitioned.module, RECIPE.name))

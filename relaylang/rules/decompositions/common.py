@@ -40,8 +40,8 @@ def reshape(x: Expr, shape: Sequence[int]) -> Expr:
 
 
 def transpose(x: Expr, axes: Sequence[int]) -> Expr:
-    old = known(x)
-    return make("transpose", [x], [old[a] for a in axes], axes=list(axes))
+    old, axes = known(x), list(axes)
+    return x if axes == sorted(axes) else make("transpose", [x], [old[a] for a in axes], axes=axes)
 
 
 def cast(x: Expr, dtype: str) -> Expr:

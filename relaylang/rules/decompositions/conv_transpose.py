@@ -29,7 +29,7 @@ def _transposed(call: Call, data: Expr, weight: Expr) -> Expr | None:
         return None
     # TVM's IOHW names the data's channels first; weights come as (groups, in, out, ...) and leave as (out, in, ...).
     order = [kernel_layout.index(c) for c in ("I", "O", *space)]
-    weight = transpose(weight, order) if order != sorted(order) else weight
+    weight = transpose(weight, order)
     inputs, outputs, *kernel = known(weight)
     groups = attrs.groups
     split = reshape(weight, [groups, inputs // groups, outputs, *kernel])

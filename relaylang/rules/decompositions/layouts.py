@@ -9,13 +9,12 @@ import math
 from functools import partial
 from typing import Any
 
-from relaylang.ir import Call, Expr, TensorType
+from relaylang.ir import Call, Expr
 from relaylang.ir.typed import typed
 from relaylang.ops import Trait, get, having, make_attrs
-from relaylang.ops.build import op_call
 from relaylang.ops.nn_conv import own_layout
 from relaylang.ops.shapes import split_layout
-from relaylang.rules.decompositions.common import Decomposition
+from relaylang.rules.decompositions.common import Decomposition, known, reshape, transpose
 from relaylang.rules.layout.rule import named
 
 _SPACE = {1: "W", 2: "HW", 3: "DHW"}
@@ -36,15 +35,6 @@ PLAIN: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def _shape(x: Expr) -> tuple[int, ...]:
-    assert isinstance(x.checked_type, TensorType)
-    return x.checked_type.shape  # type: ignore[return-value]
-
-
-def _make(name: str, x: Expr, shape: list[int], **attrs: Any) -> Expr:
-    return op_call(name, [x], TensorType(shape, x.checked_type.dtype), **attrs)  # type: ignore[union-attr]
-
-
 def turned(x: Expr, source: str, target: str) -> Expr | None:
     """A typed value in another layout: blocks are joined to their axes, these reordered, and cut into the new blocks.
     None where the layouts have other axes, or an extent does not divide into blocks."""
@@ -55,7 +45,7 @@ def turned(x: Expr, source: str, target: str) -> Expr | None:
     except ValueError:
         return None
     order = [letter for letter, _ in have if letter.isupper()]
-    held = _shape(x)
+    held = known(x)
     if sorted(order) != sorted(letter for letter, _ in want if letter.isupper()) or len(held) != len(have):
         return None
     where = [n for c in order for letter in (c, c.lower()) for n, (part, _) in enumerate(have) if part == letter]
@@ -71,15 +61,10 @@ def turned(x: Expr, source: str, target: str) -> Expr | None:
         places.setdefault(letter, []).append(n)
     axes = [places[letter].pop(0) for letter, _ in want]
     shape = [n for _, n in cut]
-    x = _reordered(x, where)
-    if shape != list(_shape(x)):
-        x = _make("reshape", x, shape, newshape=shape)
-    return _reordered(x, axes)
-
-
-def _reordered(x: Expr, axes: list[int]) -> Expr:
-    shape = _shape(x)
-    return x if axes == sorted(axes) else _make("transpose", x, [shape[a] for a in axes], axes=axes)
+    x = transpose(x, where)
+    if shape != list(known(x)):
+        x = reshape(x, shape)
+    return transpose(x, axes)
 
 
 def layout_transform(call: Call, args: list[Expr]) -> Expr | None:
@@ -108,7 +93,7 @@ def _again(call: Call, name: str, args: list[Expr | None], layout: str, result: 
 
 def convolution(call: Call, args: list[Expr], last: bool = False) -> Expr | None:
     """A convolution of any layout in a plain one, with `last` channels last; None where it has that."""
-    attrs = own_layout(call.attrs, _shape(args[1])) if named(call) in BLOCKED else call.attrs
+    attrs = own_layout(call.attrs, known(args[1])) if named(call) in BLOCKED else call.attrs
     try:
         layout = _plain(attrs.data_layout)
         kernel = [letter for letter, _ in split_layout(attrs.kernel_layout)]
@@ -147,7 +132,7 @@ def plain(call: Call, args: list[Expr]) -> Expr | None:
     """An operator of `PLAIN` in its own layout; None where it has that already."""
     attrs = call.attrs
     wanted = PLAIN[named(call)]
-    if len(_shape(args[0])) == 5:
+    if len(known(args[0])) == 5:
         wanted = tuple((name, layout.replace("NC", "NCD")) for name, layout in wanted)
     have = [getattr(attrs, name) for name, _ in wanted]
     result = getattr(attrs, "out_layout", "") or have[0]
