@@ -10,7 +10,7 @@ one. A backend is a module with a function
     compile_for(mod, target, fallback, params, entry, compile_rest) -> Artifact
 
 `target` is the backend's own `Target`. The targets after it in the string are `fallback`, and `compile_rest(module)` is
-the artifact that these make of a module; it is None where none follows. `params` has values for parameters of the entry
+the artifact that these make of a module. It is None where none follows. `params` has values for parameters of the entry
 function by name. Backends are imported when they are first used.
 
 An installed package adds a backend by an entry point in the group `relaylang.backends`. The entry point is a module or

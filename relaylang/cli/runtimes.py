@@ -1,4 +1,4 @@
-"""The runtimes of compiled programs: a row says what compiles for one, what its file is, and the options that it alone has."""
+"""The runtimes of compiled programs. A row says what compiles for one, what its file is, and which options it alone has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Runtime:
     """A value of --runtime. `compile` takes a module, targets, values of parameters, the entry and the options of the call.
 
     `options` are those that no other runtime has, each with what a refusal says after the runtime's name. `writes` says
-    what its file is, and `endings` are those of such files; without any the writer of the file checks its name. `source`
+    what its file is, and `endings` are those of such files. Without any, the writer of the file checks its name. `source`
     says that the file is C.
     """
 
@@ -75,7 +75,7 @@ RUNTIMES: dict[str, Runtime] = {
 
 
 def is_given(args: argparse.Namespace, option: str) -> bool:
-    """Whether a call has an option: a flag, a value, a list of values, the executor cpu, or another entry than `main`."""
+    """Whether a call has an option: a flag, a value or a list. Of executors, cpu counts; of entries, all but `main`."""
     value = getattr(args, option)
     if option in ("entry", "executor"):
         return bool(value == "cpu" if option == "executor" else value != "main")

@@ -42,9 +42,9 @@ LIBRARY_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ")
 MAX_THREADS = 1024
 
 
-#: What some programs can do: run on this machine, say how many `threads` a run has, measure a run with `benchmark` and
-#: `profile`, say which kernels take the time (`steps`), have `packed()` parts that a linker takes, be C source, have
-#: an `executor` that computes an NPU's regions, and call an `observer` for each tensor that an NPU stores.
+#: What some programs can do. "run": run on this machine. "threads": take a number of `threads`. "measure": time a run with
+#: `benchmark` and `profile`. "steps": name the kernels that take the time. "pack": give a linker its `packed()` parts.
+#: "source": be C. "simulate": have an `executor` compute an NPU's regions. "observe": show an `observer` what an NPU stores.
 Capability = Literal["run", "threads", "measure", "steps", "pack", "source", "simulate", "observe"]
 
 
@@ -58,7 +58,7 @@ class Artifact(ABC):
     @property
     @abstractmethod
     def tensors(self) -> Sequence[tuple[str, TensorSpec | None, tuple[int, ...]]]:
-        """The tensors of the inputs: each with its input, its type where that is known, and its place in a tuple."""
+        """The tensors of the inputs: each with its input, its type (None: not known), and its place in a tuple."""
 
     @property
     def input_names(self) -> list[str]:

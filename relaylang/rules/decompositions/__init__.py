@@ -1,7 +1,7 @@
 """Operators composed of other operators: transposed convolutions, blocks, layouts, losses, quantised products.
 
-`relaylang.passes.decompose` replaces each by the operators that compute it. A backend or an exporter that has no code of
-its own for the operator then compiles and fuses these like any others. Integers come out the same to the bit.
+`relaylang.passes.decompose` replaces each by the operators that compute it. Backends and
+exporters without code of their own for the operator then take these like any others. Integers come out the same to the bit.
 """
 
 from relaylang.rules.decompositions import conv_transpose, layouts, qnn, tensor
