@@ -19,7 +19,7 @@ from relaylang.frontends.options import Options
 from relaylang.ir import Call, Function, IRModule
 from relaylang.ir.binding import bind_params
 from relaylang.ops.record import Op
-from relaylang.passes.quantise.fake_quantization_to_integer import FakeQuantizationToInteger
+from relaylang.passes.quantize.fake_quantization_to_integer import FakeQuantizationToInteger
 from relaylang.runtime.random import random_params
 from relaylang.syntax import parse
 from relaylang.typing import check

@@ -28,7 +28,6 @@ SERVICES: dict[str, str] = {
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
     "artifact relaylang-mlf": "relaylang.backends.bare_metal.reading:loads",
     "layers of the ethos-u": "relaylang.backends.ethosu.layers.table:pattern_table",
-    "npu network": "relaylang.backends.ethosu.tflite:load_network",
     "artifact relaylang-vm": "relaylang.runtime.vm.executable:loads",
 }
 
@@ -74,7 +73,7 @@ _TVM = ("analysis", "build_module", "expr_functor", "frontend", "op", "prelude",
 ALIASES: dict[str, str] = {
     **{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM},
     **dict.fromkeys(("relaylang.dataflow_pattern", "relaylang.tvm.dataflow_pattern"), "relaylang.patterns"),
-    "relaylang.quantize": "relaylang.quantise",
+    "relaylang.quantise": "relaylang.quantize",
     "relaylang.tvm.nd": "relaylang.tvm.runtime.ndarray",
     "relaylang.testing.temp_op_attr": "relaylang.tvm.temp_op_attr",
 }
@@ -88,7 +87,7 @@ OPERATOR_MODULES: dict[str, str] = {
 PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.{name}" for name in _TVM},
     "dataflow_pattern": "relaylang.patterns",
-    "quantize": "relaylang.quantise",
+    "quantise": "relaylang.quantize",
     # TVM has the nodes in these; here they stand together.
     **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),
     **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},
@@ -105,7 +104,7 @@ PACKAGES: dict[str, str] = {
             "partition",
             "passes",
             "patterns",
-            "quantise",
+            "quantize",
             "runtime",
             "stdlib",
             "syntax",

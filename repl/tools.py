@@ -181,7 +181,7 @@ def compile_function(session: Session, argument: str) -> str:
             text = emit_c(session.module, {}, name, parse_target(target)[0].options)
             atomic_write(path, text)
             return f"{path}: {len(text.splitlines())} lines of C"
-        artifact: Any = compile_module(session.module, target, entry=name)
+        artifact = compile_module(session.module, target, entry=name)
         took = _clock(time.perf_counter() - started)
         inputs = ", ".join(f"%{n}" for n in artifact.input_names) or "none"
         if not path:

@@ -106,9 +106,9 @@ def module(prefix: str) -> str:
     ]
     if prefix == "qnn.op.":
         own = ("RequantizeConfig", "current_requantize_config", "requantize_config")
-        lines += [f"from relaylang.passes.quantise.requantize_config import {name} as {name}" for name in own]
+        lines += [f"from relaylang.passes.quantize.requantize_config import {name} as {name}" for name in own]
         rules = ("register_qnn_canonicalize", "register_qnn_legalize")
-        lines += [f"from relaylang.passes.quantise.legalizations import {name} as {name}" for name in rules]
+        lines += [f"from relaylang.passes.quantize.legalizations import {name} as {name}" for name in rules]
     if not prefix:
         lines[-1:] = [
             *(f"from relaylang.tvm.op import {name} as {name}" for name in BELOW["relaylang.op"]),

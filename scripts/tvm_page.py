@@ -37,7 +37,7 @@ and no tuner. One has the spellings of TVM 0.6.
 | `instruments` | instruments around passes |
 | `micro` | C for a microcontroller, as an archive |
 | `pass_infra` | passes, sequences, and a pass of one's own |
-| `quantise` | fake quantisation as whole numbers |
+| `quantize` | fake quantisation as whole numbers |
 | `quick_start` | three files of TVM 0.6, loaded again |
 | `remote` | a library that another session loads |
 | `rewrite` | patterns and their replacement |

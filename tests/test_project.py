@@ -38,7 +38,7 @@ FLOORS = [
     {"patterns"},
     {"partition"},
     {"interpreter"},
-    {"quantise"},
+    {"quantize"},
     {"runtime"},
     {"frontends"},
     {"kernels"},

@@ -7,21 +7,23 @@
 `parse_target` reads a target string (`"ethos-u -accelerator=ethos-u55-256, c"`), `compile_module` compiles a module for
 one. A backend is a module with a function
 
-    compile_for(mod, target, fallback, params, entry) -> Artifact
+    compile_for(mod, target, fallback, params, entry, compile_rest) -> Artifact
 
-`target` is the backend's own `Target`. The targets behind it in the string are `fallback`: they compile the rest.
-`params` has values for parameters of the entry function by name. Backends are imported when they are first used.
+`target` is the backend's own `Target`. The targets after it in the string are `fallback`, and `compile_rest(module)` is
+the artifact that these make of a module. It is None where none follows. `params` has values for parameters of the entry
+function by name. Backends are imported when they are first used.
 
 An installed package adds a backend by an entry point in the group `relaylang.backends`. The entry point is a module or
-an object with `compile_for`, `doc` (a line) and `options` (names and types). Errors that its code raises are reported
-with the package's name.
+an object with `compile_for`, `doc` (a line) and `options` (names and types). Its `compile_for` may leave `compile_rest`
+out. Errors that its code raises are reported with the package's name.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +32,7 @@ from relaylang.backends.registry import BACKENDS, find_backend, parse_target, wi
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, Function, IRModule
-
-if TYPE_CHECKING:
-    from relaylang.runtime.artifact import Artifact
+from relaylang.runtime.artifact import Artifact
 
 __all__ = ["BACKENDS", "Target", "compile_module", "parse_target"]
 
@@ -69,7 +69,9 @@ def compile_module(
     backend = find_backend(first.name)
     if backend is None:
         raise RelayError(error("R0601", f"unknown target {first.name}"))
+    compile_rest = partial(compile_module, target=fallback) if fallback else None
+    given = (mod, first, fallback, dict(params or {}), entry, compile_rest)
     if backend.package:
-        return compile_added(backend, first.name, mod, first, fallback, dict(params or {}), entry)
-    module = importlib.import_module(backend.module)
-    return module.compile_for(mod, first, fallback, dict(params or {}), entry)
+        return compile_added(backend, first.name, *given)
+    artifact: Artifact = importlib.import_module(backend.module).compile_for(*given)
+    return artifact

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from relaylang.ir import IRModule
+from relaylang.runtime.artifact import Artifact
+
+#: Compiles a module for the targets after a backend's own.
+CompileRest = Callable[[IRModule], Artifact]
 
 
 @dataclass(frozen=True)

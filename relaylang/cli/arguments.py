@@ -11,17 +11,13 @@ import numpy as np
 from relaylang.cli.inputs import bad_value, fit_array, literal_array, load_array, missing, unknown_names
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.ir import (
-    Constant,
     Expr,
-    Function,
-    IRModule,
     MetaRef,
     TensorType,
     TupleType,
     Type,
     Var,
     is_incomplete,
-    rewrite,
     type_text,
 )
 from relaylang.plugins.files import load_file
@@ -166,15 +162,3 @@ def needed_by(params: Sequence[Var], body: Sequence[Expr]) -> list[Var | MetaRef
         if isinstance(node, MetaRef):
             found.setdefault(node.name_hint, node)
     return list(found.values())
-
-
-def filled(mod: IRModule, constants: Mapping[str, np.ndarray]) -> IRModule:
-    """The module with its missing constants in place; the same module where there are none."""
-    if not constants:
-        return mod
-
-    def put(old: Expr, new: Expr) -> Expr:
-        return Constant(constants[new.name_hint], new.span) if isinstance(new, MetaRef) else new
-
-    functions = {gv: rewrite(f, put) if isinstance(f, Function) else f for gv, f in mod.functions.items()}
-    return mod.with_functions(functions)  # type: ignore[arg-type]

@@ -36,12 +36,12 @@ class Comparison:
     """Collects what the streams of an artifact store, while it runs."""
 
     def __init__(self, args: argparse.Namespace, artifact: Any) -> None:
-        if not hasattr(artifact, "observer"):
+        if "observe" not in artifact.capabilities:
             raise UsageError("relay run: --compare is for programs compiled for an Ethos-U", "relay run --help")
         self._args, self._artifact = args, artifact
         self._outputs: list[Output] = []
-        regions = getattr(artifact, "regions", {})
-        self._layers = {name: {at: layer for at, layer, _ in code.details.get("places", ())} for name, code in regions.items()}
+        regions = artifact.regions.items()
+        self._layers = {name: {at: layer for at, layer, _ in code.details.get("places", ())} for name, code in regions}
         artifact.observer = self._observe
 
     def _observe(self, stream: str, command: Any, stored: np.ndarray) -> None:

@@ -12,29 +12,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from relaylang.backends import compile_module
-from relaylang.backends.aot import compile_aot
-from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.cpu import STEPS, emit
 from relaylang.backends.cpu.bisect import bisect, first_fault
 from relaylang.backends.cpu.pipeline import GRAPH, times
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
-from relaylang.backends.vm import compile_vm
-from relaylang.cli.arguments import add_load_option, add_value_options, filled, load_files, needed_by, values_for
-from relaylang.cli.common import COMPILED, PROGRAM, check_ending, check_writable, report, write_text
+from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, values_for
+from relaylang.cli.common import PROGRAM, check_ending, check_writable, report, write_text
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
 from relaylang.cli.progress import Stages, clock
+from relaylang.cli.runtimes import RUNTIMES, is_given
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
-from relaylang.ir import IRModule, MetaRef, Type, Var, parameter_names, post_order
+from relaylang.ir import IRModule, MetaRef, Type, Var, post_order
+from relaylang.ir.missing import fill_missing
 from relaylang.repl.session import Session
-from relaylang.runtime.aot import AotProgram, checked_place
-from relaylang.runtime.cpu import CpuArtifact
+from relaylang.runtime.aot import checked_place
 from relaylang.runtime.random import random_params
-from relaylang.runtime.vm.executable import VMExecutable
 
 EPILOG = """\
 examples:
@@ -53,13 +49,6 @@ A target is a backend's name and its options, -key=value; of several, with comma
 """
 
 
-#: Options of --runtime aot.
-_AOT = ("static_memory", "main", "external_weights")
-_BARE_METAL = ("module_name", "workspace_limit")
-#: The values of --runtime whose result is C.
-_SOURCE = ("aot", "bare-metal")
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG + "\ntargets:\n" + "\n".join(f"  {name:<8} {b.doc}" for name, b in BACKENDS.items())
     parser.epilog += "\n\nsteps of target c, for --emit:\n" + "\n".join(f"  {name:<8} {doc}" for name, doc in STEPS.items())
@@ -71,11 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--emit", choices=[*STEPS], help="write the text of a step (below) instead, to stdout where no -o is given")
     parser.add_argument(
         "--runtime",
-        choices=["graph", "vm", "aot", "bare-metal"],
+        choices=[*RUNTIMES],
         default="graph",
-        help="graph (default): one data-flow graph; vm: any program, with recursion and data types; "
-        "aot: C source and a header, for programs with branches and loops; "
-        "bare-metal: such C for a microcontroller and its NPU, in TVM's Model Library Format",
+        help="; ".join(f"{name}{' (default)' * (name == 'graph')}: {row.doc}" for name, row in RUNTIMES.items()),
     )
     aot = parser.add_argument_group("options of --runtime aot")
     aot.add_argument("--static-memory", action="store_true", help="call no malloc: the C has its own memory, or a caller's")
@@ -132,39 +119,24 @@ def _check_ending(args: argparse.Namespace, targets: Sequence[Target]) -> None:
     if args.emit is not None:
         makes = f"--emit {args.emit} writes text"
         check_ending("compile", args.output, makes, (*_TEXTS.get(args.emit, ()), ".txt"))
-    elif args.runtime == "bare-metal":
-        check_ending("compile", args.output, "--runtime bare-metal writes a .tar of C source", (".tar",))
-    elif args.runtime == "aot":  # its writer knows the places that it takes
         return
-    elif args.runtime == "vm" or all(t.name in ("c", "ethos-u") for t in targets):
-        makes = "--runtime vm writes a compiled program" if args.runtime == "vm" else "the result is a library or a .tar"
-        if Path(args.output or "").suffix.lower() == ".c":
-            makes += "; --emit c or --runtime aot writes C"
-        check_ending("compile", args.output, makes, COMPILED)
+    runtime = RUNTIMES[args.runtime]
+    if runtime.endings and (args.runtime != "graph" or all(t.name in ("c", "ethos-u") for t in targets)):
+        hint = not runtime.source and Path(args.output or "").suffix.lower() == ".c"
+        check_ending("compile", args.output, runtime.writes + "; --emit c or --runtime aot writes C" * hint, runtime.endings)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.output is None and args.emit is None and not args.bisect:
         raise UsageError("relay compile: -o FILE or --emit STEP says where the result goes", "relay compile --help")
-    for name in ("time", "bisect"):
-        if getattr(args, name) and (args.runtime != "graph" or parse_target(args.target)[0].name != "c"):
-            raise UsageError(f"relay compile: --{name} goes with --runtime graph and target c", "relay compile --help")
-    if args.bisect and (args.emit is not None or args.output is not None):
-        raise UsageError("relay compile: --bisect writes no result: leave -o and --emit out", "relay compile --help")
-    if args.runtime not in _SOURCE:
+    if not RUNTIMES[args.runtime].source:
         check_writable(args.output)
     elif args.output is not None and not checked_place(args.output).is_dir():
         check_writable(args.output.rstrip("/"))
+    _check_options(args)
+    if args.bisect and (args.emit is not None or args.output is not None):
+        raise UsageError("relay compile: --bisect writes no result: leave -o and --emit out", "relay compile --help")
     load_files(args)
-    if args.runtime != "graph" and args.emit is not None:
-        what = "relay compile: --emit goes with --runtime graph; relay disasm shows a program of the VM"
-        raise UsageError(what, "relay compile --help")
-    for name in _AOT:
-        if getattr(args, name) and args.runtime != "aot":
-            raise UsageError(f"relay compile: --{name.replace('_', '-')} goes with --runtime aot", "relay compile --help")
-    for name in _BARE_METAL:
-        if getattr(args, name) is not None and args.runtime != "bare-metal":
-            raise UsageError(f"relay compile: --{name.replace('_', '-')} goes with --runtime bare-metal", "relay compile --help")
     targets = _targets(args)
     _check_ending(args, targets)
     report(ignored_options(targets))
@@ -179,27 +151,27 @@ def run(args: argparse.Namespace) -> int:
         if args.bisect:
             return _bisected(mod, targets[0], params, args, stages)
         with stages.stage("compile"), times() as seconds:
-            if args.emit is not None:
-                text = emit(mod, args.emit, params, args.entry.removeprefix("@"), targets[0].options)
-                write_text(args.output, text)
-                return 0
             entry = args.entry.removeprefix("@")
-            artifact: Any
-            if args.runtime == "vm":
-                artifact = compile_vm(mod, targets[0], params, entries=[entry])
-            elif args.runtime == "aot":
-                given = {name: getattr(args, name) for name in _AOT}
-                artifact = compile_aot(mod, targets[0], params, entry=entry, name=Path(args.output).stem, **given)
-            elif args.runtime == "bare-metal":
-                artifact = compile_bare_metal(mod, targets, params, entry, args.module_name or "default", args.workspace_limit)
-            else:
-                artifact = compile_module(mod, targets, params=params, entry=entry)
+            if args.emit is not None:
+                write_text(args.output, emit(mod, args.emit, params, entry, targets[0].options))
+                return 0
+            artifact = RUNTIMES[args.runtime].compile(mod, targets, params, entry, args)
         with stages.stage("write"):
             artifact.save(args.output)
     if args.time:
         print(_times({**stages.times, **seconds}), file=sys.stderr)
-    _say(artifact, args, list(params))
+    _say(artifact, args, targets[0], len(params))
     return 0
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raises `UsageError` for an option that another runtime, or another target, has."""
+    for runtime, row in RUNTIMES.items():
+        for name, more in row.options.items():
+            wrong_target = "target c" in more and runtime == args.runtime and parse_target(args.target)[0].name != "c"
+            if is_given(args, name) and (runtime != args.runtime or wrong_target):
+                said = f"relay compile: --{name.replace('_', '-')} goes with --runtime {runtime}{more}"
+                raise UsageError(said, "relay compile --help")
 
 
 def _times(seconds: Mapping[str, float]) -> str:
@@ -266,7 +238,7 @@ def _bound(mod: IRModule, args: argparse.Namespace, inputs: Sequence[str]) -> tu
     values, notes = values_for(_wanted(needed, args, inputs), args, {}, Session(mod), open_ended=True)
     report(notes)
     constants = {node.name_hint: values.pop(node.name_hint) for node in needed if isinstance(node, MetaRef)}
-    return filled(mod, constants), values
+    return fill_missing(mod, constants), values
 
 
 def _wanted(needed: Sequence[Var | MetaRef], args: argparse.Namespace, inputs: Sequence[str]) -> list[Var | MetaRef]:
@@ -276,21 +248,13 @@ def _wanted(needed: Sequence[Var | MetaRef], args: argparse.Namespace, inputs: S
     return [node for node in needed if isinstance(node, MetaRef) or node.name_hint not in inputs]
 
 
-def _say(artifact: Any, args: argparse.Namespace, bound: Sequence[str]) -> None:
+def _say(artifact: Any, args: argparse.Namespace, target: Target, bound: int) -> None:
     """Print the report of an accelerator or of `--report`, and a line about the result."""
-    path = args.output
-    if hasattr(artifact, "report") and (args.report or not isinstance(artifact, CpuArtifact)):
-        print(artifact.report().rstrip("\n"))
-    archive = path.endswith(".tar") or not isinstance(artifact, AotProgram)
-    size = Path(path).stat().st_size if archive else sum(map(len, artifact.files.values()))
-    inputs = ", ".join(f"%{n}" for n in _input_names(artifact)) or "none"
-    said = f", {len(bound)} parameter{'s' * (len(bound) != 1)} bound" if bound else ""
+    path, text = args.output, artifact.report()
+    if text and (args.report or args.runtime != "graph" or target.name != "c"):
+        print(text.rstrip("\n"))
+    files = RUNTIMES[args.runtime].source and not path.endswith(".tar")
+    size = sum(map(len, artifact.files.values())) if files else Path(path).stat().st_size
+    inputs = ", ".join(f"%{n}" for n in artifact.input_names) or "none"
+    said = f", {bound} parameter{'s' * (bound != 1)} bound" if bound else ""
     print(f"{path}: {size / 1e3:.1f} kB" if size < 1e6 else f"{path}: {size / 1e6:.1f} MB", f"inputs: {inputs}{said}", sep=", ")
-
-
-def _input_names(artifact: Any) -> list[str]:
-    """The names of the inputs; a program of the VM has those of its first function."""
-    if isinstance(artifact, VMExecutable):
-        return parameter_names(artifact.signature(next(iter(artifact.program.entries))).params)
-    names: list[str] = artifact.input_names
-    return names

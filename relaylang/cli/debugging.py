@@ -37,14 +37,11 @@ def add_debugging_options(parser: argparse.ArgumentParser) -> None:
 class Debugging:
     """The observations that the options ask for. `watch` is None where they ask for none."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, compiled: bool) -> None:
         self.args = args
         self.interactive = bool(args.trace or args.breaks)
-        compiled = args.executor != "interpreter" or args.target is not None
         profiled = args.profile is not None and not compiled
         self.watching = bool(self.interactive or args.watch_nan or args.save_intermediates or profiled)
-        if self.watching and (compiled or args.file.endswith(".vm")):
-            raise UsageError("relay run: the debugging options are the interpreter's; leave --executor out", "relay run --help")
         if args.breaks and args.file == "-":
             raise UsageError("relay run: --break reads commands from stdin, so the program is to be a file", "relay run --help")
         check_writable(args.save_intermediates)

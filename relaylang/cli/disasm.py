@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 
-from relaylang.backends.bare_metal.program import MicroProgram
-from relaylang.backends.ethosu.artifact import EthosUArtifact
 from relaylang.backends.ethosu.listing import archive_listing
 from relaylang.backends.ethosu.listing import listing as stream_listing
 from relaylang.backends.ethosu.stream import MAGIC, read_stream
@@ -53,6 +51,6 @@ def _text(path: str) -> str:
     if path.endswith(".vm"):
         return listing(unpacked(content, path)[0])
     artifact = loads(content, name=path)
-    if not isinstance(artifact, (EthosUArtifact, MicroProgram)) or not artifact.regions:
+    if "simulate" not in artifact.capabilities or not artifact.regions:
         raise UsageError(f"relay disasm: {path} holds machine code; relay compile --emit c shows its source", "relay disasm --help")
     return archive_listing(artifact.regions)

@@ -11,10 +11,10 @@ from relaylang.cli.common import check_ending, check_writable, write_bytes
 from relaylang.cli.inputs import bad_value
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import Profile as InterpreterProfile
-from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.profile import Profile
 
 FORMATS = ("table", "json", "trace")
+_REPETITIONS = ("repeat", "number", "min_repeat_ms")
 
 
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
@@ -40,16 +40,13 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--min-repeat-ms", type=float, metavar="MS", help="what a measurement of --benchmark takes at least")
 
 
-def check_measuring(args: argparse.Namespace) -> None:
+def check_measuring(args: argparse.Namespace, compiled: bool) -> None:
     """Raises `UsageError` for options that do not go together, `RelayError` for wrong values."""
-    compiled = args.executor != "interpreter" or args.target is not None or args.file.endswith(".vm")
-    if args.benchmark and not compiled:
-        raise UsageError("relay run: --benchmark goes with --executor cpu or --target", "relay run --help")
     if args.profile_format is not None and args.profile is None:
         raise UsageError("relay run: --profile-format goes with --profile", "relay run --help")
     if args.benchmark and args.profile is not None:
         raise UsageError("relay run: --benchmark and --profile are two calls", "relay run --help")
-    for given in ("repeat", "number", "min_repeat_ms"):
+    for given in _REPETITIONS:
         value, option = getattr(args, given), f"--{given.replace('_', '-')}"
         if value is None:
             continue
@@ -63,14 +60,17 @@ def check_measuring(args: argparse.Namespace) -> None:
 
 def measured(args: argparse.Namespace, artifact: Any, inputs: Mapping[str, Any]) -> str | None:
     """The text of --benchmark; what --profile found goes to stderr and its file."""
-    if not isinstance(artifact, CpuArtifact):
+    if "measure" not in artifact.capabilities:
         raise bad_value("only programs for the target c can be measured")
-    given = {name: getattr(args, name) for name in ("repeat", "number", "min_repeat_ms")}
-    options = {name: value for name, value in given.items() if value is not None}
     if args.benchmark:
-        return str(artifact.benchmark(**options, inputs=inputs))
-    write_profile(args, artifact.profile(**options, inputs=inputs))
+        return str(artifact.benchmark(**repetitions(args), inputs=inputs))
+    write_profile(args, artifact.profile(**repetitions(args), inputs=inputs))
     return None
+
+
+def repetitions(args: argparse.Namespace) -> dict[str, Any]:
+    """How often --benchmark or --profile runs the program, as far as options say."""
+    return {name: getattr(args, name) for name in _REPETITIONS if getattr(args, name) is not None}
 
 
 def write_profile(args: argparse.Namespace, profile: Profile | InterpreterProfile, table: str | None = None) -> None:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
+from relaylang.cli.arguments import add_value_options, needed_by, values_for
 from relaylang.cli.bisect import first_difference
 from relaylang.cli.common import (
     VERIFY_HELP,
@@ -35,6 +35,7 @@ from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import SourceFile
 from relaylang.ir import IRModule, post_order
+from relaylang.ir.missing import fill_missing
 from relaylang.passes import PASSES
 from relaylang.passes.context import PassContext, PassInfo, PassInstrument
 from relaylang.passes.describe import heading, summary
@@ -221,7 +222,7 @@ def _bisect(mod: IRModule, passes: list[Pass], args: argparse.Namespace) -> int:
         args.random_params = 0
     values, _ = values_for(needed, args, split_inputs(args.input), Session(mod))
     names = {p.name_hint for p in function.params}
-    mod = filled(mod, {n: v for n, v in values.items() if n not in names})
+    mod = fill_missing(mod, {n: v for n, v in values.items() if n not in names})
     with PassContext(args.opt_level, disabled_pass=args.disable, config=_config(args.config)):
         found = first_difference(mod, passes, [values[p.name_hint] for p in function.params], entry)
     for line in found.lines:

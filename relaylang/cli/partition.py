@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from relaylang.backends.registry import ALIASES, BACKENDS, parse_target, split_targets
-from relaylang.cli.arguments import add_value_options, filled, needed_by, values_for
+from relaylang.cli.arguments import add_value_options, needed_by, values_for
 from relaylang.cli.common import add_print_options, check_ending, check_program_file, check_writable, report, write_text
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
@@ -17,6 +17,7 @@ from relaylang.cli.print import write_printed
 from relaylang.cli.program import check, load
 from relaylang.diagnostics import error
 from relaylang.ir import TensorType, post_order
+from relaylang.ir.missing import fill_missing
 from relaylang.partition import accelerators, explain, get_pattern_table, json_text, partition, prepare, table_text
 from relaylang.partition.report import hints
 from relaylang.repl.session import Session
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         report(notes)
         own = {p.name_hint for p in function.params}
         params = {n: v for n, v in values.items() if n in own}
-        mod = filled(mod, {n: v for n, v in values.items() if n not in own})
+        mod = fill_missing(mod, {n: v for n, v in values.items() if n not in own})
     texts = []
     for name in names:
         ready = prepare(mod, name, params)

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends import compile_module
-from relaylang.backends.vm import compile_vm
+from relaylang.backends import parse_target
+from relaylang.backends.registry import with_options
 from relaylang.cli.arguments import (
     add_load_option,
     add_value_options,
-    filled,
     free_inputs,
     load_files,
     needed_by,
@@ -30,20 +29,21 @@ from relaylang.cli.compiled import computed_by, is_compiled, run_compiled
 from relaylang.cli.debugging import Debugging, add_debugging_options
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.limits import Limits, add_limit_options
-from relaylang.cli.measuring import add_measuring_options, check_measuring, measured
+from relaylang.cli.measuring import add_measuring_options, check_measuring, measured, repetitions
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.outputs import check_arrays, write_arrays
 from relaylang.cli.program import Program, check, load
 from relaylang.cli.progress import Stages, clock
+from relaylang.cli.runtimes import RUNTIMES, is_given
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, TensorType, Type, Var, parameter_names, post_order
+from relaylang.ir.missing import fill_missing
 from relaylang.repl.debugger import Stopped
 from relaylang.repl.session import Session, Value, typed
 from relaylang.runtime.artifact import MAX_THREADS, SIMULATORS
 from relaylang.runtime.benchmark import timed
-from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.runtime.vm.executable import load as load_vm
 
@@ -66,6 +66,26 @@ examples:
 parameter is no tensor, a Relay expression such as 'Cons(1, Nil)'. --input 'NAME=Tensor[(1, 3), float32]' says of what
 type a fragment's variable is; its value is then one of --random-params.
 """
+
+_COMPILED = "goes with --executor cpu or --target"
+_INTERPRETED = "the debugging options are the interpreter's; leave --executor out"
+_DEBUGGING = dict.fromkeys(("trace", "breaks", "watch_nan", "save_intermediates"), _INTERPRETED)
+_COMPARE = {"compare": "--compare is for programs compiled for an Ethos-U; relay compile makes one"}
+_NO_PROFILE = {"profile": "--profile goes with the interpreter and with --executor cpu"}
+_TEXT = "is about a program's text, and {file} is compiled"
+#: What runs a program -> the options that it does not have, each with the reason.
+_REFUSED: dict[str, dict[str, str]] = {
+    "interpreter": {"threads": f"--threads {_COMPILED}", **_COMPARE, "benchmark": f"--benchmark {_COMPILED}"},
+    "graph": {**_COMPARE, **_DEBUGGING},
+    "vm": {**_COMPARE, **_DEBUGGING, **_NO_PROFILE},
+    "vm file": {
+        **_COMPARE,
+        **_DEBUGGING,
+        **dict.fromkeys(("expr", "target", "executor"), "a compiled program runs as it is; leave -e, --target and --executor out"),
+        **_NO_PROFILE,
+    },
+    "file": {**_DEBUGGING, "expr": f"-e {_TEXT}", "entry": f"--entry {_TEXT}", "target": f"--target {_TEXT}"},
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,47 +127,55 @@ def run(args: argparse.Namespace) -> int:
     if args.expr is not None and (args.executor != "interpreter" or args.target is not None):
         option = "--executor" if args.target is None else "--target"
         raise UsageError(f"relay run: -e is evaluated by the interpreter; leave {option} out", "relay run --help")
-    if args.threads is not None:
-        if args.executor == "interpreter" and args.target is None and not is_compiled(args.file):
-            raise UsageError("relay run: --threads goes with --executor cpu or --target", "relay run --help")
-        if not 1 <= args.threads <= MAX_THREADS:
-            raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
-    compiled = is_compiled(args.file) and not args.file.endswith(".vm")  # which runs as a program does
-    if args.compare is not None and not compiled and not args.file.endswith(".tflite"):
-        raise UsageError("relay run: --compare is for programs compiled for an Ethos-U; relay compile makes one", "relay run --help")
-    if args.compare is not None and args.executor not in SIMULATORS:
-        args.executor = "ethosu-sim"
-    compiled = compiled or (args.executor == "ethosu-sim" and args.file.endswith(".tflite"))
-    if compiled and args.executor not in SIMULATORS:
-        args.executor = "cpu"
-    check_measuring(args)
-    debugging, limits = Debugging(args), Limits(args)
-    if compiled:
-        if debugging.watching:
-            raise UsageError("relay run: the debugging options are about Relay text, not compiled code", "relay run --help")
+    if args.threads is not None and not 1 <= args.threads <= MAX_THREADS:
+        raise bad_value(f"--threads {args.threads} is not from 1 to {MAX_THREADS}")
+    runtime = _runtime(args)
+    compiled = runtime != "interpreter"
+    check_measuring(args, compiled)
+    for option, why in _REFUSED[runtime].items():
+        if is_given(args, option):
+            raise UsageError(f"relay run: {why.format(file=args.file)}", "relay run --help")
+    debugging, limits = Debugging(args, compiled), Limits(args)
+    if runtime == "file":
         return run_compiled(args, limits)
     if args.expr is not None and debugging.watching:
         raise UsageError("relay run: the debugging options look into a function, not into -e", "relay run --help")
     try:
-        return _run(args, debugging, limits)
+        return _run(args, runtime, debugging, limits)
     except Stopped:
         print("ended at a break", file=sys.stderr)
         return 0
 
 
-def _run(args: argparse.Namespace, debugging: Debugging, limits: Limits) -> int:
+def _runtime(args: argparse.Namespace) -> str:
+    """What runs the program: a row of `_REFUSED`. A program for an Ethos-U that is compared runs in the simulator."""
+    if args.file.endswith(".vm"):
+        return "vm file"
+    compiled, layers = is_compiled(args.file), args.file.endswith(".tflite")
+    if args.compare is not None and (compiled or layers) and args.executor not in SIMULATORS:
+        args.executor = "ethosu-sim"
+    if compiled or (args.executor == "ethosu-sim" and layers):
+        return "file"
+    if args.executor == "vm":
+        return "vm"
+    return "interpreter" if args.executor == "interpreter" and args.target is None else "graph"
+
+
+def _run(args: argparse.Namespace, runtime: str, debugging: Debugging, limits: Limits) -> int:
     # A bar would mix with the output written meanwhile.
     with Stages(float("inf")) if debugging.interactive else Stages() as stages:
         with stages.stage("read"):
-            compiled = _compiled(args.file)
-            program = load(args.file, options=import_options(args)) if compiled is None else _declared(compiled, args)
+            compiled = load_vm(args.file) if runtime == "vm file" else None
+            program = (
+                load(args.file, options=import_options(args)) if compiled is None else Program(args.file, compiled.program.module)
+            )
         with stages.stage("check"):
             check(program, given_types(program, args))
         report(program.notes)
         if args.expr is not None:
             value, times = _expression(program, args, stages, limits), None
         else:
-            value, times = _function(program, args, stages, debugging, limits, compiled)
+            value, times = _function(program, args, runtime, stages, debugging, limits, compiled)
         if args.output is not None:
             with stages.stage("write"):
                 write_arrays(args.output, value.data)
@@ -163,10 +191,11 @@ def _run(args: argparse.Namespace, debugging: Debugging, limits: Limits) -> int:
 def _function(
     program: Program,
     args: argparse.Namespace,
+    runtime: str,
     stages: Stages,
     debugging: Debugging,
     limits: Limits,
-    compiled: VMExecutable | None = None,
+    executable: VMExecutable | None,
 ) -> tuple[Value, str | None]:
     """The value of a function of the program, and the text of --benchmark. An expression is the body of its @main."""
     function = entry_function(program.module, args.entry)
@@ -178,13 +207,11 @@ def _function(
         values, notes = values_for(needed, args, split_types(split_inputs(args.input))[0], session)
     report(notes)
     ty = function.body.checked_type
-    if compiled is not None or args.executor == "vm":
-        return _on_machine(program, args, stages, compiled, values, ty, limits)
     names = {p.name_hint for p in function.params}
     arguments = [values[p.name_hint] for p in function.params]
     constants = {name: value for name, value in values.items() if name not in names}
     entry = args.entry.removeprefix("@")
-    if args.executor == "interpreter" and args.target is None:
+    if runtime == "interpreter":
         module = debugging.prepared(program.module)
         watch = debugging.watch(module)
         with stages.stage("evaluate", total=calls) as step, debugging.running(), limits.running():
@@ -199,16 +226,21 @@ def _function(
                 time_limit=limits.seconds,
             )
         return Value(data, ty), None
-    fixed = _bound(function.params, values, args)
-    with stages.stage("compile"):
-        options = {"profile": True} if args.profile is not None else {}
-        artifact = compile_module(filled(program.module, constants), args.target or "c", fixed, options, entry)
-        if args.threads is not None:
-            if not isinstance(artifact, CpuArtifact):
-                raise bad_value(f"--threads {args.threads}: only programs for the target c have threads")
-            artifact.threads = args.threads
+    fixed = _bound(function.params, values, args) if runtime == "graph" else {}
+    artifact: Any = executable
+    if artifact is None:
+        with stages.stage("compile"):
+            first, *rest = parse_target(args.target or "c")
+            targets = [with_options(first, {"profile": True} if args.profile is not None else {}), *rest]
+            artifact = RUNTIMES[runtime].compile(fill_missing(program.module, constants), targets, fixed, entry, args)
+    if args.threads is not None:
+        if "threads" not in artifact.capabilities:
+            raise bad_value(f"--threads {args.threads}: only programs for the target c have threads")
+        artifact.threads = args.threads
     named = zip(parameter_names(function.params), function.params, arguments)
     inputs = {name: value for name, param, value in named if param.name_hint not in fixed}
+    if runtime != "graph":
+        return _on_machine(artifact, entry, inputs, ty, args, stages, limits)
     computed_by(args, artifact)
     with stages.stage("run"), limits.running(compiled=True):
         value = Value(artifact.run(**inputs), ty)
@@ -218,49 +250,26 @@ def _function(
         return value, measured(args, artifact, inputs)
 
 
-def _compiled(path: str) -> VMExecutable | None:
-    """The program of a file that `relay compile --runtime vm` wrote; None for other files."""
-    return load_vm(path) if path.endswith(".vm") else None
-
-
-def _declared(compiled: VMExecutable, args: argparse.Namespace) -> Program:
-    """A compiled program as its declarations. Raises `UsageError` for options that want the program itself."""
-    if args.expr is not None or args.target is not None or args.executor == "cpu":
-        raise UsageError("relay run: a compiled program runs as it is; leave -e, --target and --executor out", "relay run --help")
-    args.executor = "vm"
-    return Program(args.file, compiled.program.module)
-
-
 def _on_machine(
-    program: Program,
+    executable: VMExecutable,
+    entry: str,
+    inputs: Mapping[str, Any],
+    ty: Type | None,
     args: argparse.Namespace,
     stages: Stages,
-    compiled: VMExecutable | None,
-    values: Mapping[str, Any],
-    ty: Type | None,
     limits: Limits,
 ) -> tuple[Value, str | None]:
-    """The value of a function on the VM, and the text of --benchmark."""
-    if args.profile is not None:
-        raise UsageError("relay run: --profile goes with the interpreter and with --executor cpu", "relay run --help")
-    entry = args.entry.removeprefix("@")
-    function = entry_function(program.module, args.entry)
-    names = {p.name_hint for p in function.params}
-    if compiled is None:
-        with stages.stage("compile"):
-            module = filled(program.module, {name: value for name, value in values.items() if name not in names})
-            compiled = compile_vm(module, args.target or "c", entries=[entry])
-    inputs = {n: values[p.name_hint] for n, p in zip(parameter_names(function.params), function.params)}
-    executable = compiled
-    executable.threads = args.threads
-    given: dict[str, Any] = {"memory_limit": limits.memory, "time_limit": limits.seconds}
+    """The value of a function on the VM, which keeps to limits itself, and the text of --benchmark."""
+
+    def call() -> Any:
+        return executable.call(entry, (), inputs, memory_limit=limits.memory, time_limit=limits.seconds)
+
     with stages.stage("run"), limits.running():
-        value = Value(executable.call(entry, (), inputs, **given), ty)
+        value = Value(call(), ty)
     if not args.benchmark:
         return value, None
-    options = {n: getattr(args, n) for n in ("repeat", "number", "min_repeat_ms") if getattr(args, n) is not None}
     with stages.stage("measure"):
-        return value, str(timed(lambda: executable.call(entry, (), inputs, **given), **options))
+        return value, str(timed(call, **repetitions(args)))
 
 
 def _bound(params: Sequence[Var], values: Mapping[str, Any], args: argparse.Namespace) -> dict[str, np.ndarray]:

@@ -1,7 +1,8 @@
 """Diagnostics: values that name a program's mistakes, their places and their repairs.
 
 `value` has the classes, `source` texts and spans, `rendering` the picture for a terminal, `export` JSON and SARIF.
-`suggest` finds similar names. `pages` has one page for each code, which `relay explain` shows.
+`suggest` finds similar names. `unsupported` collects what an import or export cannot convert. `pages` has one page for each
+code, which `relay explain` shows.
 """
 
 from relaylang.diagnostics.rendering import render

@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType
 from relaylang.ops.reduce import taken_axes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from relaylang.ir import Call, Function, IRModule, post_order
 from relaylang.ops.record import Op
 from relaylang.passes.infer_type import InferType
-from relaylang.passes.quantise.qnn_canonicalize_ops import QnnCanonicalizeOps
+from relaylang.passes.quantize.qnn_canonicalize_ops import QnnCanonicalizeOps
 
 
 def has_qnn(mod: IRModule) -> bool:

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.cpu.lower.legalise import legalise
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.frontends.common.report import Report, Unsupported
+from relaylang.diagnostics.unsupported import Report, Unsupported
 from relaylang.ir import (
     Call,
     Constant,
@@ -45,6 +44,7 @@ from relaylang.ir import (
 from relaylang.ir.missing import refuse_missing
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op
+from relaylang.passes.decompose import decompose
 from relaylang.passes.lower_extensions import lower_extensions
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.typing import infer
@@ -235,7 +235,7 @@ class Walk(ABC):
         done = self.bodies.get(id(function))
         if done is None:
             added = lower_extensions(self.prepared(function), keep=self._exported())
-            lowered = legalise(added, keep=self.rules)
+            lowered = decompose(added, keep=self.rules)
             done = convert(lowered, let_results=False, enter_primitive=True)  # type: ignore[assignment]
             assert isinstance(done, Function)
             infer(done, module=self.mod)

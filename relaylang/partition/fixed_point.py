@@ -16,17 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
+
 MIN_SHIFT, MAX_SHIFT = 2, 62
 #: Multiplier and shift that leave a value as it is.
 IDENTITY = (1 << 30, 30)
-
-
-class Unsupported(Exception):
-    """The accelerator does not take it; `reason` completes "stays on the host: ..."."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(reason)
 
 
 @dataclass(frozen=True)

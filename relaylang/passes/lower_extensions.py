@@ -8,7 +8,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Expr, IRModule, post_order
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op
-from relaylang.passes.quantise.legalizations import apply_rule
+from relaylang.passes.quantize.legalizations import apply_rule
 from relaylang.passes.rewriting import rewrite_typed
 
 #: So often an added operator may become another added operator.

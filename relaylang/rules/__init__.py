@@ -12,9 +12,10 @@ stand in `relaylang.passes`. Facts about an operator itself are traits of its re
 | `precision`, `macs`, `work` | ToMixedPrecision; multiply-accumulates; steps of constant folding |
 | `scale_folding`, `padding`, `atrous` | FoldScaleAxis; FoldExplicitPadding; FlattenAtrousConv |
 | `inference`, `fast_math`, `div_to_mul` | SimplifyInference; FastMath; DivToMul |
+| `decompositions` | operators as others, for backends and exporters |
 | `dynamic_to_static`, `joining`, `splitting` | DynamicToStatic; CombineParallel...; SplitArgs |
 | `placement` | PlanDevices |
 | `sparse` | weights in blocks |
-| `quantisation` | QuantizePartition, QuantizeAnnotate, QuantizeRealize: a table each |
+| `quantization` | QuantizePartition, QuantizeAnnotate, QuantizeRealize: a table each |
 | `slices` | code of the virtual machine for batches of unknown size |
 """

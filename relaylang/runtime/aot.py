@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.runtime.artifact import TensorSpec, bind_arguments, part_of, structured, write_tar
+from relaylang.runtime.artifact import Artifact, Capability, TensorSpec, bind_arguments, part_of, structured, write_tar
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.files import atomic_write, together
 from relaylang.runtime.library import function_in, open_library, unload
@@ -44,7 +44,7 @@ def checked_place(path: str | os.PathLike[str]) -> Path:
     raise RelayError(error("R0001", f"cannot write {place}: C goes to FILE.c, FILE.tar or FOLDER/", notes=notes))
 
 
-class AotProgram:
+class AotProgram(Artifact):
     """A program as C. `source` and `header` are the texts, `weights` is the content of the file of weights, if there is one.
 
     `workspace` is the bytes of memory that a run needs. `run` compiles the C for this machine at its first call.
@@ -89,13 +89,11 @@ class AotProgram:
         self._run: Any = None
 
     @property
-    def input_names(self) -> list[str]:
-        """The names of the inputs, in order."""
-        return list(dict.fromkeys(name for name, _, _ in self._inputs))
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset(["run", "source"])
 
     @property
     def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
-        """The tensors of the inputs: each with its parameter, its type, and its place in a tuple."""
         return [(name, spec, path) for name, path, spec in self._inputs]
 
     @property

@@ -15,13 +15,15 @@ import json
 import os
 import re
 import tarfile
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.ir import TensorType, TupleType, Type, Var
 from relaylang.runtime.tensors import shared
 from relaylang.runtime.text import reason
 from relaylang.runtime.trust import check_trusted
@@ -40,14 +42,60 @@ LIBRARY_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ")
 MAX_THREADS = 1024
 
 
-class Artifact(Protocol):
-    """A compiled program."""
+#: What some programs can do. "run": run on this machine. "threads": take a number of `threads`. "measure": time a run with
+#: `benchmark` and `profile`. "steps": name the kernels that take the time. "pack": give a linker its `packed()` parts.
+#: "source": be C. "simulate": have an `executor` compute an NPU's regions. "observe": show an `observer` what an NPU stores.
+Capability = Literal["run", "threads", "measure", "steps", "pack", "source", "simulate", "observe"]
 
+
+class Artifact(ABC):
+    """A compiled program. Every kind of program is a subclass; `capabilities` says which can do more than others."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset(["run"])
+
+    @property
+    @abstractmethod
+    def tensors(self) -> Sequence[tuple[str, TensorSpec | None, tuple[int, ...]]]:
+        """The tensors of the inputs: each with its input, its type (None: not known), and its place in a tuple."""
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs, in order."""
+        return list(dict.fromkeys([name for name, _, _ in self.tensors]))
+
+    def signature(self) -> list[Var]:
+        """The inputs, in order, with their types where these are known."""
+        parts: dict[str, dict[tuple[int, ...], Type | None]] = {}
+        for name, spec, path in self.tensors:
+            parts.setdefault(name, {})[path] = None if spec is None else TensorType(spec.shape, spec.dtype)
+        return [Var(name, _nested(types)) for name, types in parts.items()]
+
+    @abstractmethod
     def run(self, *args: Any, **named: Any) -> Any:
         """Run the program. Inputs by position or name, as numpy arrays; tensors come back as arrays, tuples as tuples."""
 
+    @abstractmethod
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program, its weights and its manifest to one file."""
+
+    def report(self) -> str:
+        """The memory that the program needs, and what its accelerators do; "" where there is nothing to say."""
+        return ""
+
+
+def _nested(parts: Mapping[tuple[int, ...], Type | None]) -> Type | None:
+    """The type whose tensors lie at these paths, deepest tuples first."""
+    types: dict[tuple[int, ...], Any] = dict(parts)
+    while () not in types:
+        depth = max(map(len, types))
+        ends: dict[tuple[int, ...], list[Type]] = {}
+        for path in sorted(p for p in types if len(p) == depth):
+            ends.setdefault(path[:-1], []).append(types.pop(path))
+        types.update({path: TupleType(fields) for path, fields in ends.items()})
+    found: Type | None = types[()]
+    return found
 
 
 class TensorSpec:

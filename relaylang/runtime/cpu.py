@@ -17,6 +17,8 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import (
     MAX_THREADS,
+    Artifact,
+    Capability,
     TensorSpec,
     bind_arguments,
     part_of,
@@ -33,6 +35,8 @@ from relaylang.runtime.packed import Packed, check_machine, unpacked
 from relaylang.runtime.peaks import measured
 from relaylang.runtime.profile import Profile
 from relaylang.runtime.tensors import aligned, at_a_line, destinations, empty
+
+_CAPABILITIES: frozenset[Capability] = frozenset(["run", "threads", "measure", "pack"])
 
 _buffer, _place = ctypes.c_char.from_buffer, ctypes.addressof
 
@@ -61,8 +65,8 @@ class _Arena:
         self.outputs = (ctypes.c_void_p * max(1, outputs))()
 
 
-class CpuArtifact:
-    """A program compiled for the CPU; see `relaylang.runtime.artifact.Artifact`.
+class CpuArtifact(Artifact):
+    """A program compiled for the CPU.
 
     `manifest` describes inputs, outputs and memory, `params` are the bound weights by name. `source` is the C text,
     `graph` the JSON graph.
@@ -173,13 +177,11 @@ class CpuArtifact:
         return {"arena": self._arenas[-1].memory, "fixed": self._bound[2]}
 
     @property
-    def input_names(self) -> list[str]:
-        """The names of the inputs, in order."""
-        return list(self._names)
+    def capabilities(self) -> frozenset[Capability]:
+        return _CAPABILITIES | {"steps"} if self._manifest.steps else _CAPABILITIES
 
     @property
     def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
-        """The tensors of the inputs: each with its parameter, its type, and its place in a tuple."""
         return [(name, spec, tuple(path)) for name, spec, path in self._inputs]
 
     def run(self, *args: Any, **named: Any) -> Any:

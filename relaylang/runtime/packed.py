@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.runtime.artifact import LIBRARY_MAGIC, TensorSpec, not_an_artifact, read_sealed, write_sealed
+from relaylang.runtime.artifact import LIBRARY_MAGIC, Artifact, Capability, TensorSpec, not_an_artifact, read_sealed, write_sealed
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.external import Parts, part_name, written
 from relaylang.runtime.features import machine_name, why_not
@@ -85,11 +85,13 @@ class Packed:
             raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
 
 
-class ForeignArtifact:
-    """A program that cannot run in this process, because it is for another machine; see `relaylang.runtime.artifact.Artifact`.
+class ForeignArtifact(Artifact):
+    """A program that cannot run in this process, because it is for another machine.
 
     It can be saved. `manifest`, `params`, `source`, `graph` and `library` are as for `relaylang.runtime.cpu.CpuArtifact`.
     """
+
+    capabilities: frozenset[Capability] = frozenset(["pack"])
 
     def __init__(self, packed: Packed) -> None:
         self._packed = packed
@@ -104,9 +106,8 @@ class ForeignArtifact:
         return self._packed
 
     @property
-    def input_names(self) -> list[str]:
-        """The names of the inputs, in order."""
-        return list(dict.fromkeys(name for name, _, _ in self._packed.manifest.inputs))
+    def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
+        return [(name, TensorSpec(*spec), path) for name, spec, path in self._packed.manifest.inputs]
 
     def run(self, *args: Any, **named: Any) -> Any:
         """Raises `RelayError` (R0641), which names both machines."""

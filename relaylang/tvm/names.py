@@ -15,7 +15,7 @@ _IR = ("relaylang.tvm.ir", "relaylang.tvm.ir.json")
 _PARTS_OF_IR = ("adt", "attrs", "base", "expr", "function", "module", "op", "tensor_type", "type")
 _PARTS_OF_TRANSFORM = ("fake_quantization_to_integer", "infer_layout_utils", "mixed_precision", "transform")
 _NODES = ("relaylang.tvm.relay.nodes",)
-_QUANTIZE = ("relaylang.tvm.relay.quantize", "relaylang.quantise")
+_QUANTIZE = ("relaylang.tvm.relay.quantize", "relaylang.quantize")
 _OPERATORS = ("relaylang.tvm.relay.op", "relaylang.tvm.op")
 #: The families of operators that TVM has in several modules.
 _PARTS_OF_OP = {

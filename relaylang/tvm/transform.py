@@ -25,10 +25,10 @@ _HOMES = {
     ),
     "passes.manager": "FunctionPass ModulePass Pass Sequential function_pass module_pass",
     "passes.normal_forms.un_cps": "un_cps",
-    "passes.quantise.registered_integer_rules": (
+    "passes.quantize.registered_integer_rules": (
         "TensorAffineType TupleAffineType register_fake_quantization_to_integer register_optional_fake_quantization_to_integer"
     ),
-    "passes.quantise.legalizations": "register_legalize",
+    "passes.quantize.legalizations": "register_legalize",
     "passes.spec": "parse_passes",
     "rules.layout.rule": "InferCorrectLayoutOutput",
     "tvm.expression_passes": "Defunctionalization FoldConstantExpr InferTypeLocal ToANormalFormExpr gradient to_cps",

@@ -16,7 +16,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.export import FORMATS, export
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule
-from relaylang.quantise.quantize import qconfig, quantize
+from relaylang.quantize.quantize import qconfig, quantize
 from relaylang.syntax import parse
 from relaylang.tvm.build_module import build, create_executor
 from relaylang.tvm.relay.backend import Executor, Runtime

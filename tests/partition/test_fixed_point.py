@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from relaylang.partition.fixed_point import IDENTITY, Unsupported, make_rescale, multiplier_and_shift
+from relaylang.diagnostics.unsupported import Unsupported
+from relaylang.partition.fixed_point import IDENTITY, make_rescale, multiplier_and_shift
 
 
 def spelled_out(value: int, ratio: float) -> int:

@@ -331,6 +331,13 @@ def test_a_backend_of_a_package(site: Path, net: Path, capsys: pytest.CaptureFix
     assert ran.status == 0 and "nn.relu" in out.read_text() and "inputs: %x" in ran.out
 
 
+def test_a_backend_of_a_package_has_the_rest_compiled(site: Path, net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rest = "def compile_for(mod, target, fallback, params, entry, compile_rest):\n    return compile_rest(mod)\n"
+    install(site, "sim-package", {"backends": {"sim": "sim_package"}}, rest)
+    ran = call_relay(capsys, "run", str(net), "--target", "sim, c", "--input", "x=[1, -1]")
+    assert ran.status == 0 and ran.out.startswith("[1. 0.]")
+
+
 @pytest.mark.parametrize(
     "fails, says",
     [

@@ -9,7 +9,7 @@ import pytest
 from relaylang.ir import Call, Expr
 from relaylang.ops import get
 from relaylang.passes.layout.registry import ALTER, INFER, TempOpAttr
-from relaylang.passes.quantise.legalizations import MAPS, register_legalize
+from relaylang.passes.quantize.legalizations import MAPS, register_legalize
 from relaylang.rules import layout, legalize
 
 

@@ -88,7 +88,7 @@ SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
         ],
         [],
     ),
-    "quantise": (
+    "quantize": (
         [
             "operators: qnn.conv2d, qnn.dequantize, qnn.quantize, qnn.requantize",
             "qnn is left: False",

@@ -18,11 +18,11 @@ from relaylang.backends.ethosu.layers.convolutions import Conv, read_conv, read_
 from relaylang.backends.ethosu.layers.parts import RANGES, narrow, op_name, scales, tensor_of
 from relaylang.backends.ethosu.layers.pools import Pool, read_avg_pool, read_max_pool
 from relaylang.diagnostics import Diagnostic, error
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, Expr, Function, IRModule
 from relaylang.partition.api import prepare
 from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.engine import run
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.cmsis_nn import RECIPE, cuts_averages_off, pattern_table
 from relaylang.typing import check

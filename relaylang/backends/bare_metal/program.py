@@ -15,7 +15,7 @@ from relaylang.backends.bare_metal.npu import DRIVER, fast_bytes
 from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.aot import AotProgram, checked_place
-from relaylang.runtime.artifact import SIMULATORS, TensorSpec
+from relaylang.runtime.artifact import SIMULATORS, Capability, TensorSpec
 from relaylang.runtime.library import address_in, open_library
 
 #: `ethosu_invoke` of Arm's driver: the driver, commands and their bytes, the addresses of memories, their bytes, their number.
@@ -67,8 +67,11 @@ class MicroProgram(AotProgram):
         #: The graph of the executor "graph", in JSON; "" for "aot".
         self.graph = ""
         self._raised: list[RelayError] = []
-        if regions:
-            self.executor = SIMULATORS[0]
+        self.executor = SIMULATORS[0]
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return super().capabilities | {"simulate"} if self.regions else super().capabilities
 
     @property
     def fast_bytes(self) -> int:

@@ -30,7 +30,7 @@ from relaylang.backends.cpu.memory import spread
 from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
 from relaylang.backends.cpu.program import Program, Run, walk
 from relaylang.backends.cpu.schedule_space import schedule_of
-from relaylang.backends.target import Target
+from relaylang.backends.target import CompileRest, Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
 from relaylang.kernels.cuda import CUDA
@@ -157,7 +157,14 @@ def _title(entry: str) -> str:
     return f"@{entry if entry.isidentifier() else json.dumps(entry)}, made by relaylang"
 
 
-def compile_for(mod: IRModule, target: Target, fallback: Sequence[Target], params: Mapping[str, np.ndarray], entry: str) -> Artifact:
+def compile_for(
+    mod: IRModule,
+    target: Target,
+    fallback: Sequence[Target],
+    params: Mapping[str, np.ndarray],
+    entry: str,
+    compile_rest: CompileRest | None = None,
+) -> Artifact:
     """Compile a module's entry function for the CPU; see `relaylang.backends`. Raises `RelayError`."""
     compiler = Compiler(target.options)
     program = lower_module(mod, entry, params, compiler.isa, schedule_of(target.options))

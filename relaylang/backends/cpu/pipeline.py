@@ -18,12 +18,10 @@ from relaylang.backends.cpu.flatten import Calls, flatten
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lower.apart import assembled_apart, held_apart, narrow_apart
-from relaylang.backends.cpu.lower.blocks import without_blocks
-from relaylang.backends.cpu.lower.channels import REST, channels_last
+from relaylang.backends.cpu.lower.channels import channels_last, without_blocks
 from relaylang.backends.cpu.lower.fusion import pattern_of
 from relaylang.backends.cpu.lower.halos import with_halos
 from relaylang.backends.cpu.lower.joins import joined
-from relaylang.backends.cpu.lower.legalise import legalise
 from relaylang.backends.cpu.lower.storage import through_float32
 from relaylang.backends.cpu.lower.texts import with_texts
 from relaylang.backends.cpu.lowering import Strides, lower_function
@@ -34,10 +32,12 @@ from relaylang.backends.cpu.schedule import make_program
 from relaylang.backends.cpu.schedule_space import PROGRAM, Schedule
 from relaylang.ir import Constant, Expr, Function, IRModule, Var
 from relaylang.ir.structural import structural_hash
+from relaylang.passes.decompose import decompose
 from relaylang.passes.fusion.fuse_ops import fuse_expr
 from relaylang.passes.lower_extensions import lower_extensions
 from relaylang.passes.manager import stage
 from relaylang.passes.simplify.simplify_inference import simplify_expr
+from relaylang.rules.decompositions.layouts import LAST
 from relaylang.typing import check
 
 #: Kernels of more nodes than this would make long C expressions for no gain.
@@ -83,11 +83,11 @@ GRAPH: tuple[GraphStage, ...] = (
     ),
     GraphStage("plain", "blocked layouts are plain ones", lambda graph, s: without_blocks(graph, s.mod)),
     GraphStage("simple", "what only training needs is gone", lambda graph, s: simplify_expr(graph), "SimplifyInference"),
-    GraphStage("legal", "operators without loops of their own are made of others", lambda graph, s: legalise(graph), "Legalize"),
+    GraphStage("legal", "operators without loops of their own are made of others", lambda graph, s: decompose(graph), "Legalize"),
     GraphStage(
         "channels",
         "channels are last where kernels gain",
-        lambda graph, s: legalise(channels_last(graph, s.mod), rewrites=REST),
+        lambda graph, s: decompose(channels_last(graph, s.mod), rules=LAST),
         "ChannelsLast",
     ),
     GraphStage("relay", "the program as one data-flow graph, ready for fusion", lambda graph, s: joined(graph)),

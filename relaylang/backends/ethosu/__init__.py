@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +21,25 @@ import numpy as np
 
 from relaylang.backends.ethosu import artifact, driver
 from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction
-from relaylang.backends.target import Target
+from relaylang.backends.target import CompileRest, Target
 from relaylang.ir import IRModule, Tuple
 from relaylang.runtime import artifact as programs
-from relaylang.services import service
 from relaylang.syntax import fromtext
 
 __all__ = ["EthosUArtifact", "compile", "compile_for", "load"]
 
 
 def compile_for(
-    mod: IRModule, target: Target, fallback: Sequence[Target], params: Mapping[str, np.ndarray], entry: str
+    mod: IRModule,
+    target: Target,
+    fallback: Sequence[Target],
+    params: Mapping[str, np.ndarray],
+    entry: str,
+    compile_rest: CompileRest | None,
 ) -> EthosUArtifact:
     """The backend's door; see `relaylang.backends`. What stays on the host is compiled for the first of `fallback`."""
-    if not fallback:
-        return driver.compile_module(mod, target.options, params, entry, None)
-    return driver.compile_module(mod, target.options, params, entry, lambda module: _compiled(module, fallback))
+    host = None if compile_rest is None else partial(_compiled, compile_rest)
+    return driver.compile_module(mod, target.options, params, entry, host)
 
 
 def compile(
@@ -72,9 +76,9 @@ def loads(content: bytes, threads: int | None = None, source: str = "what was gi
     return artifact.loads(content, make_host, source)
 
 
-def _compiled(module: IRModule, fallback: Sequence[Target]) -> tuple[HostFunction, bytes]:
-    """A host step, compiled for the targets behind ours, and what `save` writes of it."""
-    code = service("compile")(module, fallback)
+def _compiled(compile_rest: CompileRest, module: IRModule) -> tuple[HostFunction, bytes]:
+    """A host step, compiled for the targets after ours, and what `save` writes of it."""
+    code = compile_rest(module)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "host.tar"
         code.save(file)

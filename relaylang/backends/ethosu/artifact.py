@@ -31,7 +31,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Function, TensorType
 from relaylang.partition.schedule import Schedule, Step
 from relaylang.runtime import artifact as programs
-from relaylang.runtime.artifact import TensorSpec, bind_arguments, not_an_artifact, read_sealed, write_sealed
+from relaylang.runtime.artifact import Artifact, Capability, TensorSpec, bind_arguments, not_an_artifact, read_sealed, write_sealed
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.manifest import count, tensor_spec
 from relaylang.runtime.schema import (
@@ -158,7 +158,7 @@ class HostStep:
 
 
 @dataclass
-class EthosUArtifact:
+class EthosUArtifact(Artifact):
     """A compiled program. `run` gives what the interpreter gives, to the integer; `executor` says who computes regions."""
 
     schedule: Schedule
@@ -172,9 +172,12 @@ class EthosUArtifact:
     observer: Callable[[str, Command, np.ndarray], None] | None = field(default=None, repr=False)
 
     @property
-    def input_names(self) -> list[str]:
-        """The names of the inputs, in order."""
-        return [name for name, _ in self.inputs]
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset(["run", "simulate", "observe"])
+
+    @property
+    def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
+        return [(name, spec, ()) for name, spec in self.inputs]
 
     def report(self) -> str:
         """Cycles and memory of each region, and what stays on the host and why."""

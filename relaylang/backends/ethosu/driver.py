@@ -22,7 +22,7 @@ from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.tosa import Operator
 from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_model, settings
 from relaylang.diagnostics import Diagnostic, RelayError, error
-from relaylang.interpreter import Evaluator, evaluate
+from relaylang.interpreter import Evaluator
 from relaylang.ir import (
     Call,
     Constant,
@@ -31,24 +31,19 @@ from relaylang.ir import (
     GlobalVar,
     IRModule,
     MetaRef,
-    TensorType,
     Tuple,
     TupleType,
-    Var,
-    children,
+    binding,
     post_order,
-    rebuild,
-    rewrite,
 )
-from relaylang.ir.missing import refuse_missing
-from relaylang.ir.typed import retype
+from relaylang.ir.missing import fill_missing, refuse_missing
 from relaylang.ops.record import Op
 from relaylang.partition.lift import Lifting, region_function, regions_of
 from relaylang.partition.regions import Region, part_of
 from relaylang.partition.report import QUANTISE_FIRST
 from relaylang.partition.schedule import Schedule, make_schedule
-from relaylang.partition.scope import scope_nodes
 from relaylang.partition.targets.ethos_u import RECIPE
+from relaylang.passes.simplify.fold_constant import evaluator, fold_expr
 from relaylang.syntax import astext
 
 _MAX_RESULT_DEPTH = 50
@@ -116,7 +111,9 @@ def compile_regions(
     load("flatbuffers", "writing TOSA")
     mod = check(bind_params(check(mod), params, entry))
     refuse_missing(mod)
-    mod = check(fold_constants(mod, entry))
+    folded = fold_expr(mod[entry], evaluator(), fold_qnn=True)
+    assert isinstance(folded, Function)
+    mod = check(mod.with_functions({**mod.functions, mod.get_global_var(entry): folded}))
     partitioned, compiled, tosa = _partition_and_compile(mod, entry, how, prefix)
     functions = dict(regions_of(partitioned.module, RECIPE.name))
     if not functions:
@@ -159,51 +156,9 @@ def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> 
     if unknown:
         notes = [f"its parameters: {', '.join(by_name) or 'none'}"]
         raise RelayError(error("R0640", f"@{entry} has no parameter {unknown[0]}", func.span, notes=notes))
-    values: dict[Expr, Constant] = {}
     for name, value in params.items():
-        node = by_name[name]
-        spec_of(name, node.checked_type)[1].check(name, value)
-        values[node] = retype(Constant(np.asarray(value), node.span), node)
-    by_meta = {node.name_hint: values[by_name[node.name_hint]] for node in missing if node.name_hint in params}
-
-    def bound(old: Expr, new: Expr) -> Expr:
-        if isinstance(old, MetaRef):
-            return by_meta.get(old.name_hint, new)
-        return values.get(old, new) if isinstance(old, Var) else new
-
-    rest = [p for p in func.params if p not in values]
-    body = rewrite(func.body, bound)
-    return _with_entry(mod, entry, Function(rest, body, func.ret_type, func.type_params, func.attrs, func.span))
-
-
-def fold_constants(mod: IRModule, entry: str) -> IRModule:
-    """The module with calls of operators on constants, in the entry's outermost scope, replaced by their values."""
-    func: Function = mod[entry]
-    here = {id(node) for node in scope_nodes(func.body)}
-    done: dict[int, Expr] = {}
-    for node in post_order(func.body):
-        new = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
-        if id(node) in here and _is_foldable(new):
-            value = evaluate(Function((), new, node.checked_type))
-            new = retype(Constant(np.asarray(value), node.span), node)
-        done[id(node)] = new
-    body = done[id(func.body)]
-    if body is func.body:
-        return mod
-    return _with_entry(mod, entry, Function(func.params, body, func.ret_type, func.type_params, func.attrs, func.span))
-
-
-def _is_foldable(node: Expr) -> bool:
-    """Whether a node is a call of a pure operator on constants that makes one tensor."""
-    if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.stateful or not node.args:
-        return False
-    return isinstance(node.checked_type, TensorType) and all(isinstance(a, Constant) for a in node.args)
-
-
-def _with_entry(mod: IRModule, entry: str, func: Function) -> IRModule:
-    functions = dict(mod.functions)
-    functions[mod.get_global_var(entry)] = func
-    return mod.with_functions(functions)
+        spec_of(name, by_name[name].checked_type)[1].check(name, value)
+    return binding.bind_params(fill_missing(mod, params), params, entry)
 
 
 def _partition_and_compile(

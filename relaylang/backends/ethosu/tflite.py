@@ -6,7 +6,8 @@ scratch memories (regions 1 and 2). Then come its inputs. The metadata `OfflineM
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -21,7 +22,8 @@ from relaylang.frontends.options import DEFAULTS
 from relaylang.frontends.tflite.importer import Importer
 from relaylang.frontends.tflite.reader import Model, Operator, Subgraph, read_model
 from relaylang.interpreter import Evaluator
-from relaylang.runtime.artifact import TensorSpec, bind_arguments
+from relaylang.runtime.artifact import Artifact, Capability, TensorSpec, bind_arguments
+from relaylang.runtime.files import atomic_write
 from relaylang.typing import check
 
 #: The name of the custom operator.
@@ -73,15 +75,19 @@ class CpuLayers:
         return [found] if len(self.outputs) == 1 else list(found)
 
 
-class NpuNetwork:
+class NpuNetwork(Artifact):
     """A file that Vela wrote. `run` executes its layers for the Ethos-U in the simulator, the others in the interpreter."""
 
+    capabilities: frozenset[Capability] = frozenset(["run", "simulate", "observe"])
+    #: Its streams name their layers themselves.
+    regions: Mapping[str, Any] = {}
     #: Who computes; the simulator alone can.
     executor = "ethosu-sim"
     #: Called for each tensor that a stream stores, with the name of its layer.
     observer: Callable[[str, Command, np.ndarray], None] | None = None
 
-    def __init__(self, graph: Subgraph, steps: Sequence[NpuLayer | CpuLayers]) -> None:
+    def __init__(self, content: bytes, graph: Subgraph, steps: Sequence[NpuLayer | CpuLayers]) -> None:
+        self._content = content
         self._steps = steps
         self._graph = graph
         self.inputs = tuple([(graph.tensors[i].name, self._spec(i)) for i in graph.inputs])
@@ -91,8 +97,12 @@ class NpuNetwork:
         return TensorSpec(tensor.shape, tensor.dtype)
 
     @property
-    def input_names(self) -> list[str]:
-        return [name for name, _ in self.inputs]
+    def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
+        return [(name, spec, ()) for name, spec in self.inputs]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write Vela's file again. Raises `OSError`."""
+        atomic_write(path, self._content)
 
     def run(self, *args: Any, **named: Any) -> Any:
         """The outputs: an array, or a tuple of them. Arguments come in order or by name. Raises `RelayError`."""
@@ -170,4 +180,4 @@ def load_network(content: bytes, file: str) -> NpuNetwork:
     if missing or any(extent < 0 for i in made for extent in graph.tensors[i].shape):
         why = f"no layer makes its tensor {missing[0]}" if missing else "a tensor of it has no static shape"
         raise RelayError(error("R0615", f"{file} cannot be run: {why}"))
-    return NpuNetwork(graph, steps)
+    return NpuNetwork(content, graph, steps)

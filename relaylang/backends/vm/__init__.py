@@ -47,8 +47,7 @@ def compile_vm(
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
     check(mod)
-    if params:
-        mod = bound(mod, params, entries[0] if entries else "main")
+    mod = bound(mod, params or {}, entries[0] if entries else "main")
     if entries is None:
         entries = [gv.name_hint for gv, function in mod.functions.items() if function.body is not None]
     with gc_paused():

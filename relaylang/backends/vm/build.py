@@ -26,16 +26,16 @@ from relaylang.ir import (
     Function,
     GlobalVar,
     IRModule,
-    MetaRef,
     TensorType,
     Type,
     Var,
     children,
     rewrite,
-    substitute,
 )
+from relaylang.ir.binding import bind_params
+from relaylang.ir.missing import fill_missing
 from relaylang.ir.structural import structural_hash
-from relaylang.ir.typed import typed_constant, typed_var
+from relaylang.ir.typed import typed_var
 from relaylang.ops.record import Op
 from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.runtime.vm.instructions import NUMBERS
@@ -47,27 +47,11 @@ _LARGE = 64
 
 
 def bound(mod: IRModule, params: Mapping[str, Any], entry: str) -> IRModule:
-    """The module with values in place of parameters of the entry function, and of its missing constants, by name."""
-    if not params:
-        return mod
-    function = mod[entry]
-    values: dict[Var, Expr] = {}
-    left = []
-    for param in function.params:
-        if param.name_hint in params:
-            values[param] = typed_constant(np.asarray(params[param.name_hint]))
-        else:
-            left.append(param)
-    body = substitute(function.body, values)
-
-    def filled(old: Expr, new: Expr) -> Expr:
-        return typed_constant(np.asarray(params[new.name_hint])) if isinstance(new, MetaRef) and new.name_hint in params else new
-
-    body = rewrite(body, filled)
-    made = Function(left, body, function.ret_type, function.type_params, function.attrs, function.span)
-    new = mod.with_functions({**mod.functions, mod.get_global_var(entry): made})
-    check(new)
-    return new
+    """The checked module with values in place of parameters of the entry function, and of its missing constants, by name."""
+    if params:
+        mod = bind_params(fill_missing(mod, params), params, entry)
+        check(mod)
+    return mod
 
 
 def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: bool = True) -> VMExecutable:

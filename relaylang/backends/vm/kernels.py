@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.lower.legalise import PRODUCTS
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program
 from relaylang.backends.vm.regions import SIZED, SLICES, STATIC
@@ -16,6 +15,7 @@ from relaylang.backends.vm.slices import of_slices, slices_of
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, IRModule, post_order
 from relaylang.ops.record import Op
+from relaylang.passes.decompose import PRODUCTS
 
 __all__ = ["RegionCode", "Shapes", "lower_region"]
 

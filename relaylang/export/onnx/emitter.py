@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.onnx.kernels import carrier
 from relaylang.export.onnx.recurrent import with_layers
 from relaylang.export.walk import Loop, Value, Walk, grouped, leaves, tensor_types
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.listing import Listing
-from relaylang.frontends.common.report import Unsupported
 from relaylang.frontends.options import Options
 from relaylang.ir import Expr, Function, IRModule, TensorType
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.walk import Value, Walk
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import IRModule, TensorType
 
 
@@ -93,6 +93,10 @@ class Emitter(Walk):
             real = float(number)
             text = repr(real) if np.isfinite(real) else f'float("{real}")'
         return Value(f'R.const({text}, "{dtype}")', TensorType((), dtype), number)
+
+    def splat(self, value: Any, like: Value) -> Value:
+        """A number that broadcasts to the shape of another tensor."""
+        return self.scalar(value, like.dtype)
 
     def array(self, data: np.ndarray, dtype: str = "", name: str = "constant") -> Value:
         """A constant: a number, or a parameter."""

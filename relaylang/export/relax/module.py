@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.prepared import without_qnn
 from relaylang.export.relax.emitter import Emitter, written
 from relaylang.export.relax.table import RULES
 from relaylang.export.walk import leaves, tensor_types
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import IRModule
 
 

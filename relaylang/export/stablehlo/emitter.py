@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.walk import Loop, Value, Walk, grouped, leaves, tensor_types
-from relaylang.frontends.common.report import Unsupported
 from relaylang.frontends.stablehlo.names import DTYPES
 from relaylang.ir import IRModule, TensorType
 

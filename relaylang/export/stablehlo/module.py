@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.prepared import without_qnn
 from relaylang.export.stablehlo.emitter import Emitter, written
 from relaylang.export.stablehlo.table import RULES
 from relaylang.export.walk import leaves, tensor_types
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import IRModule
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from relaylang import ops
 from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import Span
+from relaylang.diagnostics.unsupported import Report, Unsupported
 from relaylang.frontends.common.arrays import Arrays
 from relaylang.frontends.common.known import Knowledge
 from relaylang.frontends.common.listing import Listing
-from relaylang.frontends.common.report import Malformed, Report, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.options import Options
 from relaylang.interpreter.compute import compute
 from relaylang.ir import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common import nn
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Expr
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.einsum import einsum
 from relaylang.frontends.common.nn import broadcast_to
 from relaylang.frontends.common.places import counted, grid
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.ir import Expr
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

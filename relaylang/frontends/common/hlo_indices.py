@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.hlo import axes_in
 from relaylang.frontends.common.places import grid
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.ir import Expr
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.hlo import padded
 from relaylang.frontends.common.hlo_joins import Join, neutral, scanned, with_first
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.common.windows import conv, pool
 from relaylang.ir import Expr
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder, joined
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import (
     ANY,
     Call,

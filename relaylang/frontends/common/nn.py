@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder, Extents
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.ir import ANY, Call, Expr
 from relaylang.ir.types import Dim
 

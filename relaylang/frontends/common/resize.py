@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.ir import Expr
 
 _KINDS = ("nearest", "linear", "cubic")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import ANY, Expr
 
 #: A bound beyond every extent.

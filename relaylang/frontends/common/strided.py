@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.common.slices import FAR, slice_axes, slice_computed
 from relaylang.ir import ANY, Expr
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.nn import padding_of
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Expr
 
 Pairs = Sequence[tuple[int, int]]

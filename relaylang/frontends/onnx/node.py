@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.ir import TensorType
 
 #: The methods `int` and `float` hide these names inside the class.

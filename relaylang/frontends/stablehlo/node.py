@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.complexes import Complex
 from relaylang.frontends.common.hlo_joins import Join, join_of, replacing
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.stablehlo.bodies import extreme_of, only_moves
 from relaylang.frontends.stablehlo.program import Op, Region, Splat, Symbol, Tensor
 from relaylang.ir import Expr

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder, Rank
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.tensorflow.tensors import array_of, dtype_of, shape_of
 from relaylang.ir import Expr
 from relaylang.ir.types import Dim

@@ -9,7 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.diagnostics.unsupported import Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.ir import ANY
 from relaylang.ir.types import Dim
 from relaylang.runtime.budget import Budget

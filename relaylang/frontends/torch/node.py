@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.complexes import PARTS, Complex
-from relaylang.frontends.common.report import Malformed, Unsupported
+from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.torch.pt2 import DType, Ref
 from relaylang.frontends.torch.pt2 import Graph as Plain
 from relaylang.frontends.torch.pt2 import Node as Call

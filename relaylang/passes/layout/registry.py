@@ -21,7 +21,7 @@ from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import Expr
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
-from relaylang.passes.quantise.legalizations import MAPS
+from relaylang.passes.quantize.legalizations import MAPS
 from relaylang.rules.layout import RULES, Rule
 
 #: `(attributes, operands, their types, the result's type)` to a call, or None to leave it as it is.

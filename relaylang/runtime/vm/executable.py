@@ -12,8 +12,8 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import bind_arguments
 from relaylang.interpreter.values import Value
-from relaylang.ir import Function, parameter_names
-from relaylang.runtime.artifact import read_file
+from relaylang.ir import Function, Var, parameter_names
+from relaylang.runtime.artifact import Artifact, Capability, read_file
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.external import Parts, callables, part_name
 from relaylang.runtime.vm import file, late
@@ -23,7 +23,7 @@ from relaylang.runtime.vm.profile import VMProfile
 from relaylang.runtime.vm.program import VMProgram
 
 
-class VMExecutable:
+class VMExecutable(Artifact):
     """A compiled program of the Relay VM: `call("main", (x,))` runs one of its functions.
 
     Several threads may run it at once. `source` is the C of its kernels. `machine` and `features` are those that the
@@ -64,21 +64,30 @@ class VMExecutable:
         return self._loaded
 
     @property
-    def input_names(self) -> list[str]:
-        """The names of the inputs of `@main`, in order."""
-        return parameter_names(self.signature("main").params)
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset(["run", "threads"])
+
+    @property
+    def entry(self) -> str:
+        """The function that `run` runs: `@main` where the program has it, or else its first."""
+        return "main" if "main" in self.program.entries else next(iter(self.program.entries))
+
+    @property
+    def tensors(self) -> list[tuple[str, None, tuple[int, ...]]]:
+        """The inputs of `entry`, which may be other values than tensors; `signature` has their types."""
+        return [(name, None, ()) for name in parameter_names(self.signature())]
 
     def run(self, *args: Any, **named: Any) -> Value:
-        """Run `@main` with its inputs by position or name."""
-        return self.call("main", args, named)
+        """Run `entry` with its inputs by position or name."""
+        return self.call(self.entry, args, named)
 
     __call__ = run
 
     def benchmark(
         self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0, inputs: Mapping[str, Any] | None = None
     ) -> BenchmarkResult:
-        """The time of a run of `@main`: `repeat` measurements of `number` runs each, each of `min_repeat_ms` at least."""
-        return timed(lambda: self.call("main", args, inputs), repeat, number, min_repeat_ms)
+        """The time of a run: `repeat` measurements of `number` runs each, each of `min_repeat_ms` at least."""
+        return timed(lambda: self.run(*args, **(inputs or {})), repeat, number, min_repeat_ms)
 
     def listing(self) -> str:
         """The program as text: instructions with their lines of the Relay program."""
@@ -104,7 +113,11 @@ class VMExecutable:
     def __reduce__(self) -> tuple[Any, ...]:
         return loads, (self.content(), self.threads, "what was pickled")
 
-    def signature(self, name: str) -> Function:
+    def signature(self, name: str | None = None) -> list[Var]:
+        """The parameters of a function, by default of `entry`. Raises `RelayError` (R0403) where there is none."""
+        return list(self.function(self.entry if name is None else name).params)
+
+    def function(self, name: str) -> Function:
         """A function with its parameters. Raises `RelayError` (R0403) where there is none."""
         found = self.program.signatures.get(name)
         if found is None:
@@ -148,7 +161,7 @@ class VMExecutable:
         spent: np.ndarray | None,
         time_limit: float | None = None,
     ) -> Value:
-        function = self.signature(name)
+        function = self.function(name)
         values = bind_arguments(function, args, named or {}, f"@{name}")
         machine = self.loaded.machine()
         machine.measure(spent)

@@ -22,7 +22,7 @@ from relaylang.ir import (
     structural_hash,
 )
 from relaylang.ops.record import Op
-from relaylang.passes.quantise.registered_integer_rules import TensorAffineType, TupleAffineType
+from relaylang.passes.quantize.registered_integer_rules import TensorAffineType, TupleAffineType
 from relaylang.tvm.ir.attributes import Attrs, DictAttrs, register_op_attr
 from relaylang.tvm.ir.compare import assert_structural_equal, get_first_structural_mismatch, structural_equal
 from relaylang.tvm.ir.container import Array, Map

@@ -14,8 +14,8 @@ from relaylang.passes.layout.registry import (
     register_convert_op_layout,
     register_infer_correct_layout,
 )
-from relaylang.passes.quantise.legalizations import register_legalize
-from relaylang.passes.quantise.registered_integer_rules import (
+from relaylang.passes.quantize.legalizations import register_legalize
+from relaylang.passes.quantize.registered_integer_rules import (
     register_fake_quantization_to_integer,
     register_optional_fake_quantization_to_integer,
 )

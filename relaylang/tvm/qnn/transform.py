@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantise.legalize import Legalize as _Legalize
-from relaylang.passes.quantise.qnn_canonicalize_ops import QnnCanonicalizeOps
+from relaylang.passes.quantize.legalize import Legalize as _Legalize
+from relaylang.passes.quantize.qnn_canonicalize_ops import QnnCanonicalizeOps
 
 
 def CanonicalizeOps() -> Pass:

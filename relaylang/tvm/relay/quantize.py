@@ -1,15 +1,15 @@
-"""What `tvm.relay.quantize` has beside `relaylang.quantise`."""
+"""What `tvm.relay.quantize` has beside `relaylang.quantize`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from relaylang import quantise
+from relaylang import quantize as whole_numbers
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Expr, IRModule
-from relaylang.rules.quantisation.annotate import Annotation
-from relaylang.rules.quantisation.common import current_qconfig
+from relaylang.rules.quantization.annotate import Annotation
+from relaylang.rules.quantization.common import current_qconfig
 from relaylang.tvm.arrays import from_python
 
 
@@ -21,7 +21,7 @@ def quantize(mod: IRModule, params: Mapping[str, Any] | None = None, dataset: It
     """A float network's @main in whole numbers, as `qconfig` says. Raises `NotQuantized`, a `RelayError`."""
     values = {name: from_python(value) for name, value in (params or {}).items()}
     try:
-        return quantise.quantize(mod, values, dataset)
+        return whole_numbers.quantize(mod, values, dataset)
     except RelayError as wrong:
         raise NotQuantized(wrong.diagnostics) from wrong
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from relaylang.backends.cpu.graph import input_name
 from relaylang.diagnostics import RelayError, did_you_mean, error
-from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.artifact import Artifact, TensorSpec
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.cpu import CpuArtifact
@@ -65,14 +64,15 @@ def filled(what: str, tensor: NDArray, value: Any) -> NDArray:
 
 def inputs_of(artifact: Artifact) -> list[_Input]:
     """The inputs of a program, zeros where nothing is set; without types where the artifact has none to tell."""
-    if isinstance(artifact, (CpuArtifact, AotProgram)):
-        return [_Input(name, path, NDArray(np.zeros(spec.shape, np.dtype(spec.dtype)))) for name, spec, path in artifact.tensors]
-    return [_Input(name, (), None) for name in artifact.input_names]  # type: ignore[attr-defined]
+    return [
+        _Input(name, path, None if spec is None else NDArray(np.zeros(spec.shape, np.dtype(spec.dtype))))
+        for name, spec, path in artifact.tensors
+    ]
 
 
 def simple_graph(artifact: Artifact, function: str = "tvmgen_default_run") -> str:
     """A graph of one node, which calls a function: for a program that has no other."""
-    names = list(artifact.input_names)  # type: ignore[attr-defined]
+    names = artifact.input_names
     nodes: list[dict[str, Any]] = [{"op": "null", "name": name, "inputs": []} for name in names]
     attrs = {"num_outputs": "1", "num_inputs": str(len(names)), "flatten_data": "0", "func_name": function}
     nodes.append({"op": "tvm_op", "name": "run", "attrs": attrs, "inputs": [[n, 0, 0] for n in range(len(names))]})

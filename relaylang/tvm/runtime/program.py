@@ -14,12 +14,11 @@ from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
-from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.artifact import LIBRARY_MAGIC, Artifact, load, read_file
 from relaylang.runtime.cpu import CpuArtifact
 from relaylang.runtime.external import part_name, written
 from relaylang.runtime.files import atomic_write
-from relaylang.runtime.packed import ForeignArtifact, Packed, joined, unpacked
+from relaylang.runtime.packed import Packed, joined, unpacked
 from relaylang.runtime.text import reason
 from relaylang.runtime.vm.executable import VMExecutable
 from relaylang.tvm.contrib import cc as tools
@@ -63,7 +62,7 @@ class Program(Module):
         """An executor on devices, all of them the CPU. Raises `RelayError` (R0608, R0641)."""
         for dev in devices:
             dev.check()
-        if isinstance(self.artifact, ForeignArtifact):
+        if "run" not in self.artifact.capabilities:
             self.artifact.run()
         return GraphExecutor(self.artifact)
 
@@ -72,7 +71,7 @@ class Program(Module):
         for dev in devices:
             dev.check()
         if self._profiled is None:
-            known = isinstance(self.artifact, CpuArtifact) and self.artifact.manifest["steps"]
+            known = "steps" in self.artifact.capabilities
             if not known and self._make is None:
                 notes = ['compile it with the option -profile: relay.build(mod, "llvm -profile", params=params)']
                 raise RelayError(error("R0609", "the program was compiled without the times of its kernels", notes=notes))
@@ -120,9 +119,10 @@ class Program(Module):
         return Compiler(self._target.options)
 
     def _packed(self) -> Packed:
-        artifact = self.artifact
-        if isinstance(artifact, (CpuArtifact, ForeignArtifact)):
-            return artifact.packed()
+        artifact: Any = self.artifact
+        if "pack" in artifact.capabilities:
+            packed: Packed = artifact.packed()
+            return packed
         raise RelayError(
             error("R0609", "only a program for the CPU alone can be written as an object or by another linker", notes=["write a .tar"])
         )
@@ -134,7 +134,7 @@ class Program(Module):
         `.c` and `.h`, or a `.tar` of them. Raises `RelayError`.
         """
         suffix = f".{fmt}" if fmt else Path(file_name).suffix
-        if isinstance(self.artifact, AotProgram):
+        if "source" in self.artifact.capabilities:
             self.artifact.save(file_name)
         elif suffix in _SOURCES:
             _write(file_name, self.get_source().encode())
@@ -287,7 +287,7 @@ class ExecutorFactoryModule:
     @property
     def input_names(self) -> list[str]:
         """The names of the inputs, in order."""
-        return self.artifact.input_names  # type: ignore[attr-defined,no-any-return]
+        return self.artifact.input_names
 
     def run(self, *args: Any, **named: Any) -> Any:
         """Run the program; see `relaylang.runtime.artifact.Artifact`."""

@@ -137,7 +137,7 @@ class Executable:
 
     def get_function_params(self, func_name: str) -> list[str]:
         """The names of a function's parameters. Raises `RelayError` (R0403)."""
-        return parameter_names(self.program.signature(func_name).params)
+        return parameter_names(self.program.signature(func_name))
 
 
 def _result(value: Value) -> Any:
@@ -184,7 +184,7 @@ class VirtualMachine:
 
     def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
         """Keep arguments of a function, by position and by name, for calls without any. Other names are left out."""
-        names = parameter_names(self._exec.signature(func_name).params)
+        names = parameter_names(self._exec.signature(func_name))
         if len(args) > len(names):
             raise RelayError(error("R0401", f"@{func_name} takes {len(names)} arguments, not {len(args)}"))
         free = [n for n in names if n not in kwargs]
@@ -196,7 +196,7 @@ class VirtualMachine:
             ((tag, value),) = kwargs.items()
         else:
             tag, value = args
-        name = parameter_names(self._exec.signature(func_name).params)[tag] if isinstance(tag, int) else tag
+        name = parameter_names(self._exec.signature(func_name))[tag] if isinstance(tag, int) else tag
         self._inputs.setdefault(func_name, {})[name] = value
 
     def _arguments(self, func_name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class VirtualMachine:
 
     def get_input_index(self, input_name: str, func_name: str = "main") -> int:
         """The position of a parameter, -1 where there is none of the name."""
-        names = parameter_names(self._exec.signature(func_name).params)
+        names = parameter_names(self._exec.signature(func_name))
         return names.index(input_name) if input_name in names else -1
 
     def benchmark(

@@ -15,8 +15,6 @@ from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.kernel import Kernel, nbytes
 from relaylang.backends.cpu.lower import ANCHORS, RECIPES
-from relaylang.backends.cpu.lower.channels import REST
-from relaylang.backends.cpu.lower.legalise import legalise
 from relaylang.backends.cpu.lower.storage import through_float32
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.backends.cpu.program import PackIn, Run, Slot
@@ -26,6 +24,8 @@ from relaylang.ir import Call, Function, IRModule, Tuple, Var, post_order
 from relaylang.kernels.index import is_contiguous, reshaped
 from relaylang.kernels.nest import Buf
 from relaylang.ops import get, make_attrs
+from relaylang.passes.decompose import decompose
+from relaylang.rules.decompositions.layouts import LAST
 from relaylang.typing import check
 from tests.backends.cpu.test_ops import USED, expression, same
 from tests.shared import few
@@ -111,7 +111,7 @@ def lowered(number: int, rng: np.random.Generator) -> tuple[Kernel, list[Any], l
     mod = IRModule.from_expr(Function(params, call))
     check(mod)
     function = mod["main"]
-    if legalise(legalise(function), rewrites=REST) is not function:
+    if decompose(decompose(function), rules=LAST) is not function:
         raise Left("other operators replace it before kernels are made")
     if sum(isinstance(node, Call) for node in post_order(through_float32(function, GENERIC))) > 1:
         raise Left("it computes in another type than its operands'")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.frontends.tflite.files import Op, T, const, file
-from tests.frontends.tflite.test_quantised import stored
+from tests.frontends.tflite.test_quantized import stored
 
 SHAPE = (1, 24, 10, 1)
 #: The first versions of layers that take int16, where it is not the fourth.

@@ -11,9 +11,9 @@ import relaylang as relay
 from relaylang.ir import Call, Function, GlobalVar, IRModule, Let, Var, children, post_order
 from relaylang.ops.build import op_call
 from relaylang.partition import get_pattern_table
-from relaylang.passes.quantise.legalize import MAPS
+from relaylang.passes.quantize.legalize import MAPS
 from relaylang.patterns import is_op, wildcard
-from relaylang.testing.generators import networks, quantised
+from relaylang.testing.generators import networks, quantized
 from relaylang.testing.generators.functional import Functional
 from relaylang.testing.generators.programs import Programs
 from relaylang.transform import (
@@ -91,9 +91,9 @@ KINDS: dict[str, Callable[[int], IRModule]] = {
     "casts": lambda seed: networks.Casts(seed).module(),
     "dynamic": lambda seed: networks.Dynamic(seed).module(),
     "wide": lambda seed: networks.Wide(seed).module(),
-    "fake": lambda seed: quantised.Fake(seed).module(),
-    "qnn": lambda seed: quantised.Qnn(seed).module(),
-    "layers": lambda seed: quantised.Layers(seed).module(),
+    "fake": lambda seed: quantized.Fake(seed).module(),
+    "qnn": lambda seed: quantized.Qnn(seed).module(),
+    "layers": lambda seed: quantized.Layers(seed).module(),
 }
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import relaylang.frontends
+from relaylang.diagnostics.unsupported import Report
 from relaylang.frontends.common import Builder, Malformed
 from relaylang.frontends.common.listing import Listing
-from relaylang.frontends.common.report import Report
 from relaylang.frontends.options import Options
 from relaylang.runtime.budget import Exhausted
 from tests.shared import check_each, syntax_tree

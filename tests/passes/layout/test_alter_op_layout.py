@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
-from relaylang.backends.cpu.lower.blocks import without_blocks
+from relaylang.backends.cpu.lower.channels import without_blocks
 from relaylang.cli import main
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (

@@ -30,9 +30,9 @@ from relaylang.backends.cpu.lower import (
     transform,
     vision,
 )
-from relaylang.backends.cpu.lower.legalise import REWRITES
 from relaylang.backends.cpu.lower.texts import with_texts
 from relaylang.ir import Call
+from relaylang.rules.decompositions import RULES
 
 #: Operators that simplification for inference replaces (`passes.simplify_inference`).
 SIMPLIFIED = frozenset({"nn.layer_norm", "nn.group_norm", "nn.instance_norm", "nn.l2_normalize"})
@@ -116,7 +116,7 @@ GAPS: dict[str, str] = {
 
 def lowered() -> frozenset[str]:
     """The operators that have a lowering, or are put together from those that have."""
-    return frozenset(RECIPES) | frozenset(ANCHORS) | frozenset(REWRITES) | SIMPLIFIED | with_texts()
+    return frozenset(RECIPES) | frozenset(ANCHORS) | frozenset(RULES) | SIMPLIFIED | with_texts()
 
 
 def gap(name: str) -> str | None:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Collection, Sequence
 
 from relaylang.backends.cpu.lower import ASSEMBLIES, RESHAPES
-from relaylang.backends.cpu.lower.calls import dtype_of, shape_of
 from relaylang.backends.cpu.lower.fusion import pattern_of
 from relaylang.ir import (
     Call,
@@ -31,6 +30,7 @@ from relaylang.kernels.dtypes import SIZES
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.rewriting import is_primitive
+from relaylang.rules.decompositions.common import dtype_of, shape_of
 
 #: A value of parameters with so many times their elements is computed where it is used.
 _GROWTH = 2

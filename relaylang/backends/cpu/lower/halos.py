@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relaylang.backends.cpu.lower import HALOS
-from relaylang.backends.cpu.lower.calls import dtype_of, shape_of
 from relaylang.ir import Call, Expr, Function, TensorType, TupleGetItem, post_order, rewrite
 from relaylang.ir.typed import retype
 from relaylang.kernels.sizes import usual
 from relaylang.ops.build import op_call, scalar
 from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.rewriting import with_attrs
+from relaylang.rules.decompositions.common import dtype_of, shape_of
 
 #: The border that a call wants around its first operand: elements before and behind each axis, or None.
 Halo = Callable[[Call], "Sequence[tuple[int, int]] | None"]

@@ -16,7 +16,6 @@ from typing import Any
 
 from relaylang.backends.cpu.arith import BFLOATS
 from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, Sink, Tensor
-from relaylang.backends.cpu.lower.calls import shape_of
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, less, plain_factors, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv, read_conv, weight_strides
@@ -33,6 +32,7 @@ from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
 from relaylang.kernels.sizes import has_sizes
+from relaylang.rules.decompositions.common import shape_of
 
 
 def lower_conv(

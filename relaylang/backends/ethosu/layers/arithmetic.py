@@ -24,8 +24,9 @@ from relaylang.backends.ethosu.layers.parts import (
 )
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant
-from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
+from relaylang.partition.fixed_point import Rescale, make_rescale, unscaled
 
 
 @dataclass(frozen=True)

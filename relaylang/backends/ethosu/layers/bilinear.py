@@ -28,8 +28,9 @@ from relaylang.backends.ethosu.layers.picks import Nearest, along, checked_layou
 from relaylang.backends.ethosu.layers.windows import nchw
 from relaylang.backends.ethosu.layers.writer import CHANNELS_LAST, Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Expr
-from relaylang.partition.fixed_point import IDENTITY, Rescale, Unsupported
+from relaylang.partition.fixed_point import IDENTITY, Rescale
 
 _FACTORS = (1, 2, 4, 8)
 

@@ -27,8 +27,9 @@ from relaylang.backends.ethosu.layers.parts import (
 from relaylang.backends.ethosu.layers.windows import check_steps, exact_padding, nchw, padding4, pair
 from relaylang.backends.ethosu.layers.writer import CHANNELS_LAST, Composite, Value, Writer, as_stored
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, Expr, TensorType
-from relaylang.partition.fixed_point import Unsupported, shifted
+from relaylang.partition.fixed_point import shifted
 
 _MAX_ABS_WEIGHTS = 127 * 65536
 _MAX_EXTENT = 65536

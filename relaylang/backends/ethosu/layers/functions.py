@@ -11,11 +11,11 @@ import numpy as np
 from relaylang.backends.ethosu.layers.parts import feature_type, tensor_of
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer, as_stored
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Constant, Expr, Function, TensorType, children, rebuild, var
 from relaylang.ops import OPS, Trait
 from relaylang.ops.record import Op
-from relaylang.partition.fixed_point import Unsupported
 
 #: Operators with a further form of arguments, and operators on numbers whose scales are arguments.
 _OTHERS = frozenset({"nn.prelu", "qnn.hardswish", "qnn.requantize", "where"})

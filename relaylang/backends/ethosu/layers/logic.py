@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from relaylang.backends.ethosu.layers.parts import FEATURES, feature_type, op_name
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call
-from relaylang.partition.fixed_point import Unsupported
 
 _SIGNED = ("int8", "int16", "int32")
 _NUMBERS = (*FEATURES, "int32")

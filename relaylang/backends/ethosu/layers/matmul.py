@@ -25,8 +25,9 @@ from relaylang.backends.ethosu.layers.parts import (
 )
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Expr
-from relaylang.partition.fixed_point import Unsupported, power_rescale
+from relaylang.partition.fixed_point import power_rescale
 
 #: Operators that multiply matrices of whole numbers as they are stored.
 PRODUCTS = ("nn.batch_matmul", "nn.matmul", "nn.dense")

@@ -20,8 +20,8 @@ from relaylang.backends.ethosu.layers.parts import (
     tensor_of,
 )
 from relaylang.backends.ethosu.layers.writer import CHANNELS_LAST, Composite, Value, Writer
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple
-from relaylang.partition.fixed_point import Unsupported
 
 
 @dataclass(frozen=True)

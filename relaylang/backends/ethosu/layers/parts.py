@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, Expr, TensorType
 from relaylang.ops.record import Op
-from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
+from relaylang.partition.fixed_point import Rescale, make_rescale, unscaled
 
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}
 #: The types of numbers of 8 bits, and of all feature maps.

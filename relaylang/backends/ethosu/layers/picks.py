@@ -18,10 +18,10 @@ from relaylang.backends.ethosu.layers.parts import constant, feature_type, op_na
 from relaylang.backends.ethosu.layers.windows import nchw
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.interpreter import evaluate
 from relaylang.ir import Call, Function, TensorType, TupleType, var
 from relaylang.ops.indexing import slice_bound, slice_entries
-from relaylang.partition.fixed_point import Unsupported
 
 #: The most slices that one axis may need.
 _MOST_RUNS = 256

@@ -12,8 +12,8 @@ from relaylang.backends.ethosu.layers.parts import FEATURES, constant, feature_t
 from relaylang.backends.ethosu.layers.picks import Places, check_runs, picked
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant
-from relaylang.partition.fixed_point import Unsupported
 
 _MOVED = (*FEATURES, "int32")
 

@@ -37,8 +37,9 @@ from relaylang.backends.ethosu.layers.parts import (
 from relaylang.backends.ethosu.layers.windows import check_steps, exact_padding, nchw, padding4, pair
 from relaylang.backends.ethosu.layers.writer import CHANNELS_LAST, Composite, Sides, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, TensorType
-from relaylang.partition.fixed_point import Rescale, Unsupported, multiplier_and_shift, unscaled
+from relaylang.partition.fixed_point import Rescale, multiplier_and_shift, unscaled
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ from relaylang.backends.ethosu.layers.parts import (
 from relaylang.backends.ethosu.layers.pools import AvgPool, Pool, average_of, averaged
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, TensorType
 from relaylang.ops.reduce import taken_axes
-from relaylang.partition.fixed_point import Unsupported, averaging
+from relaylang.partition.fixed_point import averaging
 
 #: The most numbers of a sum: the elements of a kernel.
 _MOST = 4096

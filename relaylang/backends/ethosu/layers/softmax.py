@@ -26,8 +26,9 @@ from relaylang.backends.ethosu.layers.parts import (
 )
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Constant, TensorType
-from relaylang.partition.fixed_point import Rescale, Unsupported, make_rescale, unscaled
+from relaylang.partition.fixed_point import Rescale, make_rescale, unscaled
 
 _MOST = 4096
 #: The most bits behind the point of an output scale of bytes.

@@ -24,10 +24,10 @@ from relaylang.backends.ethosu.layers import (
 )
 from relaylang.backends.ethosu.layers.parts import BYTES, FEATURES
 from relaylang.backends.ethosu.layers.writer import Write
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Function
 from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.entries import Entry
-from relaylang.partition.fixed_point import Unsupported
 from relaylang.patterns import DFPattern, Match, has_dtype, is_constant, is_op, is_tuple, wildcard
 
 _NUMBERS_OF_16_BITS = "computes functions of int16 numbers; tables of the others are linear between 513 of them"

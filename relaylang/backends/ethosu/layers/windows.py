@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from relaylang.partition.fixed_point import Unsupported
+from relaylang.diagnostics.unsupported import Unsupported
 
 
 def pair(values: Any) -> tuple[int, int]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import axes_of, of_nothing, result, shape_of
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType
 
 _LEAST = np.iinfo(np.int64).min

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import depthwise, many, pads, result, windows
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.onnx.families.shape import channels_first
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType
 
 

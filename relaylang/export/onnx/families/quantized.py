@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import result
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.onnx.families.nn import RULES as REAL
 from relaylang.export.onnx.families.nn import geometry, kernel_first
 from relaylang.export.onnx.families.shape import channels_first, concatenate
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType, Var
 from relaylang.ops.record import Op
 

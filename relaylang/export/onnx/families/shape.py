@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import cuts, mirrored, permutation, result, shape_of, slices
 from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.onnx.kernels import carrier
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call
 
 _END = 2**63 - 1

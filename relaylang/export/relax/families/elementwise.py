@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from relaylang.export.relax.emitter import Emitter
+from relaylang.export.shared import compared, fixed_point, one, rounding
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call
-
-
-def one(name: str) -> Any:
-    def rule(e: Emitter, call: Call, x: Value) -> Value:
-        return e.same(name, x)
-
-    return rule
-
-
-def rounding(name: str) -> Any:
-    def rule(e: Emitter, call: Call, x: Value) -> Value:
-        return e.same(name, x) if "float" in x.dtype else x
-
-    return rule
 
 
 def rounded(e: Emitter, call: Call, x: Value) -> Value:
@@ -44,27 +29,9 @@ def two(name: str) -> Any:
     return rule
 
 
-def compared(name: str) -> Any:
-    def rule(e: Emitter, call: Call, a: Value, b: Value) -> Value:
-        return e.compare(name, a, b)
-
-    return rule
-
-
 def tested(name: str) -> Any:
     def rule(e: Emitter, call: Call, x: Value) -> Value:
         return e.op(f"R.{name}({x.name})", x.static(), "bool")
-
-    return rule
-
-
-def copy(e: Emitter, call: Call, x: Value) -> Value:
-    return x
-
-
-def logarithm(base: float) -> Any:
-    def rule(e: Emitter, call: Call, x: Value) -> Value:
-        return e.same("multiply", e.same("log", x), e.scalar(1 / math.log(base), x.dtype))
 
     return rule
 
@@ -99,15 +66,6 @@ def clip(e: Emitter, call: Call, x: Value) -> Value:
     return e.same("minimum", e.same("maximum", x, e.scalar(low, x.dtype)), e.scalar(high, x.dtype))
 
 
-def cast(e: Emitter, call: Call, x: Value) -> Value:
-    a: Any = call.attrs
-    return e.cast(x, a.dtype)
-
-
-def cast_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:
-    return e.cast(x, like.dtype)
-
-
 def where(e: Emitter, call: Call, condition: Value, a: Value, b: Value) -> Value:
     condition = e.cast(condition, "bool")
     extents = np.broadcast_shapes(condition.static(), a.static(), b.static())
@@ -130,28 +88,15 @@ def full(e: Emitter, value: Value, extents: Any, dtype: str) -> Value:
     return e.op(f'R.full(R.shape({list(extents)}), {e.cast(value, dtype).name}, dtype="{dtype}")', extents, dtype)
 
 
-def fixed_point_multiply(e: Emitter, call: Call, x: Value) -> Value:
-    """`x * multiplier * 2**(shift - 31)` in int64, halves rounded upwards."""
-    a: Any = call.attrs
-    return _fixed(e, x, np.asarray(a.multiplier), np.asarray(max(a.shift, 0)), np.asarray(31 - min(a.shift, 0)))
+def fixed_point_multiply(e: Emitter, call: Call, x: Value, *operands: Value) -> Value:
+    multiplier, left, right = fixed_point(call, x, *operands)
 
+    def number(value: np.ndarray) -> Value:
+        return e.array(value, "int64", "multiplier")
 
-def _fixed(e: Emitter, x: Value, multiplier: Any, left: Any, right: Any) -> Value:
-    def number(value: Any) -> Value:
-        return e.array(np.asarray(value, np.int64), "int64", "multiplier")
-
-    half = np.left_shift(np.int64(1), np.asarray(right, np.int64) - 1)
+    half = np.left_shift(np.int64(1), right - 1)
     product = e.same("multiply", e.same("left_shift", e.cast(x, "int64"), number(left)), number(multiplier))
-    return e.cast(e.same("right_shift", e.same("add", product, number(half)), number(right)), x.dtype)
-
-
-def fixed_point_multiply_per_axis(e: Emitter, call: Call, x: Value, m: Value, left: Value, right: Value) -> Value:
-    a: Any = call.attrs
-    if any(v.data is None for v in (m, left, right)) or len(a.axes) != 1:
-        raise Unsupported("its multipliers are not constants along one axis")
-    extents = [-1 if i == a.axes[0] % x.rank else 1 for i in range(x.rank)]
-    one = [np.asarray(v.data, np.int64).reshape(extents) for v in (m, left, right)]
-    return _fixed(e, x, one[0], one[1] if a.is_lshift_required else 0 * one[1], 31 + (one[2] if a.is_rshift_required else 0 * one[2]))
+    return e.cast(e.same("right_shift", e.same("add", product, number(np.asarray(half))), number(right)), x.dtype)
 
 
 #: Arithmetic of truth values.
@@ -213,25 +158,19 @@ RULES = {
     **{name: two(name) for name in _TWO},
     **{name: compared(name) for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")},
     **{name: tested(name) for name in ("isnan", "isinf", "isfinite")},
-    **{name: rounding(name) for name in ("ceil", "floor", "trunc")},
+    "trunc": rounding("trunc"),
     "round": rounded,
-    "copy": copy,
-    "annotation.stop_fusion": copy,
-    "log2": logarithm(2),
-    "log10": logarithm(10),
     "divide": divide,
     "trunc_divide": trunc_divide,
     "trunc_mod": trunc_mod,
     "mod": trunc_mod,
     "clip": clip,
-    "cast": cast,
-    "cast_like": cast_like,
     "where": where,
     "zeros_like": filled(0),
     "ones_like": filled(1),
     "full_like": full_like,
     "fixed_point_multiply": fixed_point_multiply,
-    "fixed_point_multiply_per_axis": fixed_point_multiply_per_axis,
+    "fixed_point_multiply_per_axis": fixed_point_multiply,
 }
 
 __all__ = ["RULES", "full"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import depthwise, many, name_of, pads, result, shape_of, space, windows
 from relaylang.export.relax.emitter import Emitter
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType
 
 

@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.export.attributes import axes_of, cuts, mirrored, of_nothing, permutation, result, shape_of, slices
+from relaylang.diagnostics.unsupported import Unsupported
+from relaylang.export.attributes import axes_of, cuts, mirrored, of_nothing, result, shape_of, slices
 from relaylang.export.relax.emitter import Emitter
 from relaylang.export.relax.families.elementwise import full
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType
-
-
-def reshape(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
-    return e.reshape(x, shape_of(call))
-
-
-def transpose(e: Emitter, call: Call, x: Value) -> Value:
-    return e.transpose(x, permutation(call, x.rank))
 
 
 def broadcast_to(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
@@ -291,24 +283,9 @@ def variance(e: Emitter, call: Call, x: Value, mean: Value) -> Value:
 
 
 RULES = {
-    **dict.fromkeys(
-        (
-            "reshape",
-            "contrib_reverse_reshape",
-            "reshape_like",
-            "dyn.reshape",
-            "vm.reshape_tensor",
-            "expand_dims",
-            "squeeze",
-            "dyn.squeeze",
-            "nn.batch_flatten",
-        ),
-        reshape,
-    ),
     **dict.fromkeys(("broadcast_to", "broadcast_to_like", "dyn.broadcast_to"), broadcast_to),
     **{name: reduction(name) for name in ("sum", "prod", "max", "min", "mean", "all", "any")},
     **{name: cumulative(name) for name in ("cumsum", "cumprod")},
-    "transpose": transpose,
     "repeat": repeat,
     "tile": tile,
     "reverse": reverse,

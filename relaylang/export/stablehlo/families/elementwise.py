@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
+from relaylang.export.shared import compared, fixed_point, one, rounding
 from relaylang.export.stablehlo.emitter import Emitter, is_real, limits
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.frontends.stablehlo.names import COMPARED, ONE, TWO
 from relaylang.ir import Call
-
-
-def one(name: str) -> Any:
-    def rule(e: Emitter, call: Call, x: Value) -> Value:
-        return e.same(name, x)
-
-    return rule
-
-
-def rounding(name: str) -> Any:
-    """A rounding of real numbers, which leaves integers as they are."""
-
-    def rule(e: Emitter, call: Call, x: Value) -> Value:
-        return e.same(name, x) if is_real(x.dtype) else x
-
-    return rule
 
 
 def two(name: str) -> Any:
@@ -35,17 +18,6 @@ def two(name: str) -> Any:
         return e.two(name, a, b)
 
     return rule
-
-
-def compared(way: str) -> Any:
-    def rule(e: Emitter, call: Call, a: Value, b: Value) -> Value:
-        return e.compare(way, a, b)
-
-    return rule
-
-
-def copy(e: Emitter, call: Call, x: Value) -> Value:
-    return x
 
 
 def trunc(e: Emitter, call: Call, x: Value) -> Value:
@@ -56,13 +28,6 @@ def trunc(e: Emitter, call: Call, x: Value) -> Value:
 
 def sigmoid(e: Emitter, call: Call, x: Value) -> Value:
     return e.same("logistic", x)
-
-
-def logarithm(base: float) -> Any:
-    def rule(e: Emitter, call: Call, x: Value) -> Value:
-        return e.same("multiply", e.same("log", x), e.splat(1 / math.log(base), x))
-
-    return rule
 
 
 def magnitude(e: Emitter, call: Call, x: Value) -> Value:
@@ -143,15 +108,6 @@ def clip(e: Emitter, call: Call, x: Value) -> Value:
     return e.op(f"stablehlo.clamp %{bottom.name}, %{x.name}, %{top.name}", [bottom, x, top], x.static(), x.dtype)
 
 
-def cast(e: Emitter, call: Call, x: Value) -> Value:
-    a: Any = call.attrs
-    return e.cast(x, a.dtype)
-
-
-def cast_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:
-    return e.cast(x, like.dtype)
-
-
 def reinterpret(e: Emitter, call: Call, x: Value) -> Value:
     a: Any = call.attrs
     return e.op(f"stablehlo.bitcast_convert %{x.name}", [x], x.static(), a.dtype)
@@ -161,32 +117,17 @@ def where(e: Emitter, call: Call, condition: Value, a: Value, b: Value) -> Value
     return e.select(e.cast(condition, "bool"), a, b)
 
 
-def fixed_point_multiply(e: Emitter, call: Call, x: Value) -> Value:
-    """`x * multiplier * 2**(shift - 31)` in int64, halves rounded upwards."""
-    a: Any = call.attrs
-    left, right = max(a.shift, 0), 31 - min(a.shift, 0)
-    return _fixed(e, x, np.asarray(a.multiplier), np.asarray(left), np.asarray(right))
-
-
-def _fixed(e: Emitter, x: Value, multiplier: Any, left: Any, right: Any) -> Value:
+def fixed_point_multiply(e: Emitter, call: Call, x: Value, *operands: Value) -> Value:
+    multiplier, left, right = fixed_point(call, x, *operands)
     wide = e.cast(x, "int64")
 
     def number(value: Any) -> Value:
-        return e.broadcast(e.array(np.asarray(value, np.int64)), x.static())
+        return e.broadcast(e.array(np.asarray(value)), x.static())
 
     raised = e.same("shift_left", wide, number(left))
     product = e.same("multiply", raised, number(multiplier))
-    half = number(np.left_shift(np.int64(1), np.asarray(right, np.int64) - 1))
+    half = number(np.left_shift(np.int64(1), right - 1))
     return e.cast(e.same("shift_right_arithmetic", e.same("add", product, half), number(right)), x.dtype)
-
-
-def fixed_point_multiply_per_axis(e: Emitter, call: Call, x: Value, m: Value, left: Value, right: Value) -> Value:
-    a: Any = call.attrs
-    if any(v.data is None for v in (m, left, right)) or len(a.axes) != 1:
-        raise Unsupported("its multipliers are not constants along one axis")
-    shape = [-1 if i == a.axes[0] % x.rank else 1 for i in range(x.rank)]
-    one = [np.asarray(v.data, np.int64).reshape(shape) for v in (m, left, right)]
-    return _fixed(e, x, one[0], one[1] if a.is_lshift_required else 0 * one[1], 31 + (one[2] if a.is_rshift_required else 0 * one[2]))
 
 
 #: Operators whose names alone are not StableHLO's, besides those that the importer reads.
@@ -203,11 +144,7 @@ RULES = {
     "trunc": trunc,
     "abs": magnitude,
     "sign": sign,
-    "copy": copy,
-    "annotation.stop_fusion": copy,
     "sigmoid": sigmoid,
-    "log2": logarithm(2),
-    "log10": logarithm(10),
     "isnan": isnan,
     "isinf": isinf,
     "isfinite": isfinite,
@@ -221,12 +158,10 @@ RULES = {
     "right_shift": shift("right"),
     "power": power,
     "clip": clip,
-    "cast": cast,
-    "cast_like": cast_like,
     "reinterpret": reinterpret,
     "where": where,
     "fixed_point_multiply": fixed_point_multiply,
-    "fixed_point_multiply_per_axis": fixed_point_multiply_per_axis,
+    "fixed_point_multiply_per_axis": fixed_point_multiply,
 }
 
 __all__ = ["RULES"]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import result, shape_of
 from relaylang.export.stablehlo.emitter import Emitter
 from relaylang.export.stablehlo.families.shape import taken
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call
 
 

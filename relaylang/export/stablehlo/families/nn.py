@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import depthwise, many, pads, result, shape_of, space, windows
 from relaylang.export.stablehlo.emitter import Emitter, limits
 from relaylang.export.stablehlo.families.shape import reversed_along
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call
 
 

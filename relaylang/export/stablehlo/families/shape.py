@@ -8,29 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import (
     axes_of,
     cuts,
     mirrored,
     name_of,
     of_nothing,
-    permutation,
     result,
     shape_of,
     slices,
 )
 from relaylang.export.stablehlo.emitter import Emitter, is_real, limits, written
 from relaylang.export.walk import Value
-from relaylang.frontends.common.report import Unsupported
 from relaylang.ir import Call, TensorType
-
-
-def reshape(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
-    return e.reshape(x, shape_of(call))
-
-
-def transpose(e: Emitter, call: Call, x: Value) -> Value:
-    return e.transpose(x, permutation(call, x.rank))
 
 
 def broadcast_to(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
@@ -418,22 +409,7 @@ def trilu(e: Emitter, call: Call, x: Value, k: Value) -> Value:
 
 
 RULES = {
-    **dict.fromkeys(
-        (
-            "reshape",
-            "contrib_reverse_reshape",
-            "reshape_like",
-            "dyn.reshape",
-            "vm.reshape_tensor",
-            "expand_dims",
-            "squeeze",
-            "dyn.squeeze",
-            "nn.batch_flatten",
-        ),
-        reshape,
-    ),
     **dict.fromkeys(("broadcast_to", "broadcast_to_like", "dyn.broadcast_to"), broadcast_to),
-    "transpose": transpose,
     "repeat": repeat,
     "tile": tile,
     "reverse": reverse,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
-from relaylang.frontends.common.quantised import limits
+from relaylang.frontends.common.quantized import limits
 from relaylang.frontends.mxnet.families.activation import FUNCTIONS
 from relaylang.frontends.mxnet.families.conv import Window
 from relaylang.frontends.mxnet.families.pool import pooling

@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.quantised import dequantize, less_zero
+from relaylang.frontends.common.quantized import dequantize, less_zero
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 

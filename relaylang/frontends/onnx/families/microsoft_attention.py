@@ -10,7 +10,7 @@ from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common import attention as common
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.nn import matmul
-from relaylang.frontends.common.quantised import along
+from relaylang.frontends.common.quantized import along
 from relaylang.frontends.onnx.families.quantized import integer_matmul, product_of, qnn_scales
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import ANY, Expr

@@ -9,7 +9,7 @@ import numpy as np
 from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.nn import matmul, padding_of
-from relaylang.frontends.common.quantised import (
+from relaylang.frontends.common.quantized import (
     along,
     dequantize,
     held,

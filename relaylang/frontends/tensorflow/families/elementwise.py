@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
-from relaylang.frontends.common.quantised import round_even
+from relaylang.frontends.common.quantized import round_even
 from relaylang.frontends.tensorflow.node import Node
 from relaylang.ir import Expr
 from relaylang.ops.shapes import is_float_dtype

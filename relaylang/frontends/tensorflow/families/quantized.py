@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Malformed, Rule, Unsupported
-from relaylang.frontends.common.quantised import dequantize as scaled
-from relaylang.frontends.common.quantised import limits, round_even
+from relaylang.frontends.common.quantized import dequantize as scaled
+from relaylang.frontends.common.quantized import limits, round_even
 from relaylang.frontends.tensorflow.node import Node
 from relaylang.ir import Expr
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Rule
-from relaylang.frontends.common.quantised import dequantize, limits, quantize, round_even
+from relaylang.frontends.common.quantized import dequantize, limits, quantize, round_even
 from relaylang.frontends.torch.node import Node
 from relaylang.ir import Expr
 

@@ -12,7 +12,7 @@ from relaylang.frontends.torch.memory import KEPT, OTHERS, PERHAPS, SWAPS
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.frontends.torch.torchscript.node import ScriptNode
-from relaylang.frontends.torch.torchscript.quantised import SCALED, quantised, scaled
+from relaylang.frontends.torch.torchscript.quantized import SCALED, quantised, scaled
 from relaylang.frontends.torch.torchscript.schemas import Schema, overload_of
 from relaylang.frontends.torch.torchscript.values import Tensor, Undefined
 from relaylang.frontends.torch.torchscript.views import note_views

@@ -21,7 +21,7 @@ from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.table import table
 from relaylang.frontends.torch.torchscript.archive import Archive, Class, read_archive
 from relaylang.frontends.torch.torchscript.machine import Machine
-from relaylang.frontends.torch.torchscript.quantised import real
+from relaylang.frontends.torch.torchscript.quantized import real
 from relaylang.frontends.torch.torchscript.values import (
     MISSING,
     Raised,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Unsupported, nn
-from relaylang.frontends.common import quantised as common
+from relaylang.frontends.common import quantized as common
 from relaylang.frontends.torch.torchscript.embedding import embedding, embedding_bag
-from relaylang.frontends.torch.torchscript.quantised import at_scale, operands, real, relu, whole
+from relaylang.frontends.torch.torchscript.quantized import at_scale, operands, real, relu, whole
 from relaylang.frontends.torch.torchscript.values import Packed, Quant, Record, Stored, Tensor
 from relaylang.ir import Expr
 

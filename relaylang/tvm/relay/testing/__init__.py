@@ -12,7 +12,7 @@ from relaylang.ir import Call, Expr, Function, IRModule, TensorType, post_order
 from relaylang.ops.record import Op
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantise.legalize import Legalize
+from relaylang.passes.quantize.legalize import Legalize
 from relaylang.tvm.arrays import Array
 from relaylang.tvm.executor import create_executor
 from relaylang.tvm.expression_passes import gradient

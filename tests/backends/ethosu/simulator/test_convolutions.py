@@ -16,7 +16,7 @@ from tests.backends.ethosu.generator import some_weights
 from tests.backends.ethosu.simulator.test_tflite import U85, compiled
 from tests.frontends.tflite.files import const
 from tests.frontends.tflite.runtime import outputs
-from tests.frontends.tflite.test_quantised import layer, stored
+from tests.frontends.tflite.test_quantized import layer, stored
 from tests.shared import few
 
 #: The most weights of a layer.

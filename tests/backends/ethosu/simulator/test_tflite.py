@@ -15,7 +15,7 @@ from relaylang.backends.ethosu.tflite import load_network, npu_layers
 from tests.cli.command import relay
 from tests.frontends.tflite.files import Op, T, const, file
 from tests.frontends.tflite.runtime import outputs
-from tests.frontends.tflite.test_quantised import UNARY, all_of, layer, stored
+from tests.frontends.tflite.test_quantized import UNARY, all_of, layer, stored
 from tests.shared import few
 
 pytest.importorskip("tflite", reason="needs relaylang[tflite]")

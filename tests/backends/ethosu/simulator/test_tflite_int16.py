@@ -13,7 +13,7 @@ from tests.backends.ethosu.simulator.test_tflite import ACCELERATORS, BIAS, NONE
 from tests.backends.ethosu.spotter import SHAPE, spotter
 from tests.frontends.tflite.files import Op, const, file
 from tests.frontends.tflite.runtime import outputs
-from tests.frontends.tflite.test_quantised import all_of, layer, stored
+from tests.frontends.tflite.test_quantized import all_of, layer, stored
 from tests.shared import few
 
 pytest.importorskip("tflite", reason="needs relaylang[tflite]")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.backends.ethosu.simulator.test_tflite import NONE, U85, apart
 from tests.frontends.tflite.files import T, const
-from tests.frontends.tflite.test_quantised import layer, stored
+from tests.frontends.tflite.test_quantized import layer, stored
 from tests.shared import few
 
 SHAPE = (1, 6, 7, 10)

@@ -1,0 +1,31 @@
+"""Quantisation of float networks: scales from data, and integers in the place of floats, as in TVM's `relay.quantize`.
+
+    with qconfig(calibrate_mode="kl_divergence"):
+        mod = quantize(mod, params, dataset)
+
+`dataset` has mappings from inputs' names to arrays. The steps are passes: `QuantizePartition`, `QuantizeAnnotate`,
+calibration, `QuantizeRealize`.
+"""
+
+from __future__ import annotations
+
+from relaylang.quantize.calibrate import QuantizeCalibrate, calibrate, collect_stats
+from relaylang.quantize.conversions import partition_conversions
+from relaylang.quantize.quantize import annotate, partition, prerequisite_optimize, qconfig, quantize, realize
+from relaylang.rules.quantization.common import QAnnotateKind, QConfig, current_qconfig
+
+__all__ = [
+    "QAnnotateKind",
+    "QConfig",
+    "QuantizeCalibrate",
+    "annotate",
+    "calibrate",
+    "collect_stats",
+    "current_qconfig",
+    "partition",
+    "partition_conversions",
+    "prerequisite_optimize",
+    "qconfig",
+    "quantize",
+    "realize",
+]
