@@ -28,10 +28,6 @@ def _graph(mod: IRModule, target: Target, entry: str) -> Callable[..., Any]:
     return compile_module(mod, target, entry=entry).run
 
 
-def _aot(mod: IRModule, target: Target, entry: str) -> Callable[..., Any]:
-    return compile_aot(mod, target, entry=entry).run
-
-
 def _vm(mod: IRModule, target: Target, entry: str) -> Callable[..., Any]:
     executable = compile_vm(mod, target, entries=[entry])
     return lambda **values: executable.call(entry, (), values)
@@ -43,7 +39,7 @@ KINDS: dict[str, Compile | None] = {
     "interpreter": None,
     "graph": _graph,
     "vm": _vm,
-    "aot": _aot,
+    "aot": lambda mod, target, entry: compile_aot(mod, target, entry=entry).run,
     "cpu": _graph,
 }
 #: Names in a module for a function or an expression that an executor is given.

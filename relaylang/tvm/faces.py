@@ -78,7 +78,7 @@ class Face(ModuleType):
             found.update(name for parent, _, name in parents if parent == self.__name__ and not name.startswith("_"))
         for home, chosen in self._homes():
             if chosen:
-                found.update(name for name in chosen if not name.startswith("_"))
+                found.update(chosen)
                 continue
             own = vars(home)
             names = [n for n in own.get("__all__") or dir(home) if not n.startswith("_") and not isinstance(own.get(n), ModuleType)]

@@ -1,6 +1,6 @@
 """Writing a TOSA graph as the flatbuffer that Arm's tools read.
 
-Needs the `flatbuffers` package, which both `ethos-u-vela` and `tosa-tools` bring along; the caller has checked for it.
+Needs the `flatbuffers` package, which both `ethos-u-vela` and `tosa-tools` bring along, and the schema's modules of `tosa-tools`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.ethosu.tools import load
-from relaylang.backends.ethosu.tosa import DTYPES, OPS, VERSION, Graph, Operator, Shape, Tensor
+from relaylang.backends.ethosu.tosa import DTYPES, VERSION, Graph, Operator, Shape, Tensor
 
 _IDENTIFIER = b"TOSA"
 
@@ -104,12 +104,13 @@ def _shape(builder: Any, shape: Shape) -> int:
 
 
 def _operator(builder: Any, op: Operator) -> int:
+    number = getattr(load("tosa.Op", "writing TOSA").Op, op.op)
     attribute = _attribute(builder, op)
     inputs = _strings(builder, op.inputs)
     outputs = _strings(builder, op.outputs)
     builder.StartObject(6)
-    builder.PrependUint32Slot(0, OPS[op.op], 0)
-    builder.PrependUint8Slot(1, OPS[op.op], 0)
+    builder.PrependUint32Slot(0, number, 0)
+    builder.PrependUint8Slot(1, number, 0)
     builder.PrependUOffsetTRelativeSlot(2, attribute, 0)
     builder.PrependUOffsetTRelativeSlot(3, inputs, 0)
     builder.PrependUOffsetTRelativeSlot(4, outputs, 0)

@@ -2,7 +2,7 @@
 
     pip install "relaylang[ethosu]"
 
-brings both: `ethos-u-vela` (the compiler) and `tosa-tools` (the reference model).
+brings both: `ethos-u-vela` (the compiler) and `tosa-tools` (the format, the reference model).
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from types import ModuleType
 from relaylang.diagnostics import RelayError, error
 
 PIP = 'pip install "relaylang[ethosu]"'
-_PACKAGES = {"ethosu.regor": "ethos-u-vela", "tosa_reference_model": "tosa-tools", "flatbuffers": "flatbuffers"}
+_PACKAGES = {
+    "ethosu.regor": "ethos-u-vela",
+    "tosa.Op": "tosa-tools",
+    "tosa_reference_model": "tosa-tools",
+    "flatbuffers": "flatbuffers",
+}
 
 
 def load(module: str, purpose: str) -> ModuleType:

@@ -2,8 +2,8 @@
 
 The graph is one basic block. Tensors are named. TOSA 1.0 wants some operands as constant tensors (multipliers, shifts,
 zero points), others as shapes (reshape targets, slice bounds, paddings). The `Graph` methods add both. The file format
-is Arm's `tosa.fbs`, whose enum and slot numbers are used below. In its union, an operator's attribute table has the
-operator's own number.
+is Arm's `tosa.fbs`, whose slot numbers are used below; `tosa.Op` has the numbers of operators. In its union, an operator's
+attribute table has the operator's own number.
 """
 
 from __future__ import annotations
@@ -21,54 +21,6 @@ DTYPES = {"bool": 1, "int8": 3, "int16": 4, "int32": 5, "int48": 6}
 #: The type of sums of products, by that of the input.
 SUMS = {"int8": "int32", "int16": "int48"}
 _SHAPE_RANK_TYPE = np.dtype("<i8")
-
-# Op of the schema: only what this backend writes.
-OPS = {
-    "ARGMAX": 1,
-    "AVG_POOL2D": 2,
-    "CONV2D": 3,
-    "DEPTHWISE_CONV2D": 5,
-    "MATMUL": 7,
-    "MAX_POOL2D": 8,
-    "TRANSPOSE_CONV2D": 10,
-    "CLAMP": 11,
-    "ADD": 15,
-    "ARITHMETIC_RIGHT_SHIFT": 16,
-    "BITWISE_AND": 17,
-    "BITWISE_OR": 18,
-    "BITWISE_XOR": 19,
-    "INTDIV": 20,
-    "LOGICAL_AND": 21,
-    "LOGICAL_LEFT_SHIFT": 22,
-    "LOGICAL_OR": 24,
-    "LOGICAL_XOR": 25,
-    "MAXIMUM": 26,
-    "MINIMUM": 27,
-    "MUL": 28,
-    "SUB": 30,
-    "TABLE": 31,
-    "CLZ": 35,
-    "LOGICAL_NOT": 40,
-    "SELECT": 45,
-    "EQUAL": 46,
-    "GREATER": 47,
-    "GREATER_EQUAL": 48,
-    "REDUCE_ALL": 49,
-    "REDUCE_ANY": 50,
-    "REDUCE_SUM": 54,
-    "CONCAT": 55,
-    "PAD": 56,
-    "RESHAPE": 57,
-    "SLICE": 59,
-    "TRANSPOSE": 61,
-    "GATHER": 62,
-    "SCATTER": 63,
-    "CAST": 65,
-    "RESCALE": 66,
-    "CONST": 67,
-    "IDENTITY": 68,
-    "CONST_SHAPE": 75,
-}
 
 SINGLE_ROUND = 1
 _NAN_PROPAGATE = 1

@@ -51,10 +51,6 @@ def _prelu(n: Node, shape: Any) -> Sequence[Shape]:
     return [[_channels(n, shape)]]
 
 
-def _embedding(n: Node, shape: Any) -> Sequence[Shape]:
-    return [[n.int("input_dim"), n.int("output_dim")]]
-
-
 def _same(n: Node, shape: Any) -> Sequence[Shape]:
     return [shape]
 
@@ -68,7 +64,7 @@ _RULES: dict[str, _Rule] = {
     "InstanceNorm": _vectors(1, 2),
     "GroupNorm": _vectors(1, 2),
     "LeakyReLU": _prelu,
-    "Embedding": _embedding,
+    "Embedding": lambda n, shape: [[n.int("input_dim"), n.int("output_dim")]],
     "_contrib_BatchNormWithReLU": _vectors(1, 4),
 }
 _ALIKE = frozenset(("elemwise_add", "elemwise_sub", "elemwise_mul", "elemwise_div", "_maximum", "_minimum", "_power"))

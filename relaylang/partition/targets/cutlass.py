@@ -30,14 +30,10 @@ def _hardswish(inner: DFPattern) -> DFPattern:
     return is_op("multiply")(inner, gate)
 
 
-def _silu(inner: DFPattern) -> DFPattern:
-    return is_op("multiply")(inner, is_op("sigmoid")(inner))
-
-
 #: Convolutions with their activations; each may have a residual sum or product after it.
 _CONVS: dict[str, Callable[[DFPattern], DFPattern]] = {
     "cutlass.conv2d_bias_hardswish": _hardswish,
-    "cutlass.conv2d_bias_silu": _silu,
+    "cutlass.conv2d_bias_silu": lambda inner: is_op("multiply")(inner, is_op("sigmoid")(inner)),
     "cutlass.conv2d_bias_relu": lambda inner: is_op("nn.relu")(inner),
     "cutlass.conv2d_bias_sigmoid": lambda inner: is_op("sigmoid")(inner),
     "cutlass.conv2d_bias": lambda inner: inner,

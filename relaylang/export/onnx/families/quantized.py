@@ -231,10 +231,6 @@ def _kind(kind: str) -> Any:
     return compute
 
 
-def _rsqrt(e: Emitter, call: Call, x: Value) -> Value:
-    return e.op("Reciprocal", e.op("Sqrt", x))
-
-
 RULES: Mapping[str, Any] = {
     "qnn.quantize": quantize,
     "qnn.dequantize": dequantize,
@@ -251,7 +247,7 @@ RULES: Mapping[str, Any] = {
     "qnn.exp": unary(_kind("Exp")),
     "qnn.hardswish": unary(_kind("HardSwish")),
     "qnn.log": unary(_kind("Log")),
-    "qnn.rsqrt": unary(_rsqrt),
+    "qnn.rsqrt": unary(lambda e, call, x: e.op("Reciprocal", e.op("Sqrt", x))),
     "qnn.sigmoid": unary(_kind("Sigmoid")),
     "qnn.sqrt": unary(_kind("Sqrt")),
     "qnn.tanh": unary(_kind("Tanh")),

@@ -127,10 +127,6 @@ def dyn_pad(e: Emitter, call: Call, x: Value, widths: Value, value: Value) -> Va
     return e.op("Pad", x, flat, e.cast(value, x.dtype), mode=attrs.pad_mode)
 
 
-def dyn_one_hot(e: Emitter, call: Call, indices: Value, on: Value, off: Value, depth: Value) -> Value:
-    return _hot(e, call, indices, on, off, e.reshape(e.cast(depth, "int64"), [1]))
-
-
 def repeat(e: Emitter, call: Call, x: Value) -> Value:
     attrs: Any = call.attrs
     rank, axis = x.rank, 0
@@ -166,10 +162,6 @@ def reverse_sequence(e: Emitter, call: Call, x: Value, lengths: Value) -> Value:
 
 def broadcast_to(e: Emitter, call: Call, x: Value, *_: Value) -> Value:
     return e.op("Expand", x, e.ints(shape_of(call)))
-
-
-def dyn_broadcast_to(e: Emitter, call: Call, x: Value, shape: Value) -> Value:
-    return e.op("Expand", x, e.cast(shape, "int64"))
 
 
 def broadcast_like(e: Emitter, call: Call, x: Value, like: Value) -> Value:
@@ -365,12 +357,12 @@ RULES = {
     "tile": tile,
     "dyn.tile": dyn_tile,
     "dyn.nn.pad": dyn_pad,
-    "dyn.one_hot": dyn_one_hot,
+    "dyn.one_hot": lambda e, call, indices, on, off, depth: _hot(e, call, indices, on, off, e.reshape(e.cast(depth, "int64"), [1])),
     "repeat": repeat,
     "reverse": reverse,
     "reverse_sequence": reverse_sequence,
     "broadcast_to": broadcast_to,
-    "dyn.broadcast_to": dyn_broadcast_to,
+    "dyn.broadcast_to": lambda e, call, x, shape: e.op("Expand", x, e.cast(shape, "int64")),
     "broadcast_to_like": broadcast_like,
     "zeros": zeros(0),
     "ones": zeros(1),

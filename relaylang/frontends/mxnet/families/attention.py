@@ -52,14 +52,10 @@ def cross_values(n: Node, kv: Expr, weights: Expr) -> Any:
     return _values(n, weights, _parts(n, kv, 2)[1])
 
 
-def div_sqrt_dim(n: Node, x: Expr) -> Any:
-    return n.b.op("divide", x, math.sqrt(n.b.extent(x, -1, "the last axis")))
-
-
 RULES = (
     Rule("_contrib_interleaved_matmul_selfatt_qk", self_scores),
     Rule("_contrib_interleaved_matmul_selfatt_valatt", self_values),
     Rule("_contrib_interleaved_matmul_encdec_qk", cross_scores),
     Rule("_contrib_interleaved_matmul_encdec_valatt", cross_values),
-    Rule("_contrib_div_sqrt_dim", div_sqrt_dim),
+    Rule("_contrib_div_sqrt_dim", lambda n, x: n.b.op("divide", x, math.sqrt(n.b.extent(x, -1, "the last axis")))),
 )

@@ -235,14 +235,6 @@ def _sampled(b: Builder, x: Expr, grid: Expr) -> Expr:
     return made
 
 
-def bilinear_sampler(n: Node, x: Expr, grid: Expr) -> Any:
-    return _sampled(n.b, x, grid)
-
-
-def spatial_transformer(n: Node, x: Expr, theta: Expr) -> Any:
-    return _sampled(n.b, x, _affine(n, theta))
-
-
 def correlation(n: Node, x: Expr, y: Expr) -> Any:
     pad = n.int("pad_size", 0)
     return n.b.op(
@@ -270,7 +262,7 @@ RULES = (
     Rule("_contrib_MultiProposal", proposal),
     Rule("_contrib_BilinearResize2D", resize),
     Rule("GridGenerator", grid_generator),
-    Rule("BilinearSampler", bilinear_sampler),
-    Rule("SpatialTransformer", spatial_transformer),
+    Rule("BilinearSampler", lambda n, x, grid: _sampled(n.b, x, grid)),
+    Rule("SpatialTransformer", lambda n, x, theta: _sampled(n.b, x, _affine(n, theta))),
     Rule("Correlation", correlation),
 )

@@ -31,10 +31,6 @@ def _rint(b: Builder, x: Expr) -> Expr:
     return b.op("ceil", b.op("subtract", x, 0.5))
 
 
-def _log_sigmoid(b: Builder, x: Expr) -> Expr:
-    return b.op("negative", nn.softplus(b, b.op("negative", x)))
-
-
 #: MXNet's functions that are operators of Relay, with Relay's name.
 _SAME = {
     **{name: name for name in (
@@ -55,7 +51,7 @@ _COMPOSED: dict[str, _Function] = {
     "radians": _times(math.pi / 180),
     "rint": _rint,
     "softsign": nn.softsign,
-    "log_sigmoid": _log_sigmoid,
+    "log_sigmoid": lambda b, x: b.op("negative", nn.softplus(b, b.op("negative", x))),
     "mish": nn.mish,
 }
 #: Operators that give their operand in a network that is run.
@@ -85,16 +81,8 @@ def same(n: Node, x: Expr) -> Any:
     return x
 
 
-def like_first(n: Node, x: Expr, like: Expr) -> Any:
-    return x
-
-
 def logical_not(n: Node, x: Expr) -> Any:
     return n.b.cast(n.b.op("logical_not", n.b.cast(x, "bool")), n.b.dtype(x))
-
-
-def logistic_output(n: Node, x: Expr) -> Any:
-    return n.b.op("sigmoid", x)
 
 
 # ---- two tensors
@@ -289,9 +277,9 @@ _NUMPY = {
 RULES = (
     *(Rule(name, _unary(name)) for name in (*_SAME, *_COMPOSED)),
     *(Rule(name, same) for name in _NOTHING),
-    Rule("_identity_with_attr_like_rhs", like_first),
+    Rule("_identity_with_attr_like_rhs", lambda n, x, like: x),
     Rule("logical_not", logical_not),
-    Rule("LogisticRegressionOutput", logistic_output),
+    Rule("LogisticRegressionOutput", lambda n, x: n.b.op("sigmoid", x)),
     *(Rule(f"broadcast_{kind}", _binary(kind)) for kind in _KINDS),
     *(Rule(_ELEMWISE.get(kind, f"_{kind}"), _binary(kind)) for kind in _KINDS),
     *(Rule(_SCALARS.get(kind, f"_{kind}_scalar"), _scalar(kind)) for kind in _KINDS),

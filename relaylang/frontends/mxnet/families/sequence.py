@@ -21,10 +21,6 @@ class Parts(list[Expr]):
     """The weights and biases of a recurrent layer as vectors, in the order in which they make one."""
 
 
-def param_concat(n: Node, *xs: Expr) -> Any:
-    return [Parts(xs)]
-
-
 def rnn(n: Node, x: Expr, params: Any, state: Expr, *more: Expr) -> Any:
     """`RNN`: layers in one direction or both, over (steps, batch, features)."""
     b = n.b
@@ -188,7 +184,7 @@ def sequence_last(n: Node, x: Expr, lengths: Expr | None = None) -> Any:
 
 
 RULES = (
-    Rule("_rnn_param_concat", param_concat),
+    Rule("_rnn_param_concat", lambda n, *xs: [Parts(xs)]),
     Rule("RNN", rnn),
     Rule("SequenceMask", sequence_mask),
     Rule("SequenceReverse", sequence_reverse),

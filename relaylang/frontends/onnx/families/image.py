@@ -114,10 +114,6 @@ def resize_10(n: Node, x: Expr, scales: Expr) -> Any:
     return _by_scales(n.b, x, scales, list(range(n.b.rank(x))), method, [(0.0, 1.0)] * n.b.rank(x))
 
 
-def upsample_7(n: Node, x: Expr) -> Any:
-    return resize_10(n, x, n.b.const(n.floats("scales"), "float32"))
-
-
 def grid_sample(n: Node, x: Expr, grid: Expr) -> Any:
     """The grid's last axis holds x, y (and z); Relay wants it in front of the spatial axes."""
     b, rank = n.b, n.b.rank(x)
@@ -217,6 +213,6 @@ RULES = (
     Rule("Resize", resize_10, since=10, until=10),
     Rule("Resize", resize, since=11),
     Rule("RoiAlign", roi_align),
-    Rule("Upsample", upsample_7, since=7, until=8),
+    Rule("Upsample", lambda n, x: resize_10(n, x, n.b.const(n.floats("scales"), "float32")), since=7, until=8),
     Rule("Upsample", resize_10, since=9, until=9),
 )

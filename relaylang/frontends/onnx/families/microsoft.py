@@ -32,14 +32,6 @@ def fast_gelu(n: Node, x: Expr, bias: Expr | None = None) -> Any:
     return nn.gelu(n.b, _plus(n.b, x, bias), approximate=True)
 
 
-def gemm_fast_gelu(n: Node, x: Expr, w: Expr, bias: Expr | None = None) -> Any:
-    return fast_gelu(n, nn.matmul(n.b, x, w), bias)
-
-
-def quick_gelu(n: Node, x: Expr) -> Any:
-    return nn.swish(n.b, x, n.float("alpha", 1.702))
-
-
 def bias_split_gelu(n: Node, x: Expr, bias: Expr) -> Any:
     b = n.b
     left, right = b.fields(b.op("split", b.op("add", x, bias), indices_or_sections=2, axis=-1))
@@ -216,10 +208,6 @@ def quantised_embed_layer_norm(
     return embed_layer_norm(n, ids, segments, w, p, k, g, s, mask)[:2]
 
 
-def torch_embedding(n: Node, weight: Expr, indices: Expr, *_: Expr | None) -> Any:
-    return n.b.op("take", weight, indices, axis=0, mode="clip")
-
-
 # ---- others
 
 
@@ -230,10 +218,6 @@ def cdist(n: Node, x: Expr, y: Expr) -> Any:
     apart = b.op("subtract", b.unsqueeze(x, [1]), b.unsqueeze(y, [0]))
     made = b.op("sum", b.op("multiply", apart, apart), axis=[2])
     return b.op("sqrt", made) if metric == "euclidean" else made
-
-
-def complex_mul(n: Node, x: Expr, y: Expr) -> Any:
-    return _complex(n, x, y, 1)
 
 
 def complex_mul_conjugate(n: Node, x: Expr, y: Expr) -> Any:
@@ -316,25 +300,13 @@ def unfold(n: Node, x: Expr) -> Any:
     return b.transpose(made, [*[i for i in range(rank) if i != axis + 1], axis + 1])
 
 
-def mul_integer(n: Node, x: Expr, x_zero: Expr | None, y: Expr, y_zero: Expr | None = None) -> Any:
-    return n.b.op("multiply", less_zero(n.b, x, x_zero), less_zero(n.b, y, y_zero))
-
-
-def reduce_sum_integer(n: Node, x: Expr) -> Any:
-    return n.b.op("sum", n.b.cast(x, "int32"), axis=n.ints("axes"), keepdims=bool(n.int("keepdims", 1)))
-
-
-def matmul_integer16(n: Node, x: Expr, y: Expr) -> Any:
-    return nn.matmul(n.b, n.b.cast(x, "int32"), n.b.cast(y, "int32"))
-
-
 _ROWS = (
     ("BiasAdd", bias_add),
     ("BiasGelu", gelu),
     ("BiasSoftmax", bias_softmax),
     ("BiasSplitGelu", bias_split_gelu),
     ("CDist", cdist),
-    ("ComplexMul", complex_mul),
+    ("ComplexMul", lambda n, x, y: _complex(n, x, y, 1)),
     ("ComplexMulConj", complex_mul_conjugate),
     ("EmbedLayerNormalization", embed_layer_norm),
     ("ExpandDims", expand_dims),
@@ -342,21 +314,21 @@ _ROWS = (
     ("GatedAdd", gated_add),
     ("GatedRMSNorm", gated_rms_norm),
     ("Gelu", gelu),
-    ("GemmFastGelu", gemm_fast_gelu),
+    ("GemmFastGelu", lambda n, x, w, bias=None: fast_gelu(n, nn.matmul(n.b, x, w), bias)),
     ("GroupNorm", group_norm),
     ("Inverse", inverse),
     ("IsAllFinite", is_all_finite),
-    ("MatMulInteger16", matmul_integer16),
-    ("MulInteger", mul_integer),
+    ("MatMulInteger16", lambda n, x, y: nn.matmul(n.b, n.b.cast(x, "int32"), n.b.cast(y, "int32"))),
+    ("MulInteger", lambda n, x, x_zero, y, y_zero=None: n.b.op("multiply", less_zero(n.b, x, x_zero), less_zero(n.b, y, y_zero))),
     ("QEmbedLayerNormalization", quantised_embed_layer_norm),
-    ("QuickGelu", quick_gelu),
-    ("ReduceSumInteger", reduce_sum_integer),
+    ("QuickGelu", lambda n, x: nn.swish(n.b, x, n.float("alpha", 1.702))),
+    ("ReduceSumInteger", lambda n, x: n.b.op("sum", n.b.cast(x, "int32"), axis=n.ints("axes"), keepdims=bool(n.int("keepdims", 1)))),
     ("ScaledSiLU", scaled_silu),
     ("SkipGroupNorm", skip_group_norm),
     ("SkipLayerNormalization", skip_layer_norm),
     ("SkipSimplifiedLayerNormalization", skip_rms_norm),
     ("SwiGLU", swiglu),
-    ("TorchEmbedding", torch_embedding),
+    ("TorchEmbedding", lambda n, weight, indices, *_: n.b.op("take", weight, indices, axis=0, mode="clip")),
     ("UnfoldTensor", unfold),
 )
 RULES = (

@@ -60,10 +60,6 @@ def nhwc_conv(n: Node, x: Expr, w: Expr, bias: Expr | None = None, other: Expr |
     return _last(b, fused_conv(n, _first(b, x), w, bias, None if other is None else _first(b, other)))
 
 
-def nhwc_max_pool(n: Node, x: Expr) -> Any:
-    return _last(n.b, max_pool(n, _first(n.b, x))[0])
-
-
 def fused_gemm(n: Node, x: Expr, y: Expr, z: Expr | None = None) -> Any:
     params = [n.float(f"activation_{name}", 0.0) for name in ("alpha", "beta", "gamma") if n.has(f"activation_{name}")]
     return activated(n.b, gemm(n, x, y, z), n.string("activation", ""), params)
@@ -103,7 +99,7 @@ _ROWS = (
     ("GridSample", grid_sample),
     ("NhwcConv", nhwc_conv),
     ("NhwcFusedConv", nhwc_conv),
-    ("NhwcMaxPool", nhwc_max_pool),
+    ("NhwcMaxPool", lambda n, x: _last(n.b, max_pool(n, _first(n.b, x))[0])),
     ("TransposeMatMul", fused_matmul),
     ("Trilu", trilu),
 )

@@ -173,10 +173,6 @@ def to_float(
     return _scaled(b, sums, product_of(b, x_scale, y_scale), bias)
 
 
-def dynamic_matmul(n: Node, x: Expr, y: Expr, y_scale: Expr, y_zero: Expr | None = None, bias: Expr | None = None) -> Any:
-    return _dynamic_product(n.b, x, y, y_scale, y_zero, bias)
-
-
 def _dynamic_product(b: Builder, x: Expr, y: Expr, y_scale: Expr, y_zero: Expr | None, bias: Expr | None = None) -> Expr:
     """A product of real numbers, quantised at run time, with a quantised matrix."""
     ints, x_scale, x_zero = dynamic_quantize(b, x)
@@ -295,7 +291,7 @@ def conv(n: Node, *operands: Any) -> Any:
 
 _ROWS = (
     ("DynamicQuantizeLSTM", dynamic_lstm),
-    ("DynamicQuantizeMatMul", dynamic_matmul),
+    ("DynamicQuantizeMatMul", lambda n, x, y, y_scale, y_zero=None, bias=None: _dynamic_product(n.b, x, y, y_scale, y_zero, bias)),
     ("GatherBlockQuantized", gather_quantized),
     ("MatMulIntegerToFloat", to_float),
     ("MatMulNBits", matmul_nbits),

@@ -171,10 +171,6 @@ def _line(n: Node, x: Expr, classes: int) -> Expr:
     return b.op("add", made, b.const(np.array(shift, "float32"))) if any(shift) else made
 
 
-def linear_regressor(n: Node, x: Expr) -> Any:
-    return transformed(n.b, _line(n, x, n.int("targets", 1)), n.string("post_transform", "NONE"))
-
-
 def linear_classifier(n: Node, x: Expr) -> Any:
     """A model of one score has two classes; the first one's score is its complement."""
     b, kind = n.b, n.string("post_transform", "NONE")
@@ -260,7 +256,7 @@ _ROWS = (
     ("Imputer", imputer),
     ("LabelEncoder", label_encoder),
     ("LinearClassifier", linear_classifier),
-    ("LinearRegressor", linear_regressor),
+    ("LinearRegressor", lambda n, x: transformed(n.b, _line(n, x, n.int("targets", 1)), n.string("post_transform", "NONE"))),
     ("Normalizer", normalizer),
     ("OneHotEncoder", one_hot_encoder),
     ("SVMClassifier", svm_classifier),

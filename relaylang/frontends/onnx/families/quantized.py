@@ -72,10 +72,6 @@ def _to_float(n: Node, x: Expr, scale: Expr, dtype: str) -> Expr:
     return as_dtype(n, b.op("divide", b.cast(x, "float32"), values), dtype)
 
 
-def dynamic_quantize_linear(n: Node, x: Expr) -> Any:
-    return dynamic_quantize(n.b, x)
-
-
 def dynamic_quantize(b: Builder, x: Expr) -> list[Expr]:
     """The numbers as uint8, the scale and the zero point; the scale is that of the numbers' range with 0 in it."""
     least = b.op("minimum", b.op("min", x), 0.0)
@@ -144,10 +140,6 @@ def _ones(b: Builder) -> list[Expr]:
     return [b.const(1.0, "float32")] * 2
 
 
-def conv_integer(n: Node, x: Expr, w: Expr, x_zero: Expr | None = None, w_zero: Expr | None = None) -> Any:
-    return integer_conv(n, x, w, x_zero, w_zero)
-
-
 def qlinear_conv(
     n: Node,
     x: Expr,
@@ -201,10 +193,6 @@ def _less_row_zero(b: Builder, x: Expr, zero: Expr | None) -> Expr:
     return less_zero(b, x, zero, -1)
 
 
-def matmul_integer(n: Node, x: Expr, y: Expr, x_zero: Expr | None = None, y_zero: Expr | None = None) -> Any:
-    return integer_matmul(n.b, x, y, x_zero, y_zero)
-
-
 def qlinear_matmul(
     n: Node, x: Expr, x_scale: Expr, x_zero: Expr, y: Expr, y_scale: Expr, y_zero: Expr, out_scale: Expr, out_zero: Expr
 ) -> Any:
@@ -218,10 +206,10 @@ def qlinear_matmul(
 RULES = (
     Rule("QuantizeLinear", quantize_linear, since=10),
     Rule("DequantizeLinear", dequantize_linear, since=10),
-    Rule("DynamicQuantizeLinear", dynamic_quantize_linear, since=11),
-    Rule("ConvInteger", conv_integer, since=10),
+    Rule("DynamicQuantizeLinear", lambda n, x: dynamic_quantize(n.b, x), since=11),
+    Rule("ConvInteger", lambda n, x, w, x_zero=None, w_zero=None: integer_conv(n, x, w, x_zero, w_zero), since=10),
     Rule("QLinearConv", qlinear_conv, since=10),
-    Rule("MatMulInteger", matmul_integer, since=10),
+    Rule("MatMulInteger", lambda n, x, y, x_zero=None, y_zero=None: integer_matmul(n.b, x, y, x_zero, y_zero), since=10),
     Rule("QLinearMatMul", qlinear_matmul, since=10),
     Rule("QuantizeLinear", quantize_linear, domain="com.microsoft"),
     Rule("DequantizeLinear", dequantize_linear, domain="com.microsoft"),

@@ -87,10 +87,6 @@ def square_sum(b: Builder, x: Expr, axes: list[int], keepdims: bool) -> Expr:
     return total(b, b.op("multiply", x, x), axes, keepdims)
 
 
-def l1(b: Builder, x: Expr, axes: list[int], keepdims: bool) -> Expr:
-    return total(b, b.op("abs", x), axes, keepdims)
-
-
 def l2(b: Builder, x: Expr, axes: list[int], keepdims: bool) -> Expr:
     return _of_float(b, square_sum(b, x, axes, keepdims), "sqrt")
 
@@ -124,10 +120,6 @@ def arg(op: str) -> Callable[..., Any]:
         return b.cast(made, "int64")
 
     return convert
-
-
-def top_k_by_attribute(n: Node, x: Expr) -> Any:
-    return _top_k(n, x, n.int("k"), True)
 
 
 def top_k(n: Node, x: Expr, k: Expr) -> Any:
@@ -198,7 +190,7 @@ def both(name: str, convert: Reduce, since: int = 18) -> tuple[Rule, Rule]:
 
 
 RULES = (
-    *both("ReduceL1", l1),
+    *both("ReduceL1", lambda b, x, axes, keepdims: total(b, b.op("abs", x), axes, keepdims)),
     *both("ReduceL2", l2),
     *both("ReduceLogSum", log_sum),
     *both("ReduceLogSumExp", log_sum_exp),
@@ -210,7 +202,7 @@ RULES = (
     *both("ReduceSumSquare", square_sum),
     Rule("ArgMax", arg("argmax")),
     Rule("ArgMin", arg("argmin")),
-    Rule("TopK", top_k_by_attribute, until=9),
+    Rule("TopK", lambda n, x: _top_k(n, x, n.int("k"), True), until=9),
     Rule("TopK", top_k, since=10),
     Rule("Unique", unique),
 )

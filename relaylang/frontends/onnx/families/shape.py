@@ -46,10 +46,6 @@ def transpose(n: Node, x: Expr) -> Any:
     return n.b.transpose(x, n.ints("perm", list(range(n.b.rank(x)))[::-1]))
 
 
-def squeeze_by_attribute(n: Node, x: Expr) -> Any:
-    return _squeezed(n, x, n.ints("axes", []))
-
-
 def squeeze(n: Node, x: Expr, axes: Expr | None = None) -> Any:
     b = n.b
     known = b.known(axes) if axes is not None else []
@@ -63,10 +59,6 @@ def _squeezed(n: Node, x: Expr, axes: list[int]) -> Any:
     if not axes:
         axes = [i for i, d in enumerate(n.b.static_shape(x, "the data of Squeeze without axes")) if d == 1]
     return [n.b.squeeze(x, axes)]
-
-
-def unsqueeze_by_attribute(n: Node, x: Expr) -> Any:
-    return n.b.unsqueeze(x, n.ints("axes"))
 
 
 def unsqueeze(n: Node, x: Expr, axes: Expr) -> Any:
@@ -95,10 +87,6 @@ def flatten(n: Node, x: Expr) -> Any:
     for _ in range(rank - axis - 1):
         x = b.op("reshape", x, newshape=[*[0] * axis, -3, -2])
     return nn.flatten_front(b, x, axis)
-
-
-def reshape_by_attribute(n: Node, x: Expr) -> Any:
-    return n.b.reshape(x, n.ints("shape"))
 
 
 def expand(n: Node, x: Expr, shape: Expr) -> Any:
@@ -170,13 +158,13 @@ RULES = (
     Rule("Expand", expand),
     Rule("Flatten", flatten),
     Rule("Range", range_),
-    Rule("Reshape", reshape_by_attribute, until=4),
+    Rule("Reshape", lambda n, x: n.b.reshape(x, n.ints("shape")), until=4),
     Rule("Reshape", reshape, since=5),
     Rule("Shape", shape),
     Rule("Size", size),
-    Rule("Squeeze", squeeze_by_attribute, until=12),
+    Rule("Squeeze", lambda n, x: _squeezed(n, x, n.ints("axes", [])), until=12),
     Rule("Squeeze", squeeze, since=13),
     Rule("Transpose", transpose),
-    Rule("Unsqueeze", unsqueeze_by_attribute, until=12),
+    Rule("Unsqueeze", lambda n, x: n.b.unsqueeze(x, n.ints("axes")), until=12),
     Rule("Unsqueeze", unsqueeze, since=13),
 )

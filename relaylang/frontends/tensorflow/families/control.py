@@ -17,10 +17,6 @@ def identity(n: Node, x: Value) -> Any:
     return [x]
 
 
-def identities(n: Node, *xs: Value) -> Any:
-    return list(xs)
-
-
 def switch(n: Node, x: Value, cond: Value) -> Any:
     """Both results are the operand; the Merge of the branches chooses."""
     return [x, x]
@@ -151,7 +147,7 @@ RULES = (
     Rule("Case", case),
     Rule("Const", const),
     Rule("EnsureShape", ensure_shape),
-    Rule("IdentityN", identities),
+    Rule("IdentityN", lambda n, *xs: list(xs)),
     Rule("If", if_),
     Rule("NoOp", no_op),
     Rule("PartitionedCall", called),

@@ -35,32 +35,12 @@ def array(n: Node, size: Value) -> Any:
     return [Handle(dtype), made]
 
 
-def array_write(n: Node, handle: Value, at: Value, value: Value, flow: Value) -> Any:
-    return [items.put(n.b, _list(flow), _number(n, at), need_tensor(value))]
-
-
-def array_read(n: Node, handle: Value, at: Value, flow: Value) -> Any:
-    return [items.get(n.b, _list(flow), _number(n, at))]
-
-
-def array_gather(n: Node, handle: Value, places: Value, flow: Value) -> Any:
-    return [items.gathered(n.b, _list(flow), need_tensor(places))]
-
-
 def array_scatter(n: Node, handle: Value, places: Value, value: Value, flow: Value) -> Any:
     return [items.scattered(n.b, _list(flow), need_tensor(places), need_tensor(value))]
 
 
-def array_concat(n: Node, handle: Value, flow: Value) -> Any:
-    return list(items.joined(n.b, _list(flow)))
-
-
 def array_split(n: Node, handle: Value, value: Value, lengths: Value, flow: Value) -> Any:
     return [items.split(n.b, _list(flow), need_tensor(value), need_tensor(lengths))]
-
-
-def array_size(n: Node, handle: Value, flow: Value) -> Any:
-    return [items.length(n.b, _list(flow))]
 
 
 # ---- TensorLists
@@ -83,17 +63,9 @@ def empty(n: Node, shape: Value, most: Value) -> Any:
     return [Items(n.dtype("element_dtype"), _shape(n, shape), 0, (), grows=True)]
 
 
-def from_tensor(n: Node, x: Value, shape: Value) -> Any:
-    return [replace(items.of_tensor(n.b, need_tensor(x)), grows=True)]
-
-
 def get_item(n: Node, xs: Value, at: Value, shape: Value) -> Any:
     xs, stated = _list(xs), _shape(n, shape)
     return [items.get(n.b, xs if xs.shape is not None else replace(xs, shape=stated), _number(n, at))]
-
-
-def set_item(n: Node, xs: Value, at: Value, value: Value) -> Any:
-    return [items.put(n.b, _list(xs), _number(n, at), need_tensor(value))]
 
 
 def push(n: Node, xs: Value, value: Value) -> Any:
@@ -164,18 +136,18 @@ def zeros_like(n: Node, x: Value) -> Any:
 RULES = (
     Rule("EmptyTensorList", empty),
     Rule("TensorArrayCloseV3", lambda n, handle: []),
-    Rule("TensorArrayConcatV3", array_concat),
-    Rule("TensorArrayGatherV3", array_gather),
-    Rule("TensorArrayReadV3", array_read),
+    Rule("TensorArrayConcatV3", lambda n, handle, flow: list(items.joined(n.b, _list(flow)))),
+    Rule("TensorArrayGatherV3", lambda n, handle, places, flow: [items.gathered(n.b, _list(flow), need_tensor(places))]),
+    Rule("TensorArrayReadV3", lambda n, handle, at, flow: [items.get(n.b, _list(flow), _number(n, at))]),
     Rule("TensorArrayScatterV3", array_scatter),
-    Rule("TensorArraySizeV3", array_size),
+    Rule("TensorArraySizeV3", lambda n, handle, flow: [items.length(n.b, _list(flow))]),
     Rule("TensorArraySplitV3", array_split),
     Rule("TensorArrayV3", array),
-    Rule("TensorArrayWriteV3", array_write),
+    Rule("TensorArrayWriteV3", lambda n, handle, at, value, flow: [items.put(n.b, _list(flow), _number(n, at), need_tensor(value))]),
     Rule("TensorListConcat", concat),
     Rule("TensorListConcatV2", concat),
     Rule("TensorListElementShape", element_shape),
-    Rule("TensorListFromTensor", from_tensor),
+    Rule("TensorListFromTensor", lambda n, x, shape: [replace(items.of_tensor(n.b, need_tensor(x)), grows=True)]),
     Rule("TensorListGather", gather),
     Rule("TensorListGetItem", get_item),
     Rule("TensorListLength", length),
@@ -185,7 +157,7 @@ RULES = (
     Rule("TensorListResize", resize),
     Rule("TensorListScatter", scatter),
     Rule("TensorListScatterV2", scatter),
-    Rule("TensorListSetItem", set_item),
+    Rule("TensorListSetItem", lambda n, xs, at, value: [items.put(n.b, _list(xs), _number(n, at), need_tensor(value))]),
     Rule("TensorListSplit", split),
     Rule("TensorListStack", stack),
     Rule("ZerosLike", zeros_like),

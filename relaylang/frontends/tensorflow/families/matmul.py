@@ -28,14 +28,10 @@ def batch_matmul(n: Node, x: Expr, y: Expr) -> Any:
     return made
 
 
-def sum_of_products(n: Node, *xs: Expr) -> Any:
-    return [einsum(n.b, n.text("equation"), list(xs))]
-
-
 RULES = (
     Rule("BatchMatMul", batch_matmul),
     Rule("BatchMatMulV2", batch_matmul),
     Rule("BatchMatMulV3", batch_matmul),
-    Rule("Einsum", sum_of_products),
+    Rule("Einsum", lambda n, *xs: [einsum(n.b, n.text("equation"), list(xs))]),
     Rule("MatMul", matmul),
 )

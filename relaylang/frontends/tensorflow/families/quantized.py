@@ -49,10 +49,6 @@ def fake_quant(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
     return _fake(n, x, _range(n, low, "its minimum"), _range(n, high, "its maximum"))
 
 
-def fake_quant_args(n: Node, x: Expr) -> Any:
-    return _fake(n, x, np.asarray(n.float("min", -6.0)), np.asarray(n.float("max", 6.0)))
-
-
 def fake_quant_channels(n: Node, x: Expr, low: Expr, high: Expr) -> Any:
     """A range for each channel, the last axis."""
     return _fake(n, x, n.b.need(n.b.of_rank(low, 1), "its minimum"), n.b.need(n.b.of_rank(high, 1), "its maximum"))
@@ -168,7 +164,7 @@ def there_and_back(n: Node, x: Expr, low: Expr | None = None, high: Expr | None 
 
 RULES = (
     Rule("Dequantize", dequantize),
-    Rule("FakeQuantWithMinMaxArgs", fake_quant_args),
+    Rule("FakeQuantWithMinMaxArgs", lambda n, x: _fake(n, x, np.asarray(n.float("min", -6.0)), np.asarray(n.float("max", 6.0)))),
     Rule("FakeQuantWithMinMaxVars", fake_quant),
     Rule("FakeQuantWithMinMaxVarsPerChannel", fake_quant_channels),
     Rule("QuantizeAndDequantizeV2", there_and_back),

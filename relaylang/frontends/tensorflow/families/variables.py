@@ -43,16 +43,12 @@ def shape(n: Node, x: Value) -> Any:
     return [n.b.shape_of(_value(n, x), n.dtype("out_type", "int32"))]
 
 
-def initialised(n: Node, x: Value) -> Any:
-    return [n.b.const(True, "bool")]
-
-
 RULES = (
     Rule("ReadVariableOp", read),
     Rule("ResourceGather", gather),
     Rule("ResourceGatherNd", gather_nd),
     Rule("VarHandleOp", handle),
-    Rule("VarIsInitializedOp", initialised),
+    Rule("VarIsInitializedOp", lambda n, x: [n.b.const(True, "bool")]),
     Rule("Variable", variable),
     Rule("VariableShape", shape),
     Rule("VariableV2", variable),

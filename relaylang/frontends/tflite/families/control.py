@@ -116,19 +116,11 @@ def call_once(n: Node) -> Any:
     return []
 
 
-def var_handle(n: Node) -> Any:
-    return [handle_of(n.operator)]
-
-
 def _variable(n: Node) -> Variable:
     handle = n.x(0)
     if not isinstance(handle, Variable):
         raise Unsupported("its first operand is not a variable")
     return handle
-
-
-def read_variable(n: Node) -> Any:
-    return n.importer.read(_variable(n))
 
 
 def assign_variable(n: Node) -> Any:
@@ -141,9 +133,9 @@ RULES = (
     Rule("CALL", called("subgraph")),
     Rule("CALL_ONCE", call_once),
     Rule("IF", if_),
-    Rule("READ_VARIABLE", read_variable),
+    Rule("READ_VARIABLE", lambda n: n.importer.read(_variable(n))),
     Rule("STABLEHLO_COMPOSITE", called("decomposition_subgraph_index")),
     Rule("STABLEHLO_WHILE", while_),
-    Rule("VAR_HANDLE", var_handle),
+    Rule("VAR_HANDLE", lambda n: [handle_of(n.operator)]),
     Rule("WHILE", while_),
 )

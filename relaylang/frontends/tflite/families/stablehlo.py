@@ -41,10 +41,6 @@ def compare(n: Node) -> Any:
     return n.b.op(_COMPARED[direction], n.real(0), n.real(1))
 
 
-def convert_type(n: Node) -> Any:
-    return n.b.cast(n.x(0), n.out_dtype())
-
-
 def reshape(n: Node) -> Any:
     return n.b.reshape(n.x(0), n.out_shape())
 
@@ -112,7 +108,7 @@ _ELEMENTS = {
     "CBRT": cube_root,
     "CLAMP": clamp,
     "COMPARE": compare,
-    "CONVERT": convert_type,
+    "CONVERT": lambda n: n.b.cast(n.x(0), n.out_dtype()),
     "COSINE": plain("cos"),
     "DIVIDE": plain("divide", "trunc_divide"),
     "EXPONENTIAL": plain("exp"),

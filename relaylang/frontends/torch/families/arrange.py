@@ -270,10 +270,6 @@ def step(n: Node) -> Any:
     return steps[n.int("dim")] if n.has("dim") else steps
 
 
-def is_in_order(n: Node) -> Any:
-    return True
-
-
 def one_number(n: Node) -> Any:
     """The element of a tensor that has one."""
     return n.b.op("reshape", n.x(), newshape=())
@@ -341,7 +337,7 @@ _RULES: dict[str, Convert] = {
     "item": one_number, "linspace": spaced(False), "logspace": spaced(True), "mH": turn_matrices, "mT": turn_matrices,
     "meshgrid": mesh_grid, "moveaxis": move_axes, "movedim": move_axes, "narrow": narrow, "numel": number_of, "numpy_T": reverse_axes,
     "range": ranges, "ravel": flat, "repeat": tile, "reshape_as": like_other, "rot90": rotate, "row_stack": stacked_along(0),
-    "sym_is_contiguous": is_in_order, "sym_numel": number_of, "sym_storage_offset": offset, "sym_stride": step,
+    "sym_is_contiguous": lambda n: True, "sym_numel": number_of, "sym_storage_offset": offset, "sym_stride": step,
     "swapaxes": swap_axes, "swapdims": swap_axes, "tensor_split": tensor_split, "tile": tile, "view_as": like_other,
     "vsplit": tensor_split, "vstack": stacked_along(0),
 }  # fmt: skip

@@ -123,14 +123,6 @@ def _operand(function: Callable[[Node, Complex], Any]) -> Any:
     return convert
 
 
-def _angle(n: Node, x: Complex) -> Any:
-    return atan2(n.replaced({"self": x.imaginary, "other": x.real}))
-
-
-def _reciprocal(n: Node, x: Complex) -> Any:
-    return cx.quotient(n.b, cx.as_complex(n.b, 1, x.real), x)
-
-
 def _exponential(n: Node, x: Complex) -> Any:
     b, size = n.b, n.b.op("exp", x.real)
     return Complex(b.op("multiply", size, b.op("cos", x.imaginary)), b.op("multiply", size, b.op("sin", x.imaginary)))
@@ -156,10 +148,6 @@ def _power(n: Node) -> Any:
 def _equal(n: Node) -> Any:
     x, y = _both(n)
     return n.b.op("logical_and", n.b.op("equal", x.real, y.real), n.b.op("equal", x.imaginary, y.imaginary))
-
-
-def _unequal(n: Node) -> Any:
-    return n.b.op("logical_not", _equal(n))
 
 
 def _each_part(op: str, joined: str) -> Any:
@@ -196,14 +184,14 @@ _TAKES: dict[str, Callable[[Node], Any]] = {
     "div": _quotient,
     "divide": _quotient,
     "true_divide": _quotient,
-    "angle": _operand(_angle),
-    "reciprocal": _operand(_reciprocal),
+    "angle": _operand(lambda n, x: atan2(n.replaced({"self": x.imaginary, "other": x.real}))),
+    "reciprocal": _operand(lambda n, x: cx.quotient(n.b, cx.as_complex(n.b, 1, x.real), x)),
     "exp": _operand(_exponential),
     "sgn": _operand(_sign),
     "square": _operand(lambda n, x: cx.product(n.b, x, x)),
     "pow": _power,
     "eq": _equal,
-    "ne": _unequal,
+    "ne": lambda n: n.b.op("logical_not", _equal(n)),
     "matmul": _matmul,
     "mm": _matmul,
     "bmm": _matmul,

@@ -104,10 +104,6 @@ def negative_sign(b: Builder, x: Expr) -> Expr:
     return b.op("less", b.op("where", b.op("equal", x, 0.0), b.op("divide", one, x), x), 0.0)
 
 
-def sign_bit(n: Node) -> Any:
-    return negative_sign(n.b, n.x())
-
-
 def copy_sign(n: Node) -> Any:
     b = n.b
     x, y = real_pair(n)
@@ -315,7 +311,7 @@ _RULES: dict[str, Convert] = {
     "log_sigmoid": log_sigmoid, "log_sigmoid_forward": log_sigmoid, "logaddexp": log_add_exp(1.0),
     "logaddexp2": log_add_exp(math.log(2)), "logit": logit, "nan_to_num": nan_to_num, "positive": nothing_changes,
     "rad2deg": scaled_by(180 / math.pi), "real": nothing_changes, "resolve_conj": nothing_changes,
-    "resolve_neg": nothing_changes, "round": digits, "rrelu": rrelu, "signbit": sign_bit, "sinc": sinc,
+    "resolve_neg": nothing_changes, "round": digits, "rrelu": rrelu, "signbit": lambda n: negative_sign(n.b, n.x()), "sinc": sinc,
     "softshrink": soft_shrink, "tanhshrink": tanh_shrink, "threshold": threshold, "xlogy": x_log_y,
     "double": cast_to("float64"), "float": cast_to("float32"), "half": cast_to("float16"), "bfloat16": cast_to("bfloat16"),
     "int": cast_to("int32"), "long": cast_to("int64"), "alpha_dropout": arithmetic.dropout,

@@ -156,10 +156,6 @@ def vander(n: Node) -> Any:
     return b.cast(b.op("power", wide, b.const(powers, "float64")), b.dtype(x))
 
 
-def shape_vector(n: Node) -> Any:
-    return n.b.shape_of(n.x())
-
-
 def cast_to(dtype: str) -> Convert:
     return lambda n: n.b.cast(n.x(), dtype)
 
@@ -182,7 +178,7 @@ _RULES: dict[str, Convert] = {
     "_int_mm": whole_product,
     "_prelu_kernel": prelu,
     "_safe_softmax": safe_softmax,
-    "_shape_as_tensor": shape_vector,
+    "_shape_as_tensor": lambda n: n.b.shape_of(n.x()),
     "_stack": shape.stack,
     "_trilinear": trilinear,
     "_weight_norm": weight_norm,

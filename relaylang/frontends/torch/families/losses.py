@@ -26,10 +26,6 @@ def of_difference(loss: Callable[[Node, Expr], Expr]) -> Callable[[Node], Any]:
     return lambda n: reduced(n, loss(n, n.b.op("subtract", n.x(), n.x("target"))))
 
 
-def _square(n: Node, apart: Expr) -> Expr:
-    return n.b.op("multiply", apart, apart)
-
-
 def _smooth(n: Node, apart: Expr) -> Expr:
     b, beta = n.b, float(n.get("beta", 1.0))
     size = b.op("abs", apart)
@@ -174,7 +170,7 @@ RULES = (
     Rule("aten.kl_div", kl_div),
     Rule("aten.l1_loss", of_difference(lambda n, apart: n.b.op("abs", apart))),
     Rule("aten.margin_ranking_loss", margin_ranking),
-    Rule("aten.mse_loss", of_difference(_square)),
+    Rule("aten.mse_loss", of_difference(lambda n, apart: n.b.op("multiply", apart, apart))),
     Rule("aten.nll_loss", nll_loss),
     Rule("aten.nll_loss2d", nll_loss),
     Rule("aten.nll_loss2d_forward", nll_loss),

@@ -147,10 +147,6 @@ def _is(m: Operators, x: Any, y: Any) -> Any:
     return x is y
 
 
-def _is_not(m: Operators, x: Any, y: Any) -> Any:
-    return x is not y
-
-
 def _not(m: Operators, x: Any) -> Any:
     return compute(m.b, "__not__", [m.truth(x)])
 
@@ -231,7 +227,7 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "is_cuda": _constant(False), "is_mkldnn": _constant(False), "is_sparse": _constant(False), "requires_grad": _constant(True),
     "is_nested": _constant(False), "is_grad_enabled": _constant(True), "is_autocast_enabled": _constant(False),
     "is_contiguous": _constant(True), "is_complex": lambda m, x: isinstance(x.value, Complex), "is_scripting": _constant(True),
-    "is_floating_point": _is_float, "__is__": _is, "__isnot__": _is_not, "__not__": _not, "RaiseException": _raise,
+    "is_floating_point": _is_float, "__is__": _is, "__isnot__": lambda m, x, y: x is not y, "__not__": _not, "RaiseException": _raise,
     "warn": _constant(None), "Print": _constant(None), "_assert": _constant(None), "append": _changed(_append),
     "extend": _changed(_extend), "_set_item": _changed(_set), "insert": _changed(list.insert),
     "pop": _changed(lambda v, *a: v.pop(*a)), "clear": _changed(lambda v: v.clear()), "reverse": _changed(list.reverse),

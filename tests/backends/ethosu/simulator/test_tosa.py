@@ -22,35 +22,6 @@ from relaylang.runtime.artifact import TensorSpec
 from tests.backends.ethosu.simulator.test_tflite import U85
 from tests.shared import few
 
-#: Operators that the backend does not write, by the schema's numbers.
-MORE = {
-    "TRANSPOSE_CONV2D": 10,
-    "ARITHMETIC_RIGHT_SHIFT": 16,
-    "BITWISE_AND": 17,
-    "BITWISE_OR": 18,
-    "BITWISE_XOR": 19,
-    "INTDIV": 20,
-    "LOGICAL_LEFT_SHIFT": 22,
-    "LOGICAL_RIGHT_SHIFT": 23,
-    "ABS": 32,
-    "BITWISE_NOT": 33,
-    "CLZ": 35,
-    "SELECT": 45,
-    "EQUAL": 46,
-    "GREATER": 47,
-    "GREATER_EQUAL": 48,
-    "REDUCE_ALL": 49,
-    "REDUCE_ANY": 50,
-    "REDUCE_MAX": 51,
-    "REDUCE_MIN": 52,
-    "REDUCE_SUM": 54,
-    "REVERSE": 58,
-    "TILE": 60,
-    "GATHER": 62,
-    "SCATTER": 63,
-    "RESIZE": 64,
-    "CAST": 65,
-}
 SHAPE = (1, 6, 7, 10)
 #: `RoundingMode` of the schema.
 DOUBLE_ROUND = 3
@@ -215,12 +186,6 @@ CASES: dict[str, Case] = {
         for s, o in (((2, 1, 2, 1), (0, 0)), ((4, 2, 4, 2), (-1, -1)), ((3, 2, 5, 3), (0, 1)), ((16, 7, 8, 3), (-3, 2)))
     },
 }
-
-
-@pytest.fixture(autouse=True)
-def more_operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, number in MORE.items():
-        monkeypatch.setitem(tosa.OPS, name, number)
 
 
 def simulated(content: bytes, accelerator: str, inputs: list[np.ndarray], output: Tensor) -> Any:
