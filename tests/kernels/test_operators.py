@@ -219,6 +219,13 @@ def test_a_wrong_text_says_where() -> None:
     assert "u.wrong" in EXTENSIONS  # the right one stays
 
 
+@pytest.mark.parametrize("value", [" + ".join(["x"] * 3000), "-" * 5000 + "x", "(" * 5000 + "x", "x > 0 ? 1 : " * 3000 + "0"])
+def test_depth(value: str) -> None:
+    """Depth is refused, before Python runs out of it."""
+    found = message(register_text, _RIGHT.replace("= x", f"= {value}"))
+    assert found.code == "R0644" and ("deep" in found.title or "in a row" in found.title)
+
+
 def test_the_place_of_a_text_is_that_of_its_script(tmp_path: Path) -> None:
     """Line and column of the Python file that has the text, or of a file of its own."""
     script = tmp_path / "ops.py"
@@ -417,7 +424,7 @@ def test_the_example() -> None:
     register_text(folder / "detect.kernel")
     mod = relay.parse((folder / "detect.relay").read_text())
     anchors = np.float32([[y, x, y + 6, x + 9] for y, x in ((0, 0), (30, 40), (-9, 3), (5, 5), (2, 44), (20, 9))])
-    inputs = {"deltas": real("float32", 1, 6, 4), "anchors": anchors, "scores": real("float32", 1, 6, 3)}
+    inputs = {"deltas": real("float32", 1, 6, 4) / np.float32(20), "anchors": anchors, "scores": real("float32", 1, 6, 3)}
     boxes, valid, counts = relay.evaluate(mod, **inputs)
     for one, two in zip((boxes, valid, counts), flat(relay.build(mod).run(**inputs))):
         np.testing.assert_allclose(one, two, rtol=1e-6)
