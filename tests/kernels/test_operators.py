@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,19 @@ TEXT = Path(__file__).with_name("users.kernel")
 RNG = np.random.default_rng(5)
 
 
+@cache
+def added() -> list[Extension]:
+    """The operators of the file."""
+    with undone():
+        return [EXTENSIONS[op.name] for op in register_text(TEXT)]
+
+
 @pytest.fixture(autouse=True)
 def clean() -> Iterator[None]:
+    extensions = added()
     with undone():
-        register_text(TEXT)
+        for extension in extensions:
+            register(extension)
         yield
 
 
