@@ -17,7 +17,7 @@ def added_kernel(name: str, ty: Type | None) -> Kernel | None:
     What it raises, and a value of another type, become a `KernelError`: the checker has told the type to others.
     """
     found = EXTENSIONS.get(name)
-    if found is None or found.kernel is None:
+    if found is None or not callable(found.kernel):
         return None
     own = found.kernel
 

@@ -74,7 +74,7 @@ def _head(out: Template, word: str, line: Line) -> None:
     words = Words(line)
     words.at += 1
     span, name = words.span, words.name()
-    taken = [a.name for a in (*out.attributes, *out.arguments)] + list(out.types)
+    taken = [*(a.name for a in out.attributes), *(a.name for a in out.arguments), *out.types]
     if name in taken or name in CTYPES:
         wrong(span, f"{name} is the name of two things")
     words.need(":")

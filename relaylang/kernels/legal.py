@@ -209,17 +209,21 @@ def independent(body: Sequence[ir.Stmt], spans: Mapping[int, Span]) -> None:
                 wrong(spans[id(stmt)], str(problem), notes=("`for` runs the iterations one after the other",))
 
 
-def _inlined(body: Sequence[ir.Stmt]) -> Body:
+def _inlined(body: Sequence[ir.Stmt], around: Mapping[str, Expr] = {}) -> Body:
     """Statements without names for indices that are sums of others."""
+    values = dict(around)
     out: Body = []
-    rest = list(body)
-    while rest:
-        stmt = rest.pop(0)
-        plain = isinstance(stmt, ir.Let) and not stmt.mutable and stmt.value.type == INDEX
-        if plain and all(isinstance(p, (ir.Var, ir.Linear, ir.Extent)) for p in visit.expressions(stmt.value)):  # type: ignore[attr-defined]
-            rest = visit.substitute(rest, {stmt.name: stmt.value})  # type: ignore[attr-defined]
-        else:
-            out.append(visit.rebuilt(stmt, lambda e: e, _inlined))
+
+    def change(value: Expr) -> Expr:
+        return visit.rewrite(value, lambda part: values.get(part.name, part) if isinstance(part, ir.Var) else part)
+
+    for stmt in body:
+        if isinstance(stmt, ir.Let) and not stmt.mutable and stmt.value.type == INDEX:
+            value = change(stmt.value)
+            if all(isinstance(part, (ir.Var, ir.Linear, ir.Extent)) for part in visit.expressions(value)):
+                values[stmt.name] = value
+                continue
+        out.append(visit.rebuilt(stmt, change, lambda inner: _inlined(inner, values)))
     return out
 
 

@@ -315,8 +315,8 @@ def independent(at: ir.Loop, reductions: bool) -> None:
         only_reduced = buffer in reduced and buffer not in writes and buffer not in reads
         if reductions and only_reduced:
             continue
-        one = len({ir.key(i) for i in touched}) == 1 and _injective(touched[0], at.var, extents, own)
-        if not one and not _apart(touched, at.var, inside, own):
+        same = len({ir.key(i) for i in touched}) == 1 and _injective(touched[0], at.var, extents, own)
+        if not same and not _apart(touched, at.var, inside, own):
             verbs = [*["writes"] * len(writes.get(buffer, ())), *["reads"] * len(reads.get(buffer, ())), *["reduces"] * len(touched)]
             places = dict.fromkeys(f"{verb} {buffer}[{render(index)}]" for verb, index in zip(verbs, touched))
             one, other = [*places, *places][:2]

@@ -205,7 +205,11 @@ class Words:
 
     def _infix(self, level: int) -> Node:
         left = self.operand()
+        count = 0
         while (own := _LEVELS.get(self.next, 0)) >= level:
+            count += 1
+            if count > DEEPEST:
+                wrong(self.span, f"more than {DEEPEST} operators stand in a row", notes=("`let` gives a part a name",))
             sign = self.next
             self.at += 1
             right = self._infix(own + 1)
@@ -219,7 +223,11 @@ class Words:
     def operand(self) -> Node:
         span = self.span
         if self.take("-"):
+            self.depth += 1
+            if self.depth > DEEPEST:
+                wrong(span, f"signs are nested more than {DEEPEST} deep")
             inner = self.operand()
+            self.depth -= 1
             if inner.kind == "number":
                 return Node("number", span.to(inner.span), f"-{inner.text}".removeprefix("--"))
             return Node("minus", span.to(inner.span), "-", (inner,))

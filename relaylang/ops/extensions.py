@@ -38,7 +38,7 @@ Lower = Callable[..., Any]
 class Extension:
     """An operator, with its computation (`kernel`) and its form in other operators (`lower`), where it has them.
 
-    The kernel is a function of arrays, a text in the language of kernels, or the path of such a text. `export` has rules of
+    The kernel is a function of arrays, or a text in the language of kernels, or its path. `export` has rules of
     exporters by format (`onnx`, `stablehlo`, `relax`), each as a rule of the format's table.
     """
 
@@ -106,8 +106,8 @@ def register(
 ) -> Op:
     """Add an operator, or put another in the place of one that was added before. Returns it.
 
-    Raises `RelayError`: R0219 for an object that is not an operator, and for a name of the language's own operators; R0644
-    for a text that is wrong, or that does not fit the record.
+    Raises `RelayError` (R0219) for an object that is not an operator, and for a name of the language's own operators. A text
+    that is wrong, or does not fit the record, is an error R0644.
     """
     made = op if isinstance(op, Extension) else Extension(op, kernel, lower, export)
     said = _problem(made)
@@ -123,8 +123,8 @@ def register(
 def register_text(text: str | Path) -> list[Op]:
     """Add the operators of a text in the language of kernels, or of a file with such a text. Returns them.
 
-    Raises `RelayError`: R0001 for a file that cannot be read, R0644 with the place of a mistake in the text, R0219 for a name
-    of the language's own operators.
+    Raises `RelayError`: R0001 for a file that cannot be read, and R0644 with the place of a mistake. A name of the language's
+    own operators is an error R0219.
     """
     made = [Extension(op, kernel) for op, kernel in service("operators of a text")(*_place(text))]
     for extension in made:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,19 @@ TEXT = Path(__file__).with_name("users.kernel")
 RNG = np.random.default_rng(5)
 
 
+@cache
+def added() -> list[Extension]:
+    """The operators of the file."""
+    with undone():
+        return [EXTENSIONS[op.name] for op in register_text(TEXT)]
+
+
 @pytest.fixture(autouse=True)
 def clean() -> Iterator[None]:
+    extensions = added()
     with undone():
-        register_text(TEXT)
+        for extension in extensions:
+            register(extension)
         yield
 
 
@@ -217,6 +227,13 @@ def test_a_wrong_text_says_where() -> None:
             failed.append(f"{new}: {found.code} {found.title} at {found.span and found.span.text}")
     assert failed == []
     assert "u.wrong" in EXTENSIONS  # the right one stays
+
+
+@pytest.mark.parametrize("value", [" + ".join(["x"] * 3000), "-" * 5000 + "x", "(" * 5000 + "x", "x > 0 ? 1 : " * 3000 + "0"])
+def test_depth(value: str) -> None:
+    """Depth is refused, before Python runs out of it."""
+    found = message(register_text, _RIGHT.replace("= x", f"= {value}"))
+    assert found.code == "R0644" and ("deep" in found.title or "in a row" in found.title)
 
 
 def test_the_place_of_a_text_is_that_of_its_script(tmp_path: Path) -> None:
@@ -417,7 +434,7 @@ def test_the_example() -> None:
     register_text(folder / "detect.kernel")
     mod = relay.parse((folder / "detect.relay").read_text())
     anchors = np.float32([[y, x, y + 6, x + 9] for y, x in ((0, 0), (30, 40), (-9, 3), (5, 5), (2, 44), (20, 9))])
-    inputs = {"deltas": real("float32", 1, 6, 4), "anchors": anchors, "scores": real("float32", 1, 6, 3)}
+    inputs = {"deltas": real("float32", 1, 6, 4) / np.float32(20), "anchors": anchors, "scores": real("float32", 1, 6, 3)}
     boxes, valid, counts = relay.evaluate(mod, **inputs)
     for one, two in zip((boxes, valid, counts), flat(relay.build(mod).run(**inputs))):
         np.testing.assert_allclose(one, two, rtol=1e-6)

@@ -92,7 +92,7 @@ def register_compute(op_name: str, compute: Any = None, level: int = 10) -> Any:
     """Give an added operator its kernel: a text in the language of kernels, or the path of one (docs/kernels.md).
 
     Without `compute` this is a function of the kernel. Raises `RelayError`: R0219 for a function of TE or TIR, which nothing
-    here compiles, R0644 with the place of what is wrong in the text.
+    here compiles, and R0644 for a wrong text.
     """
 
     def add(kernel: Any) -> Any:
