@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
@@ -77,3 +79,20 @@ def literal(value: float | int | bool, dtype: str) -> str:
     if dtype == "uint32":
         return f"UINT32_C({number})"
     return f"({CTYPES[dtype]})({number})"
+
+
+@lru_cache(maxsize=1024)
+def vector_of(ty: str) -> tuple[str, int]:
+    """A type's element type and lanes: (`float32`, 16) of `float32x16`; 1 lane of a scalar."""
+    head, _, lanes = ty.rpartition("x")
+    return (head, int(lanes)) if head and lanes.isdigit() else (ty, 1)
+
+
+def element_of(ty: str) -> str:
+    """The element type behind a pointer; other types as they are."""
+    return ty.removeprefix("const ").removesuffix("*")
+
+
+def vector(dtype: str, lanes: int) -> str:
+    """The type of a vector; a scalar type where there is one lane."""
+    return f"{dtype}x{lanes}" if lanes > 1 else dtype

@@ -149,3 +149,17 @@ def splittable(form: Expr, shape: Sequence[int], extents: Sequence[int]) -> tupl
             return None
         form = parts[0]
     return None
+
+
+def digits(value: Expr, extents: Sequence[int]) -> list[Expr]:
+    """The digits of a number in a mixed base, outermost first: the index of the element at an offset."""
+    out: list[Expr] = []
+    for n, extent in enumerate(reversed(extents)):
+        if extent == 1:
+            out.append(number(0))
+        elif n == len(extents) - 1 or all(e == 1 for e in extents[: len(extents) - 1 - n]):
+            out.append(value)
+        else:
+            out.append(value % extent)
+            value = value // extent
+    return out[::-1]

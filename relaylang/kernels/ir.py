@@ -8,11 +8,12 @@ Nodes never change after construction. Rewrites make new ones and share what sta
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from typing import Any, ClassVar
 
+from relaylang.kernels.dtypes import element_of, vector, vector_of
 from relaylang.kernels.ops import TESTS
 from relaylang.kernels.sizes import Size
 
@@ -25,23 +26,6 @@ STACK, REGISTERS = "stack", "registers"
 INDEX = "index"
 #: Operations that have an index as their result, of indices.
 ARITHMETIC = ("add", "sub", "mul", "quotient", "remainder")
-
-
-@lru_cache(maxsize=1024)
-def vector_of(ty: str) -> tuple[str, int]:
-    """A type's element type and lanes: (`float32`, 16) of `float32x16`; 1 lane of a scalar."""
-    head, _, lanes = ty.rpartition("x")
-    return (head, int(lanes)) if head and lanes.isdigit() else (ty, 1)
-
-
-def element_of(ty: str) -> str:
-    """The element type behind a pointer; other types as they are."""
-    return ty.removeprefix("const ").removesuffix("*")
-
-
-def vector(dtype: str, lanes: int) -> str:
-    """The type of a vector; a scalar type where there is one lane."""
-    return f"{dtype}x{lanes}" if lanes > 1 else dtype
 
 
 # -- expressions ---------------------------------------------------------------------------------------------------------
@@ -158,7 +142,7 @@ class Address(Expr):
 
 @dataclass(slots=True, eq=False)
 class Intrinsic(Expr):
-    """An operation of the machine by its name in `INTRINSICS`; its operands choose the variant."""
+    """An operation of the machine by its name in `ops.INTRINSICS`; its operands choose the variant."""
 
     name: str
     args: tuple[Expr, ...]
@@ -171,44 +155,6 @@ class Cast(Expr):
 
     value: Expr
     type: str
-
-
-#: Intrinsics: how many operands each has; 0 stands for any number. Those of `DOTS` add the products of neighbours to each
-#: lane of their last operand. `splat_pair` and `splat_quad` repeat so many elements, from an address on. `two_rows` are
-#: half a vector of each of two rows. `square` multiplies two rows by two columns, and adds to four sums. `mix` picks
-#: lanes of two vectors, by their numbers. `lane` is one of a vector's, `low` are the first of a name's vector. `madd` takes
-#: each int32 for two int16, and adds the products of both.
-INTRINSICS = {
-    "splat": 1,
-    "splat_pair": 1,
-    "splat_quad": 1,
-    "fma": 3,
-    "sum": 1,
-    "dot_pair": 3,
-    "dot_halves": 3,
-    "dot_bfloat": 3,
-    "dot_quad": 3,
-    "dot_signed": 3,
-    "two_rows": 2,
-    "square": 3,
-    "square_mixed": 3,
-    "square_unsigned": 3,
-    "mix": 0,
-    "lane": 2,
-    "low": 1,
-    "madd": 3,
-}
-#: Of sums of products: the element types of both factors, and how many neighbours are added up.
-DOTS = {
-    "dot_pair": ("int16", "int16", 2),
-    "dot_halves": ("int16", "int16", 2),
-    "dot_bfloat": ("bfloat16", "bfloat16", 2),
-    "dot_quad": ("uint8", "int8", 4),
-    "dot_signed": ("int8", "int8", 4),
-    "square": ("int8", "int8", 4),
-    "square_mixed": ("uint8", "int8", 4),
-    "square_unsigned": ("uint8", "uint8", 4),
-}
 
 
 def fma(x: Expr, y: Expr, z: Expr) -> Expr:
@@ -336,12 +282,8 @@ def plain(value: Linear) -> Expr:
     return value.terms[0][0] if len(value.terms) == 1 and value.terms[0][1] == 1 and value.const == 0 else value
 
 
-FOLDED: dict[str, Callable[[int, int], int]] = {
-    "quotient": lambda a, b: a // b,
-    "remainder": lambda a, b: a % b,
-    "min": min,
-    "max": max,
-}
+#: Operations on indices whose results of constants are known.
+FOLDED: dict[str, Callable[[int, int], int]] = {"quotient": operator.floordiv, "remainder": operator.mod, "min": min, "max": max}
 
 
 def binary(name: str, left: Expr | int, right: Expr | int) -> Expr:
@@ -361,36 +303,12 @@ def binary(name: str, left: Expr | int, right: Expr | int) -> Expr:
     return Op(name, (one, two), INDEX)
 
 
-def sum_text(value: Linear, one: Callable[[Expr], str]) -> str:
-    """The text of a sum; `one` gives that of its operands."""
-    out = [f"{'-' if c < 0 else ''}{one(a)}{f'*{abs(c)}' if abs(c) != 1 else ''}" for a, c in value.terms]
-    if out and value.const > 0 > value.terms[0][1]:
-        out.insert(0, str(value.const))
-    elif value.const != 0 or not out:
-        out.append(str(value.const))
-    return " + ".join(out).replace("+ -", "- ")
-
-
 def minimum(left: Expr | int, right: Expr | int) -> Expr:
     return binary("min", left, right)
 
 
 def maximum(left: Expr | int, right: Expr | int) -> Expr:
     return binary("max", left, right)
-
-
-def digits(value: Expr, extents: Sequence[int]) -> list[Expr]:
-    """The digits of a number in a mixed base, outermost first: the index of the element at an offset."""
-    out: list[Expr] = []
-    for n, extent in enumerate(reversed(extents)):
-        if extent == 1:
-            out.append(number(0))
-        elif n == len(extents) - 1 or all(e == 1 for e in extents[: len(extents) - 1 - n]):
-            out.append(value)
-        else:
-            out.append(value % extent)
-            value = value // extent
-    return out[::-1]
 
 
 # -- statements ----------------------------------------------------------------------------------------------------------
@@ -442,10 +360,7 @@ class Local(Stmt):
 
     @property
     def size(self) -> int:
-        total = 1
-        for extent in self.shape:
-            total *= extent
-        return total
+        return math.prod(self.shape)
 
 
 @dataclass(slots=True, eq=False)

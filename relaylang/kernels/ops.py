@@ -335,3 +335,41 @@ def helper_of(form: str) -> list[str]:
     """The function of `csrc/` that a form of this table calls, if there is one."""
     start = form.find("r_")
     return [form[start : form.index("(", start)]] if start >= 0 else []
+
+
+#: Intrinsics: how many operands each has; 0 stands for any number. Those of `DOTS` add the products of neighbours to each
+#: lane of their last operand. `splat_pair` and `splat_quad` repeat so many elements, from an address on. `two_rows` are
+#: half a vector of each of two rows. `square` multiplies two rows by two columns, and adds to four sums. `mix` picks
+#: lanes of two vectors, by their numbers. `lane` is one of a vector's, `low` are the first of a name's vector. `madd` takes
+#: each int32 for two int16, and adds the products of both.
+INTRINSICS = {
+    "splat": 1,
+    "splat_pair": 1,
+    "splat_quad": 1,
+    "fma": 3,
+    "sum": 1,
+    "dot_pair": 3,
+    "dot_halves": 3,
+    "dot_bfloat": 3,
+    "dot_quad": 3,
+    "dot_signed": 3,
+    "two_rows": 2,
+    "square": 3,
+    "square_mixed": 3,
+    "square_unsigned": 3,
+    "mix": 0,
+    "lane": 2,
+    "low": 1,
+    "madd": 3,
+}
+#: Of sums of products: the element types of both factors, and how many neighbours are added up.
+DOTS = {
+    "dot_pair": ("int16", "int16", 2),
+    "dot_halves": ("int16", "int16", 2),
+    "dot_bfloat": ("bfloat16", "bfloat16", 2),
+    "dot_quad": ("uint8", "int8", 4),
+    "dot_signed": ("int8", "int8", 4),
+    "square": ("int8", "int8", 4),
+    "square_mixed": ("uint8", "int8", 4),
+    "square_unsigned": ("uint8", "uint8", 4),
+}

@@ -16,7 +16,7 @@ from relaylang.kernels import check, ir, visit
 from relaylang.kernels.ir import INDEX, Body, Expr
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.operands import ON_INDICES, result_of, wanted
-from relaylang.kernels.ops import OPERATIONS
+from relaylang.kernels.ops import INTRINSICS, OPERATIONS
 from relaylang.kernels.sizes import MOST, Sizes, _size
 from relaylang.kernels.syntax import DEEPEST, Line, Node, Words, close, lines_of, wrong
 from relaylang.kernels.text import BUFFERS, Part
@@ -86,7 +86,7 @@ class _Reader:
             case "minus":
                 return self.known(node.parts[0])
             case "op":
-                return node.said or result_of(node.text, [self.known(p) for p in node.parts], node.text in ir.INTRINSICS)
+                return node.said or result_of(node.text, [self.known(p) for p in node.parts], node.text in INTRINSICS)
         return None
 
     # -- expressions -----------------------------------------------------------------------------------------------------
@@ -121,9 +121,9 @@ class _Reader:
         return self.operation(node, place)
 
     def operation(self, node: Node, place: str | None) -> Expr:
-        name, intrinsic = node.text, node.text in ir.INTRINSICS
+        name, intrinsic = node.text, node.text in INTRINSICS
         if not intrinsic and name not in OPERATIONS:
-            wrong(node.span, f"no operation is called {name}", notes=close(name, [*OPERATIONS, *ir.INTRINSICS]))
+            wrong(node.span, f"no operation is called {name}", notes=close(name, [*OPERATIONS, *INTRINSICS]))
         types = [self.known(p) for p in node.parts]
         result = node.said or result_of(name, types, intrinsic) or place
         if not node.said and name in ON_INDICES and place == INDEX:

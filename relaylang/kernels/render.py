@@ -7,7 +7,7 @@ of `csrc/`, functions and sizes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from relaylang.kernels.dtypes import CTYPES, literal
 from relaylang.kernels.ir import (
@@ -42,7 +42,6 @@ from relaylang.kernels.ir import (
     constant_of,
     element_of,
     number,
-    sum_text,
     vector_of,
 )
 from relaylang.kernels.ops import INFIX, OPERATIONS, SHORT, bitcast_form, cast_form, helper_of
@@ -347,3 +346,13 @@ def lines(body: Sequence[Stmt], indent: int = 1) -> list[str]:
 def function(made: Function) -> str:
     """The C of a function that stages call."""
     return "\n".join(Renderer(0).function(made).lines)
+
+
+def sum_text(value: Linear, one: Callable[[Expr], str]) -> str:
+    """The text of a sum; `one` gives that of its operands."""
+    out = [f"{'-' if c < 0 else ''}{one(a)}{f'*{abs(c)}' if abs(c) != 1 else ''}" for a, c in value.terms]
+    if out and value.const > 0 > value.terms[0][1]:
+        out.insert(0, str(value.const))
+    elif value.const != 0 or not out:
+        out.append(str(value.const))
+    return " + ".join(out).replace("+ -", "- ")

@@ -13,41 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.kernels.ir import (
-    INDEX,
-    REGISTERS,
-    SERIAL,
-    Address,
-    Assign,
-    Block,
-    Body,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    Extent,
-    Function,
-    If,
-    Intrinsic,
-    Let,
-    Linear,
-    Load,
-    Local,
-    Loop,
-    Note,
-    Op,
-    Reduce,
-    Stmt,
-    Store,
-    Var,
-    While,
-    element_of,
-    sum_text,
-    vector_of,
-)
+from relaylang.kernels import ir
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.operands import ON_INDICES, result_of, wanted
 from relaylang.kernels.ops import INFIX
+from relaylang.kernels.render import sum_text
 from relaylang.kernels.sizes import Size
 
 #: The kinds of a kernel's buffers, in the order of the page.
@@ -60,7 +30,7 @@ class Part:
 
     name: str
     buffers: list[tuple[str, Buf]]
-    body: Body
+    body: ir.Body
     notes: list[str] = field(default_factory=list)
     pack: bool = False
 
@@ -99,52 +69,52 @@ class _Expressions:
     def __init__(self, types: Mapping[str, str]) -> None:
         self.types = types
 
-    def known(self, value: Expr) -> str | None:
+    def known(self, value: ir.Expr) -> str | None:
         """The type of an expression where its text says it."""
         match value:
-            case Const() | Address():
+            case ir.Const() | ir.Address():
                 return None
-            case Linear(terms):
-                return INDEX if terms and any(a.type == INDEX for a, _ in terms) else None
-            case Op(name, args) | Intrinsic(name, args):
-                intrinsic = isinstance(value, Intrinsic)
+            case ir.Linear(terms):
+                return ir.INDEX if terms and any(a.type == ir.INDEX for a, _ in terms) else None
+            case ir.Op(name, args) | ir.Intrinsic(name, args):
+                intrinsic = isinstance(value, ir.Intrinsic)
                 return None if result_of(name, [self.known(a) for a in args], intrinsic) is None else value.type
         return value.type
 
-    def show(self, value: Expr, place: str | None = None) -> str:
+    def show(self, value: ir.Expr, place: str | None = None) -> str:
         """An expression where a type is asked for; None where none is."""
         match value:
-            case Var(name):
+            case ir.Var(name):
                 return name
-            case Linear(terms):
-                if place in (INDEX, None) if not terms else place == INDEX or self.known(value) == INDEX:
+            case ir.Linear(terms):
+                if place in (ir.INDEX, None) if not terms else place == ir.INDEX or self.known(value) == ir.INDEX:
                     return sum_text(value, self._atom)
                 return f"add<index>({sum_text(value, self._atom)}, 0)" if terms else f"index({value.const})"
-            case Const(data, ty):
+            case ir.Const(data, ty):
                 return number(data) if ty == place else f"{ty}({number(data)})"
-            case Load(buffer, index, ty, aligned):
+            case ir.Load(buffer, index, ty, aligned):
                 return self.place(buffer, index, ty, aligned)
-            case Op(name, args, ty):
+            case ir.Op(name, args, ty):
                 return self._operation(name, args, ty, place, False)
-            case Intrinsic(name, args, ty):
+            case ir.Intrinsic(name, args, ty):
                 return self._operation(name, args, ty, place, True)
-            case Extent(size):
+            case ir.Extent(size):
                 return extent_text(size)
-            case Address(buffer, index, ty):
-                usual = f"const {element_of(self.types[buffer]).removesuffix('[]')}*" if buffer in self.types else ty
-                return f"&{buffer}[{_bare(self.show(index, INDEX))}{'' if ty in (place, usual) else f' : {ty}'}]"
-            case Cast(Linear(), ty) if ty.endswith("*"):
+            case ir.Address(buffer, index, ty):
+                usual = f"const {ir.element_of(self.types[buffer]).removesuffix('[]')}*" if buffer in self.types else ty
+                return f"&{buffer}[{_bare(self.show(index, ir.INDEX))}{'' if ty in (place, usual) else f' : {ty}'}]"
+            case ir.Cast(ir.Linear(), ty) if ty.endswith("*"):
                 return f"null({ty})"
-            case Cast(inner, ty):
+            case ir.Cast(inner, ty):
                 # A number in brackets is one of that type.
-                return f"{ty}({_bare(self.show(inner, '' if isinstance(inner, Linear) and not inner.terms else None))})"
+                return f"{ty}({_bare(self.show(inner, '' if isinstance(inner, ir.Linear) and not inner.terms else None))})"
         raise AssertionError(type(value).__name__)
 
-    def _atom(self, value: Expr) -> str:
-        text = self.show(value, INDEX)
-        return f"({text})" if isinstance(value, (Linear, Const)) else text
+    def _atom(self, value: ir.Expr) -> str:
+        text = self.show(value, ir.INDEX)
+        return f"({text})" if isinstance(value, (ir.Linear, ir.Const)) else text
 
-    def _operation(self, name: str, args: Sequence[Expr], ty: str, place: str | None, intrinsic: bool) -> str:
+    def _operation(self, name: str, args: Sequence[ir.Expr], ty: str, place: str | None, intrinsic: bool) -> str:
         types = [self.known(a) for a in args]
         natural = result_of(name, types, intrinsic)
         result = natural or (place if place == ty else None)
@@ -153,12 +123,12 @@ class _Expressions:
             # Where one operand has to say its type, all do.
             asked = [w if t is not None else "" for t, w in zip(types, asked)]
             result = result_of(name, [a.type for a in args], intrinsic) or result
-        if name in ON_INDICES and ty != INDEX and place == INDEX:
+        if name in ON_INDICES and ty != ir.INDEX and place == ir.INDEX:
             result = None
         explicit = result != ty
         if explicit:
-            inside = ty == INDEX and name in ON_INDICES
-            asked = [INDEX if inside else "" if t is None else None for t in types]
+            inside = ty == ir.INDEX and name in ON_INDICES
+            asked = [ir.INDEX if inside else "" if t is None else None for t in types]
         texts = [self.show(a, w) for a, w in zip(args, asked)]
         if not explicit and name == "select":
             test, yes, no = map(self._operand, args, texts)
@@ -167,25 +137,25 @@ class _Expressions:
             return f"({self._operand(args[0], texts[0])} {INFIX[name]} {self._operand(args[1], texts[1])})"
         return f"{name}{f'<{ty}>' if explicit else ''}({', '.join(map(_bare, texts))})"
 
-    def _fits(self, value: Expr, place: str | None) -> bool:
+    def _fits(self, value: ir.Expr, place: str | None) -> bool:
         """Whether an expression that says no type has the one that is asked for."""
-        return value.type == place or (place is None and isinstance(value, Linear))
+        return value.type == place or (place is None and isinstance(value, ir.Linear))
 
-    def _operand(self, value: Expr, text: str) -> str:
-        return f"({text})" if isinstance(value, Linear) and value.terms else text
+    def _operand(self, value: ir.Expr, text: str) -> str:
+        return f"({text})" if isinstance(value, ir.Linear) and value.terms else text
 
-    def place(self, buffer: str, index: Expr, ty: str, aligned: bool = False) -> str:
+    def place(self, buffer: str, index: ir.Expr, ty: str, aligned: bool = False) -> str:
         """An element of an array, or several of them."""
-        dtype, lanes = vector_of(ty)
+        dtype, lanes = ir.vector_of(ty)
         held = self.types.get(buffer, dtype)
-        element = held.removesuffix("[]") if held.endswith("[]") else element_of(held)
+        element = held.removesuffix("[]") if held.endswith("[]") else ir.element_of(held)
         kind = "" if element == ty else str(lanes) if element == dtype and lanes > 1 else ty
         if aligned:
             kind = f"{kind or ty} aligned"
-        return f"{buffer}[{_bare(self.show(index, INDEX))}{f' : {kind}' if kind else ''}]"
+        return f"{buffer}[{_bare(self.show(index, ir.INDEX))}{f' : {kind}' if kind else ''}]"
 
 
-def show(value: Expr, types: Mapping[str, str] = {}) -> str:
+def show(value: ir.Expr, types: Mapping[str, str] = {}) -> str:
     """An expression as text. `types` are those of names; see `lines`."""
     return _Expressions(types).show(value)
 
@@ -212,10 +182,10 @@ class _Page:
     def put(self, line: str) -> None:
         self.lines.append("  " * self.depth + line)
 
-    def one(self, value: Expr, place: str | None = None) -> str:
+    def one(self, value: ir.Expr, place: str | None = None) -> str:
         return _bare(self.expressions.show(value, place))
 
-    def inside(self, body: Sequence[Stmt]) -> None:
+    def inside(self, body: Sequence[ir.Stmt]) -> None:
         self.depth += 1
         outer = dict(self.types)
         for stmt in body:
@@ -224,46 +194,46 @@ class _Page:
         self.types.update(outer)
         self.depth -= 1
 
-    def write(self, stmt: Stmt) -> None:
+    def write(self, stmt: ir.Stmt) -> None:
         at = self.expressions.place
         match stmt:
-            case Let(name, value, mutable):
+            case ir.Let(name, value, mutable):
                 self.put(f"{'var' if mutable else 'let'} {name}: {value.type} = {self.one(value, value.type)}")
                 self.types[name] = value.type
-            case Assign(name, value):
+            case ir.Assign(name, value):
                 self.put(f"{name} = {self.one(value, self.types.get(name, value.type))}")
-            case Local(name, ty, shape, space, zero):
+            case ir.Local(name, ty, shape, space, zero):
                 self.types[name] = f"{ty}[]"
-                where = " in registers" if space == REGISTERS else ""
+                where = " in registers" if space == ir.REGISTERS else ""
                 self.put(f"local {name}: {ty}[{', '.join(map(str, shape))}]{where}{' = 0' if zero else ''}")
-            case Store(buffer, index, value, aligned):
+            case ir.Store(buffer, index, value, aligned):
                 self.put(f"{at(buffer, index, value.type, aligned)} = {self.one(value, value.type)}")
-            case Reduce(name, buffer, index, value):
+            case ir.Reduce(name, buffer, index, value):
                 self.put(f"reduce {at(buffer, index, value.type)} by {name}: {self.one(value, value.type)}")
-            case Loop(var, low, high, body, kind, step):
+            case ir.Loop(var, low, high, body, kind, step):
                 by = f" by {step}" if step != 1 else ""
-                kind = "for" if kind == SERIAL else kind
-                self.put(f"{kind} {var} in {self.one(low, INDEX)} .. {self.one(high, INDEX)}{by}")
+                kind = "for" if kind == ir.SERIAL else kind
+                self.put(f"{kind} {var} in {self.one(low, ir.INDEX)} .. {self.one(high, ir.INDEX)}{by}")
                 self.inside(body)
-            case If(condition, body, otherwise):
+            case ir.If(condition, body, otherwise):
                 self.put(f"if {self.one(condition)}")
                 self.inside(body)
                 if otherwise:
                     self.put("else")
                     self.inside(otherwise)
-            case While(condition, body):
+            case ir.While(condition, body):
                 self.put(f"while {self.one(condition)}")
                 self.inside(body)
-            case Block(body):
+            case ir.Block(body):
                 self.put("do")
                 self.inside(body)
-            case Call(name, args):
+            case ir.Call(name, args):
                 self.put(f"call {name}({', '.join(self.one(a) for a in args)})")
-            case Note(text):
+            case ir.Note(text):
                 self.put(f"# {text}".rstrip())
 
 
-def lines(body: Sequence[Stmt], indent: int = 0, types: Mapping[str, str] = {}) -> list[str]:
+def lines(body: Sequence[ir.Stmt], indent: int = 0, types: Mapping[str, str] = {}) -> list[str]:
     """Statements as lines of text. `types` are those of names from outside; of a buffer, its pointer type.
 
     Places in buffers of which nothing is known are taken to be of the type of their elements.
@@ -274,7 +244,7 @@ def lines(body: Sequence[Stmt], indent: int = 0, types: Mapping[str, str] = {}) 
     return page.lines
 
 
-def function(made: Function, functions: Mapping[str, str] | None = None) -> list[str]:
+def function(made: ir.Function, functions: Mapping[str, str] | None = None) -> list[str]:
     """A function as lines of text."""
     params = ", ".join(f"{p.name}: {p.type}" for p in made.params)
     note = [f"# {made.doc}"] if made.doc else []

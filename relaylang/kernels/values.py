@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.kernels import ir
-from relaylang.kernels.ops import OPERATIONS
+from relaylang.kernels.ops import DOTS, OPERATIONS
 
 
 class NotEvaluated(Exception):
@@ -111,7 +111,7 @@ def operation(node: ir.Op) -> Callable[..., Any]:
 def dot_products(node: ir.Intrinsic) -> Callable[..., Any]:
     """Sums of products of neighbours; the order of the sums is that of the lanes."""
     name = node.name
-    neighbours = ir.DOTS[name][2]
+    neighbours = DOTS[name][2]
 
     def dot(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
         wide = z.dtype

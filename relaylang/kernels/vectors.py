@@ -10,34 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range
-from relaylang.kernels.ir import (
-    INDEX,
-    PARALLEL,
-    SERIAL,
-    UNROLLED,
-    VECTOR,
-    Block,
-    Body,
-    Cast,
-    Const,
-    Expr,
-    If,
-    Let,
-    Load,
-    Loop,
-    Note,
-    Op,
-    Stmt,
-    Store,
-    Var,
-    constant_of,
-    key,
-    op,
-    splat,
-    vector,
-    vector_of,
-)
 from relaylang.kernels.ops import OPERATIONS, SHORT
 from relaylang.kernels.rewrites import stride
 from relaylang.kernels.visit import expressions, exprs, rebuilt, rewrite, statements, substitute
@@ -58,79 +32,79 @@ class _Stays(Exception):
     """The loop has something without a vector form: what, as a text. Without one, vectors would not gain."""
 
 
-def written_out(body: Sequence[Stmt], lanes: int) -> Body:
+def written_out(body: Sequence[ir.Stmt], lanes: int) -> ir.Body:
     """Statements with their vector loops written out in vectors of `lanes`, where that is possible and gains.
 
     With 0 lanes, all stay.
     """
     if not lanes:
         return list(body)
-    out: Body = []
+    out: ir.Body = []
     for stmt in body:
-        if isinstance(stmt, Loop) and stmt.kind != PARALLEL and (found := _converted(stmt, lanes)) is not None:
+        if isinstance(stmt, ir.Loop) and stmt.kind != ir.PARALLEL and (found := _converted(stmt, lanes)) is not None:
             new, conditions = found
-            test: Expr | None = None
+            test: ir.Expr | None = None
             for condition in conditions.values():
                 test = condition if test is None else test & condition
-            out += new if test is None else [If(test, new, [stmt])]
+            out += new if test is None else [ir.If(test, new, [stmt])]
         else:
             out += [*_reason(stmt, lanes), rebuilt(stmt, lambda e: e, lambda inner: written_out(inner, lanes))]
     return out
 
 
-def _reason(stmt: Stmt, lanes: int) -> Body:
+def _reason(stmt: ir.Stmt, lanes: int) -> ir.Body:
     """Why a vector loop stays a loop though vectors of its own would gain, as a comment."""
-    if not isinstance(stmt, Loop) or stmt.kind != VECTOR:
+    if not isinstance(stmt, ir.Loop) or stmt.kind != ir.VECTOR:
         return []
-    operations = {p.name for s in statements(stmt.body) for v in exprs(s) for p in expressions(v) if isinstance(p, Op)}
+    operations = {p.name for s in statements(stmt.body) for v in exprs(s) for p in expressions(v) if isinstance(p, ir.Op)}
     try:
         _Lanes(stmt, lanes).loop()
     except _Stays as reason:
-        return [Note(f"left to the C compiler: {reason}")] if reason.args and operations & _GAINS else []
+        return [ir.Note(f"left to the C compiler: {reason}")] if reason.args and operations & _GAINS else []
     return []
 
 
-def _converted(at: Loop, lanes: int) -> tuple[Body, dict[object, Expr]] | None:
+def _converted(at: ir.Loop, lanes: int) -> tuple[ir.Body, dict[object, ir.Expr]] | None:
     """A loop with the vector loops in it written out, and the conditions for that; None where nothing changes.
 
     The conditions are known outside the loop.
     """
-    if at.kind == VECTOR:
+    if at.kind == ir.VECTOR:
         try:
             return _Lanes(at, lanes).loop()
         except _Stays:
             return None
-    new: Body = []
-    conditions: dict[object, Expr] = {}
+    new: ir.Body = []
+    conditions: dict[object, ir.Expr] = {}
     for stmt in at.body:
-        found = _converted(stmt, lanes) if isinstance(stmt, Loop) else None
+        found = _converted(stmt, lanes) if isinstance(stmt, ir.Loop) else None
         new += [stmt] if found is None else found[0]
         conditions.update({} if found is None else found[1])
-    inside = {s.name for s in statements(at.body) if isinstance(s, Let)} | {at.var}
-    used = {p.name for c in conditions.values() for p in expressions(c) if isinstance(p, Var)}
+    inside = {s.name for s in statements(at.body) if isinstance(s, ir.Let)} | {at.var}
+    used = {p.name for c in conditions.values() for p in expressions(c) if isinstance(p, ir.Var)}
     if all(a is b for a, b in zip(new, at.body)) or inside & used:
         return None
-    return [Loop(at.var, at.low, at.high, new, at.kind, at.step)], conditions
+    return [ir.Loop(at.var, at.low, at.high, new, at.kind, at.step)], conditions
 
 
-def _halved(stmt: Stmt) -> bool:
+def _halved(stmt: ir.Stmt) -> bool:
     """Whether a statement writes a vector's values held to the range of bytes."""
-    return isinstance(stmt, Store) and isinstance(stmt.value, Op) and stmt.value.name == "saturate" and "int8" in stmt.value.type
+    return isinstance(stmt, ir.Store) and isinstance(stmt.value, ir.Op) and stmt.value.name == "saturate" and "int8" in stmt.value.type
 
 
 class _Lanes:
     """The vector form of one loop."""
 
-    def __init__(self, at: Loop, lanes: int) -> None:
+    def __init__(self, at: ir.Loop, lanes: int) -> None:
         self.at = at
         self.lanes = lanes
         #: The names that the body defines: those of places, and those of values.
-        self.places: dict[str, Expr] = {}
-        self.values: dict[str, Expr] = {}
-        self.conditions: dict[object, Expr] = {}
+        self.places: dict[str, ir.Expr] = {}
+        self.values: dict[str, ir.Expr] = {}
+        self.conditions: dict[object, ir.Expr] = {}
         self.fixed = self.short = self.floats = self.limits = False
 
-    def loop(self) -> tuple[Body, dict[object, Expr]]:
+    def loop(self) -> tuple[ir.Body, dict[object, ir.Expr]]:
         at, lanes = self.at, self.lanes
         if at.step != 1 or (at.trips is not None and at.trips < lanes):
             raise _Stays
@@ -142,118 +116,118 @@ class _Lanes:
             step = lanes
             if at.trips // lanes % 2 == 0 and any(_halved(stmt) for stmt in body):
                 body, step = self.twice(body), 2 * lanes
-            few = constant_of(at.low) is not None and at.trips // step <= _FEW
-            out: Body = [Loop(at.var, at.low, end, body, UNROLLED if few else SERIAL, step)]
-            return out + ([Loop(at.var, end, at.high, at.body, VECTOR)] if at.trips % lanes else []), self.conditions
+            few = ir.constant_of(at.low) is not None and at.trips // step <= _FEW
+            out: ir.Body = [ir.Loop(at.var, at.low, end, body, ir.UNROLLED if few else ir.SERIAL, step)]
+            return out + ([ir.Loop(at.var, end, at.high, at.body, ir.VECTOR)] if at.trips % lanes else []), self.conditions
         name = f"{at.var}_end"
         return [
-            Block(
+            ir.Block(
                 [
-                    Let(name, at.low + (at.high - at.low) // lanes * lanes),
-                    Loop(at.var, at.low, Var(name), body, SERIAL, lanes),
-                    Loop(at.var, Var(name), at.high, at.body, VECTOR),
+                    ir.Let(name, at.low + (at.high - at.low) // lanes * lanes),
+                    ir.Loop(at.var, at.low, ir.Var(name), body, ir.SERIAL, lanes),
+                    ir.Loop(at.var, ir.Var(name), at.high, at.body, ir.VECTOR),
                 ]
             )
         ], self.conditions
 
-    def twice(self, body: Body) -> Body:
+    def twice(self, body: ir.Body) -> ir.Body:
         """The statements of two vectors, whose bytes are written at once."""
-        lets = [stmt for stmt in body if isinstance(stmt, Let)]
-        names: dict[str, Expr] = {stmt.name: Var(f"{stmt.name}_", stmt.value.type) for stmt in lets}
-        names[self.at.var] = Var(self.at.var) + self.lanes
-        out: Body = []
+        lets = [stmt for stmt in body if isinstance(stmt, ir.Let)]
+        names: dict[str, ir.Expr] = {stmt.name: ir.Var(f"{stmt.name}_", stmt.value.type) for stmt in lets}
+        names[self.at.var] = ir.Var(self.at.var) + self.lanes
+        out: ir.Body = []
         for one, other in zip(body, substitute(body, names)):
-            if isinstance(one, Store) and isinstance(other, Store) and _halved(one):
+            if isinstance(one, ir.Store) and isinstance(other, ir.Store) and _halved(one):
                 values = (*one.value.args, *other.value.args)  # type: ignore[attr-defined]
-                dtype, lanes = vector_of(one.value.type)
-                out.append(Store(one.buffer, one.index, Op("saturate", values, vector(dtype, 2 * lanes))))
+                dtype, lanes = ir.vector_of(one.value.type)
+                out.append(ir.Store(one.buffer, one.index, ir.Op("saturate", values, ir.vector(dtype, 2 * lanes))))
             else:
-                out += [one, Let(f"{other.name}_", other.value) if isinstance(other, Let) else other]
+                out += [one, ir.Let(f"{other.name}_", other.value) if isinstance(other, ir.Let) else other]
         return out
 
-    def statement(self, stmt: Stmt) -> Stmt:
+    def statement(self, stmt: ir.Stmt) -> ir.Stmt:
         match stmt:
-            case Let(name, value, False) if value.type == INDEX:
+            case ir.Let(name, value, False) if value.type == ir.INDEX:
                 self.places[name] = value
                 return stmt
-            case Let(name, value, False):
+            case ir.Let(name, value, False):
                 self.values[name] = value
-                return Let(name, self.value(value))
-            case Store(buffer, index, value) if self.step(index) == 1:
+                return ir.Let(name, self.value(value))
+            case ir.Store(buffer, index, value) if self.step(index) == 1:
                 if value.type in ("int32", "float32"):
-                    return Store(buffer, index, self.value(value))
-                return Store(buffer, index, self.shortened(value))
+                    return ir.Store(buffer, index, self.value(value))
+                return ir.Store(buffer, index, self.shortened(value))
         raise _Stays("a statement that is no plain store")
 
-    def shortened(self, value: Expr) -> Expr:
+    def shortened(self, value: ir.Expr) -> ir.Expr:
         """A vector's values cut to short ones, or held to their range, as they are written."""
         if value.type not in SHORT:
             raise _Stays(f"a result of type {value.type}")
         self.short = True
-        ty = vector(value.type, self.lanes)
-        named = self.values.get(value.name) if isinstance(value, Var) else value
-        if isinstance(named, Op) and named.name == "saturate":
-            return Op("saturate", (self.value(named.args[0]),), ty)
-        return Cast(self.value(value), ty)
+        ty = ir.vector(value.type, self.lanes)
+        named = self.values.get(value.name) if isinstance(value, ir.Var) else value
+        if isinstance(named, ir.Op) and named.name == "saturate":
+            return ir.Op("saturate", (self.value(named.args[0]),), ty)
+        return ir.Cast(self.value(value), ty)
 
-    def step(self, index: Expr) -> int | None:
+    def step(self, index: ir.Expr) -> int | None:
         """How far a place moves with the loop's variable."""
         places = self.places
-        return stride(rewrite(index, lambda e: places.get(e.name, e) if isinstance(e, Var) else e), self.at.var)
+        return stride(rewrite(index, lambda e: places.get(e.name, e) if isinstance(e, ir.Var) else e), self.at.var)
 
-    def value(self, value: Expr) -> Expr:
+    def value(self, value: ir.Expr) -> ir.Expr:
         """The vector of a value in neighbouring iterations."""
         lane = _LANE.get(value.type)
         if lane is None:
             raise _Stays(f"a value of type {value.type}")
-        ty = vector(lane, self.lanes)
+        ty = ir.vector(lane, self.lanes)
         match value:
-            case Var(name) if name in self.values:
-                return Var(name, ty)
-            case Var(name) if name != self.at.var and name not in self.places:
-                return splat(Var(name, lane), self.lanes)
-            case Const(data):
-                return splat(Const(data, lane), self.lanes)
-            case Load(buffer, index):
+            case ir.Var(name) if name in self.values:
+                return ir.Var(name, ty)
+            case ir.Var(name) if name != self.at.var and name not in self.places:
+                return ir.splat(ir.Var(name, lane), self.lanes)
+            case ir.Const(data):
+                return ir.splat(ir.Const(data, lane), self.lanes)
+            case ir.Load(buffer, index):
                 match self.step(index):
                     case 0:
-                        return splat(value if value.type == lane else Cast(value, lane), self.lanes)
+                        return ir.splat(value if value.type == lane else ir.Cast(value, lane), self.lanes)
                     case 1 if value.type in SHORT:
                         self.short = True
-                        return Cast(Load(buffer, index, vector(value.type, self.lanes)), ty)
+                        return ir.Cast(ir.Load(buffer, index, ir.vector(value.type, self.lanes)), ty)
                     case 1:
-                        return Load(buffer, index, ty)
-            case Op("fixed", args):
+                        return ir.Load(buffer, index, ty)
+            case ir.Op("fixed", args):
                 return self.product(args, ty)
-            case Op("saturate", (inner,), dtype):
+            case ir.Op("saturate", (inner,), dtype):
                 low, high = int_range(dtype)
-                return op("min", op("max", self.value(inner), low), high)
-            case Op(name, args):
+                return ir.op("min", ir.op("max", self.value(inner), low), high)
+            case ir.Op(name, args):
                 return self.operation(name, args, value.type, ty)
-            case Cast(inner, dtype):
+            case ir.Cast(inner, dtype):
                 return self.cast(inner, dtype, ty)
         raise _Stays(f"a {type(value).__name__}")
 
-    def cast(self, inner: Expr, dtype: str, ty: str) -> Expr:
+    def cast(self, inner: ir.Expr, dtype: str, ty: str) -> ir.Expr:
         """A conversion. Short integers stay in lanes of 32 bits."""
         value = self.value(inner)
         if dtype == "float32":
             self.floats = True
         if value.type != ty:
-            value = Cast(value, ty)
+            value = ir.Cast(value, ty)
         if dtype in _SHIFTS:
             return value << _SHIFTS[dtype] >> _SHIFTS[dtype]
         return value & _MASKS[dtype] if dtype in _MASKS else value
 
-    def operation(self, name: str, args: Sequence[Expr], dtype: str, ty: str) -> Expr:
+    def operation(self, name: str, args: Sequence[ir.Expr], dtype: str, ty: str) -> ir.Expr:
         if dtype not in OPERATIONS[name].vectors or any(_LANE.get(a.type) != _LANE[dtype] for a in args):
             raise _Stays(f"the operation {name} of {dtype}")
         self.floats = self.floats or dtype == "float32"
         self.limits = self.limits or (dtype == "float32" and name in _LIMITS)
         self.fixed = self.fixed or name == "fixed_short"
-        return Op(name, tuple(self.value(a) for a in args), ty)
+        return ir.Op(name, tuple(self.value(a) for a in args), ty)
 
-    def product(self, args: Sequence[Expr], ty: str) -> Expr:
+    def product(self, args: Sequence[ir.Expr], ty: str) -> ir.Expr:
         """A product in fixed point. Its operands after those of scalars are a shift to the left before, half and shift of
         the product's upper 32 bits, and the condition for this form.
 
@@ -263,15 +237,15 @@ class _Lanes:
             raise _Stays("a product in fixed point without the parts for vectors")
         value, significand, _, _, left, half, right, condition = args
         after = significand
-        if isinstance(significand, Load) and self.step(significand.index):
-            after = Load(significand.buffer, significand.index + 1, significand.type)
-        if isinstance(condition, Const):
+        if isinstance(significand, ir.Load) and self.step(significand.index):
+            after = ir.Load(significand.buffer, significand.index + 1, significand.type)
+        if isinstance(condition, ir.Const):
             if not condition.value:
                 raise _Stays("a product in fixed point beyond the upper 32 bits")
         else:
-            self.conditions[key(condition)] = condition
+            self.conditions[ir.key(condition)] = condition
         self.fixed = True
         operands = [self.value(part) for part in (value, significand, after, half, right)]
-        if not (isinstance(left, Const) and left.value == 0):
+        if not (isinstance(left, ir.Const) and left.value == 0):
             operands[0] = operands[0] << self.value(left)
-        return Op("fixed_lanes", tuple(operands), ty)
+        return ir.Op("fixed_lanes", tuple(operands), ty)

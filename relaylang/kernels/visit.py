@@ -4,72 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from relaylang.kernels.ir import (
-    FOLDED,
-    INDEX,
-    PARALLEL,
-    Address,
-    Assign,
-    Block,
-    Body,
-    Call,
-    Cast,
-    Expr,
-    If,
-    Intrinsic,
-    Let,
-    Linear,
-    Load,
-    Loop,
-    Op,
-    Reduce,
-    Stmt,
-    Store,
-    Var,
-    While,
-    binary,
-    number,
-    plus,
-    times,
-)
+from relaylang.kernels import ir
 
 
-def parts(value: Expr) -> tuple[Expr, ...]:
+def parts(value: ir.Expr) -> tuple[ir.Expr, ...]:
     """The operands of an expression."""
     match value:
-        case Linear(terms):
+        case ir.Linear(terms):
             return tuple(a for a, _ in terms)
-        case Load(_, index) | Address(_, index):
+        case ir.Load(_, index) | ir.Address(_, index):
             return (index,)
-        case Op(_, args) | Intrinsic(_, args):
+        case ir.Op(_, args) | ir.Intrinsic(_, args):
             return args
-        case Cast(inner):
+        case ir.Cast(inner):
             return (inner,)
     return ()
 
 
-def with_parts(value: Expr, new: Sequence[Expr]) -> Expr:
+def with_parts(value: ir.Expr, new: Sequence[ir.Expr]) -> ir.Expr:
     """The expression with other operands."""
     match value:
-        case Linear(terms, const):
-            total = number(const)
+        case ir.Linear(terms, const):
+            total = ir.number(const)
             for (_, factor), atom in zip(terms, new):
-                total = plus(total, times(atom, factor))
+                total = ir.plus(total, ir.times(atom, factor))
             return total
-        case Op(name, _, ty):
-            return binary(name, *new) if ty == INDEX and name in FOLDED else Op(name, tuple(new), ty)
-        case Load(buffer, _, ty, aligned):
-            return Load(buffer, new[0], ty, aligned)
-        case Address(buffer, _, ty):
-            return Address(buffer, new[0], ty)
-        case Intrinsic(name, _, ty):
-            return Intrinsic(name, tuple(new), ty)
-        case Cast(_, ty):
-            return Cast(new[0], ty)
+        case ir.Op(name, _, ty):
+            return ir.binary(name, *new) if ty == ir.INDEX and name in ir.FOLDED else ir.Op(name, tuple(new), ty)
+        case ir.Load(buffer, _, ty, aligned):
+            return ir.Load(buffer, new[0], ty, aligned)
+        case ir.Address(buffer, _, ty):
+            return ir.Address(buffer, new[0], ty)
+        case ir.Intrinsic(name, _, ty):
+            return ir.Intrinsic(name, tuple(new), ty)
+        case ir.Cast(_, ty):
+            return ir.Cast(new[0], ty)
     return value
 
 
-def rewrite(value: Expr, change: Callable[[Expr], Expr]) -> Expr:
+def rewrite(value: ir.Expr, change: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
     """The expression with `change` applied to each part of it, from the leaves up."""
     old = parts(value)
     if old:
@@ -79,82 +52,82 @@ def rewrite(value: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return change(value)
 
 
-def exprs(stmt: Stmt) -> tuple[Expr, ...]:
+def exprs(stmt: ir.Stmt) -> tuple[ir.Expr, ...]:
     """A statement's own expressions."""
     match stmt:
-        case Let(_, value) | Assign(_, value):
+        case ir.Let(_, value) | ir.Assign(_, value):
             return (value,)
-        case Store(_, index, value) | Reduce(_, _, index, value):
+        case ir.Store(_, index, value) | ir.Reduce(_, _, index, value):
             return (index, value)
-        case Loop(_, low, high):
+        case ir.Loop(_, low, high):
             return (low, high)
-        case If(condition) | While(condition):
+        case ir.If(condition) | ir.While(condition):
             return (condition,)
-        case Call(_, args):
+        case ir.Call(_, args):
             return args
     return ()
 
 
-def bodies(stmt: Stmt) -> tuple[Body, ...]:
+def bodies(stmt: ir.Stmt) -> tuple[ir.Body, ...]:
     """The statements inside a statement."""
     match stmt:
-        case Loop(body=body) | Block(body) | While(_, body):
+        case ir.Loop(body=body) | ir.Block(body) | ir.While(_, body):
             return (body,)
-        case If(_, body, otherwise):
+        case ir.If(_, body, otherwise):
             return (body, otherwise)
     return ()
 
 
-def rebuilt(stmt: Stmt, change: Callable[[Expr], Expr], inner: Callable[[Body], Body]) -> Stmt:
+def rebuilt(stmt: ir.Stmt, change: Callable[[ir.Expr], ir.Expr], inner: Callable[[ir.Body], ir.Body]) -> ir.Stmt:
     """The statement with other expressions and other statements inside."""
     match stmt:
-        case Let(name, value, mutable):
-            return Let(name, change(value), mutable)
-        case Assign(name, value):
-            return Assign(name, change(value))
-        case Store(buffer, index, value, aligned):
-            return Store(buffer, change(index), change(value), aligned)
-        case Reduce(op_, buffer, index, value):
-            return Reduce(op_, buffer, change(index), change(value))
-        case Loop(var, low, high, body, kind, step):
-            return Loop(var, change(low), change(high), inner(body), kind, step)
-        case If(condition, body, otherwise):
-            return If(change(condition), inner(body), inner(otherwise))
-        case While(condition, body):
-            return While(change(condition), inner(body))
-        case Block(body):
-            return Block(inner(body))
-        case Call(name, args):
-            return Call(name, tuple(map(change, args)))
+        case ir.Let(name, value, mutable):
+            return ir.Let(name, change(value), mutable)
+        case ir.Assign(name, value):
+            return ir.Assign(name, change(value))
+        case ir.Store(buffer, index, value, aligned):
+            return ir.Store(buffer, change(index), change(value), aligned)
+        case ir.Reduce(op_, buffer, index, value):
+            return ir.Reduce(op_, buffer, change(index), change(value))
+        case ir.Loop(var, low, high, body, kind, step):
+            return ir.Loop(var, change(low), change(high), inner(body), kind, step)
+        case ir.If(condition, body, otherwise):
+            return ir.If(change(condition), inner(body), inner(otherwise))
+        case ir.While(condition, body):
+            return ir.While(change(condition), inner(body))
+        case ir.Block(body):
+            return ir.Block(inner(body))
+        case ir.Call(name, args):
+            return ir.Call(name, tuple(map(change, args)))
     return stmt
 
 
-def substitute(body: Sequence[Stmt], values: dict[str, Expr]) -> Body:
+def substitute(body: Sequence[ir.Stmt], values: dict[str, ir.Expr]) -> ir.Body:
     """Statements with names replaced by expressions."""
 
-    def leaf(value: Expr) -> Expr:
-        return values.get(value.name, value) if isinstance(value, Var) else value
+    def leaf(value: ir.Expr) -> ir.Expr:
+        return values.get(value.name, value) if isinstance(value, ir.Var) else value
 
-    def change(value: Expr) -> Expr:
+    def change(value: ir.Expr) -> ir.Expr:
         return rewrite(value, leaf)
 
     return [rebuilt(s, change, lambda inner: substitute(inner, values)) for s in body]
 
 
-def folded(body: Sequence[Stmt]) -> Body:
+def folded(body: Sequence[ir.Stmt]) -> ir.Body:
     """Statements without their names for constants."""
-    values: dict[str, Expr] = {}
-    out: Body = []
+    values: dict[str, ir.Expr] = {}
+    out: ir.Body = []
     for stmt in body:
         (stmt,) = substitute([stmt], values) if values else (stmt,)
-        if isinstance(stmt, Let) and not stmt.mutable and isinstance(stmt.value, Linear) and not stmt.value.terms:
+        if isinstance(stmt, ir.Let) and not stmt.mutable and isinstance(stmt.value, ir.Linear) and not stmt.value.terms:
             values[stmt.name] = stmt.value
         else:
             out.append(stmt)
     return out
 
 
-def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
+def statements(body: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
     """All statements, those inside others included, in the order of the text."""
     stack = list(reversed(body))
     while stack:
@@ -164,7 +137,7 @@ def statements(body: Sequence[Stmt]) -> Iterator[Stmt]:
             stack.extend(reversed(inner))
 
 
-def expressions(value: Expr) -> Iterator[Expr]:
+def expressions(value: ir.Expr) -> Iterator[ir.Expr]:
     """An expression and all its parts."""
     stack = [value]
     while stack:
@@ -173,23 +146,23 @@ def expressions(value: Expr) -> Iterator[Expr]:
         stack.extend(parts(node))
 
 
-def used(stmt: Stmt) -> set[str]:
+def used(stmt: ir.Stmt) -> set[str]:
     """The names that a statement reads or writes, without those of statements inside."""
-    names = {stmt.buffer} if isinstance(stmt, (Store, Reduce)) else set()
+    names = {stmt.buffer} if isinstance(stmt, (ir.Store, ir.Reduce)) else set()
     for value in exprs(stmt):
         for part in expressions(value):
-            if isinstance(part, Var):
+            if isinstance(part, ir.Var):
                 names.add(part.name)
-            elif isinstance(part, (Load, Address)):
+            elif isinstance(part, (ir.Load, ir.Address)):
                 names.add(part.buffer)
     return names
 
 
-def names(body: Sequence[Stmt]) -> set[str]:
+def names(body: Sequence[ir.Stmt]) -> set[str]:
     """The buffers and variables that statements read or write, with those of statements inside."""
     return {name for stmt in statements(body) for name in used(stmt)}
 
 
-def parallel(body: Sequence[Stmt]) -> Loop | None:
+def parallel(body: Sequence[ir.Stmt]) -> ir.Loop | None:
     """The parallel loop of a stage."""
-    return next((s for s in body if isinstance(s, Loop) and s.kind == PARALLEL), None)
+    return next((s for s in body if isinstance(s, ir.Loop) and s.kind == ir.PARALLEL), None)

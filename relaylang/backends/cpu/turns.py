@@ -15,7 +15,7 @@ from math import prod
 from relaylang.backends.cpu.isa import Isa
 from relaylang.kernels import halves, ir, visit
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import affine, const_of, terms_of
+from relaylang.kernels.index import affine, const_of, digits, terms_of
 from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar, indexed
 from relaylang.kernels.sizes import surely_less
 from relaylang.kernels.vectors import written_out
@@ -122,9 +122,7 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | Non
         b.call(name, ir.address(origin, indexed(source, names)), ir.expr(terms_of(source)[number[last]]), to, step)
 
     with b.loop("u", prod(counts), kind=ir.PARALLEL) as u:
-        *ys, block, part = (
-            b.let(name, digit) for name, digit in zip([*(f"y{number[d]}" for d in rest), "b", "k"], ir.digits(u, counts))
-        )
+        *ys, block, part = (b.let(name, digit) for name, digit in zip([*(f"y{number[d]}" for d in rest), "b", "k"], digits(u, counts)))
         p1 = b.let("p1", block * lanes)
         p0 = b.let("p0", ir.minimum(p1, height - lanes))
         with b.loop("q1", part * chunk, ir.minimum((part + 1) * chunk, width), step=lanes) as q1:

@@ -21,6 +21,7 @@ from relaylang.backends.cpu.tiling import SECOND_CACHE, WIDTHS, Tiling, picked, 
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
 from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Bounds, Buf
 from relaylang.kernels.sizes import has_sizes, surely_less, usual
 
@@ -186,7 +187,7 @@ class _Unit:
     def begin(self, order: list[tuple[str, int]]) -> ir.Body:
         """Where a unit begins: its numbers, its data, its panel, its columns and rows."""
         tiling = self.tiling
-        numbers = zip(order, ir.digits(ir.Var("u"), [extent for _, extent in order]))
+        numbers = zip(order, digits(ir.Var("u"), [extent for _, extent in order]))
         body: ir.Body = [ir.Let(name, digit) for (name, extent), digit in numbers if extent != 1]
         shift = self.at("g") * self.c.group_data
         for n, axis in enumerate(self.outer):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.tiling import SECOND_CACHE
 from relaylang.kernels import ir, visit
+from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Bounds, Buf
 from relaylang.kernels.sizes import surely_less
 
@@ -65,7 +66,7 @@ def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
         before = [back]
         turned = ir.Let("unit", ir.select(back.var.ne(0), ir.Var("lo") + ir.Var("hi") - 1 - u, u))
         names, u = [turned], turned.var
-    n, p = ir.digits(u, [product.batch, parts])
+    n, p = digits(u, [product.batch, parts])
     names += [ir.Let("n", n), ir.Let("p", p)]
     kernel.stage(body=[*before, ir.loop("u", 0, product.batch * parts, visit.folded([*names, *unit]), ir.PARALLEL)])
 

@@ -21,7 +21,7 @@ from relaylang.backends.cpu.lower.tiles import lower_tiles
 from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import strides_of
+from relaylang.kernels.index import digits, strides_of
 from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
 from relaylang.kernels.render import WIDEN
@@ -123,7 +123,7 @@ def _plane(kernel: Kernel, b: Builder, conv: Conv, data: Buf, dtype: str, zero: 
     """One channel's data with their border, in a type of their own: where they lie, or a copy."""
     size, padded = conv.size, conv.padded
     source, plane = math.prod(size), math.prod(padded)
-    n, c = ir.digits(u, [conv.batch, conv.groups * conv.outputs])
+    n, c = digits(u, [conv.batch, conv.groups * conv.outputs])
     p = b.let("p", ir.address(data, (n * conv.groups + c // conv.outputs if conv.outputs > 1 else u) * source))
     if padded == size and data.dtype == dtype and not takes_off(zero):
         return p
@@ -158,7 +158,7 @@ def _planes(
     outer = out[:-2] if through else out[:-1]
     b = Builder()
     with b.loop("u", conv.batch * conv.groups * conv.outputs, kind=ir.PARALLEL) as u, ExitStack() as nest:
-        n, c = (b.let(name, digit) for name, digit in zip("nc", ir.digits(u, [conv.batch, conv.groups * conv.outputs])))
+        n, c = (b.let(name, digit) for name, digit in zip("nc", digits(u, [conv.batch, conv.groups * conv.outputs])))
         x = b.let("plane", _plane(kernel, b, conv, data, dtype, zero, u))
         taps: list[tuple[ir.Expr, int]] = []
         for number in range(conv.taps):

@@ -12,7 +12,7 @@ from relaylang.backends.cpu.lower.tensor import binary, elementwise
 from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import ZERO, variable
+from relaylang.kernels.index import ZERO, digits, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.sizes import surely_less
 
@@ -93,7 +93,7 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
     low = ir.Const(float("-inf"), "float32")
     b = Builder()
     with b.loop("o", rows, kind=ir.PARALLEL) as o:
-        for d, digit in zip(outer, ir.digits(o, [shape[d] for d in outer])):
+        for d, digit in zip(outer, digits(o, [shape[d] for d in outer])):
             b.let(f"y{d}", digit)
         x = b.let("x", ir.address(data, o * length))
         room = whole + lanes
@@ -278,7 +278,7 @@ def _nll_loss(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         k = b.let("k", ir.cast(ir.load(targets, i), ir.INDEX))
         used = b.let("used", k.ne(call.attrs.ignore_index) & (k >= 0) & (k < classes))
         w = b.let("w", ir.select(used, ir.cast(ir.load(weights, k), dtype), zero))
-        n, rest = ir.digits(i, [batch, inner])
+        n, rest = digits(i, [batch, inner])
         at = (n * classes + k) * inner + rest
         v = b.let("v", ir.select(used, -ir.cast(ir.load(predictions, at), dtype) * w, zero))
         if reduction == "none":

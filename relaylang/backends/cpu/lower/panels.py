@@ -11,6 +11,7 @@ from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lower.sums import Contraction, Sum, Weights, counts_of
 from relaylang.kernels import ir
 from relaylang.kernels.dtypes import SIZES
+from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Buf
 
 
@@ -42,7 +43,7 @@ def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, 
         """One unit for each panel."""
         u, r, s, v = ir.Var("u"), ir.Var("r"), ir.Var("s"), ir.Var("v", arith.weight)
         p: ir.Expr = ir.Var("p") if arith.steps > 1 else ir.number(0)
-        group, panel = ir.digits(u, [groups, count])
+        group, panel = digits(u, [groups, count])
         numbers = [ir.Var(f"k{n}") for n in range(len(counts) - 1)]
         step = ir.offset(counts, [*numbers, s])
         loops = [*((k.name, extent) for k, extent in zip(numbers, counts)), ("s", counts[-1]), ("r", width)]
@@ -77,7 +78,7 @@ def _offset(runs: Sequence[Sequence[Sum]], numbers: Sequence[ir.Expr]) -> ir.Exp
     """Where an element of the sum is in the weights, from its number in each run."""
     total = ir.number(0)
     for run, number in zip(runs, numbers):
-        for axis, digit in zip(run, ir.digits(number, [axis.extent for axis in run])):
+        for axis, digit in zip(run, digits(number, [axis.extent for axis in run])):
             total = total + digit * axis.weight
     return total
 

@@ -18,7 +18,7 @@ from relaylang.backends.cpu.lower.geometry import Conv
 from relaylang.backends.cpu.lower.reduce import combine, start_of
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import affine, strides_of, variable
+from relaylang.kernels.index import affine, digits, strides_of, variable
 from relaylang.kernels.nest import Bounds, Buf, Index, Nest, Scalar
 from relaylang.kernels.sizes import Size, sizes_in, surely_less
 
@@ -267,7 +267,7 @@ def lower_tiles(
     extents = [conv.batch, chunks, *(conv.out[d] for d in outer)]
     b = Builder()
     with b.loop("u", math.prod(extents), kind=ir.PARALLEL) as u, ExitStack() as inside:
-        n, k, *ys = (b.let(name, digit) for name, digit in zip(["n", "k", *(f"y{d}" for d in outer)], ir.digits(u, extents)))
+        n, k, *ys = (b.let(name, digit) for name, digit in zip(["n", "k", *(f"y{d}" for d in outer)], digits(u, extents)))
         c0 = b.let("c0", k * chunk)
         cn = b.let("cn", ir.minimum(channels - c0, chunk))
         x_at: ir.Expr = n * x_steps[0] + c0

@@ -28,6 +28,7 @@ from relaylang.backends.cpu.lower.geometry import Conv
 from relaylang.backends.cpu.tiling import SECOND_CACHE, choose
 from relaylang.kernels import ir, visit
 from relaylang.kernels.dtypes import SIZES, int_range, is_float
+from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Bounds, Buf, End
 from relaylang.kernels.sizes import has_sizes
 
@@ -319,7 +320,7 @@ class _Unit:
     def transformed(self, moved: Buf, none: Buf) -> ir.Body:
         """Transform the data of all tiles."""
         u, inputs = ir.Var("u"), self.conv.inputs
-        batch, y, x = ir.digits(u, [self.conv.batch, self.down, self.along])
+        batch, y, x = digits(u, [self.conv.batch, self.down, self.along])
         to = ir.address(moved, u * inputs, written=True)
         return [ir.loop("u", 0, self.every, [self.into(none, to, batch, y, x, self.every * inputs)], ir.PARALLEL)]
 
@@ -334,7 +335,7 @@ class _Unit:
             heavy = self.places * conv.inputs * conv.outputs * SIZES[self.arith.data] > SECOND_CACHE
             order = [("b", self.blocks), *order] if heavy else [*order, ("b", self.blocks)]
         extents = [extent for _, extent in order]
-        numbers = zip(order, ir.digits(ir.Var("u"), extents))
+        numbers = zip(order, digits(ir.Var("u"), extents))
         panel = self.panel(packed)
         if self.inner:
             panel = [ir.loop("b", 0, self.blocks, panel)]
