@@ -8,6 +8,7 @@ expression in the outermost loop where its operands are known, and makes stateme
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from relaylang.kernels import ir, render, visit
@@ -56,10 +57,7 @@ class Buf:
 
     @property
     def size(self) -> int:
-        total = 1
-        for extent in self.shape:
-            total *= extent
-        return total
+        return prod(self.shape)
 
 
 #: What an element is computed with: a value, or an affine form.

@@ -22,6 +22,7 @@ from relaylang.backends.cpu.program import Run
 from relaylang.ir import IRModule
 from relaylang.kernels import render, text
 from relaylang.kernels.check import RULES, check, check_function
+from relaylang.kernels.index import digits
 from relaylang.kernels.ir import (
     PARALLEL,
     REGISTERS,
@@ -46,7 +47,6 @@ from relaylang.kernels.ir import (
     Store,
     Var,
     address,
-    digits,
     expr,
     fma,
     load,

@@ -192,9 +192,4 @@ def compile_for(
         raise unlinked(e, found) from None
 
 
-def count_kernels(program: Program) -> int:
-    """How many different kernels a program runs."""
-    return len({id(item.kernel) for item in [*program.prepare, *program.run] if hasattr(item, "kernel")})
-
-
 __all__ = ["STEPS", "Kernel", "compile_for", "emit", "emit_c", "lower_module"]

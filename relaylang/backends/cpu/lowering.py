@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from relaylang.backends.cpu.isa import GENERIC, Isa
 from relaylang.backends.cpu.kernel import (
@@ -56,6 +56,7 @@ _MANY = 64
 #: tensor than this, on average.
 _ELEMENTS, _EACH = 32, 4
 
+T = TypeVar("T")
 _Anchoring = tuple[AnchorLowering, Expr, list[Any], Anchored]
 
 
@@ -268,10 +269,10 @@ def _written(kernel: Kernel, call: Expr, args: list[Any], sink: Sink) -> None:
     kernel.loops(nest)
 
 
-def flat(value: Value) -> list[Tensor]:
-    """The tensors inside a value, from left to right."""
-    out: list[Tensor] = []
-    stack: list[Value] = [value]
+def flat(value: T | list[Any]) -> list[T]:
+    """What nested lists hold, from left to right: the tensors of a value, the views of a place."""
+    out: list[T] = []
+    stack: list[T | list[Any]] = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, list):

@@ -43,10 +43,7 @@ class Slot:
 
     @property
     def bytes(self) -> int:
-        total = SIZES[self.dtype]
-        for extent in self.shape:
-            total *= extent
-        return -(-largest(total, 1) // 64) * 64
+        return -(-largest(SIZES[self.dtype] * math.prod(self.shape), 1) // 64) * 64
 
 
 class View:

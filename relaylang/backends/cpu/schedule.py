@@ -15,7 +15,7 @@ import numpy as np
 
 from relaylang.backends.cpu.external import ExternalOp, external_of
 from relaylang.backends.cpu.kernel import Kernel, nbytes, static_shape, tensor_types, unsupported
-from relaylang.backends.cpu.lowering import Part
+from relaylang.backends.cpu.lowering import Part, flat
 from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Place, Program, Run, Slot, View
 from relaylang.backends.cpu.views import Key, Plan, numbers_of
 from relaylang.ir import (
@@ -165,17 +165,6 @@ class _Maker:
             self.places[id(node)] = self._constant(node)
         return self.places[id(node)]
 
-    def _flat(self, place: Place) -> list[View]:
-        out: list[View] = []
-        stack: list[Place] = [place]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, list):
-                stack.extend(reversed(item))
-            else:
-                out.append(item)
-        return out
-
     def _new(self, node: Expr) -> Place:
         """The memory of a value: fresh slots, or where the plan puts it."""
         count = 0
@@ -227,10 +216,10 @@ class _Maker:
             case If(cond):
                 place = self._new(node)
                 for value, inner in zip((node.true_branch, node.false_branch), branches[id(node)]):
-                    for source, target in zip(self._flat(self._place(value)), self._flat(place)):
+                    for source, target in zip(flat(self._place(value)), flat(place)):
                         inner.items.append(Copy(source, target.slot))
-                test = self._flat(self._place(cond))[0]
-                outputs = [v.slot for v in self._flat(place)]
+                test = flat(self._place(cond))[0]
+                outputs = [v.slot for v in flat(place)]
                 scope.items.append(Branch(test, branches[id(node)][0].items, branches[id(node)][1].items, outputs))
             case Call(op, args) if isinstance(op, Function) and is_closed(op):
                 place = self._kernel(node, op, args, scope)
@@ -244,14 +233,14 @@ class _Maker:
         assert isinstance(function.body, Call)
         inputs = []
         for arg in function.body.args:
-            view = self._flat(self._place(by_param[arg] if isinstance(arg, Var) else arg))[0]
+            view = flat(self._place(by_param[arg] if isinstance(arg, Var) else arg))[0]
             inputs.append(view if is_contiguous(view.shape, view.strides) else self._dense(view, scope))
         place = self._new(node)
         if id(op) not in self.program.places:
             self.program.externals.append(op)
             self.program.places[id(op)] = function.body.span or node.span
         work = Slot("made", 0, (op.code.workspace,), "uint8") if op.code.workspace else None
-        self._put(scope, Outside(op, inputs, self._flat(place), work, function))
+        self._put(scope, Outside(op, inputs, flat(place), work, function))
         return place
 
     def _dense(self, view: View, scope: _Scope) -> View:
@@ -269,7 +258,7 @@ class _Maker:
         if outside is not None:
             return self._outside(node, outside, function, args, scope)
         numbers = numbers_of(node)
-        inputs = self._flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
+        inputs: list[View] = flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
         found = self.plan.seen(node, [v.strides for v in inputs])
         if found is not None:
             views = [inputs[part.param] for part in found]
@@ -280,17 +269,17 @@ class _Maker:
         place: Place | None = None
         if id(node) in self.plan.parts:
             place = self._new(node)
-            done = _in_place(self.plan.parts[id(node)], inputs, self._flat(place)[0])
+            done = _in_place(self.plan.parts[id(node)], inputs, flat(place)[0])
             if len(done) == len(self.plan.parts[id(node)]):
                 return place
         self.kernels += 1
         if self.kernels > SPECIALISED and not _wants_numbers(function):
             function, args = _with_open_numbers(function, args)
             numbers = {}
-            inputs = self._flat([self._place(a) for a in args])
+            inputs = flat([self._place(a) for a in args])
         kernel = self.lower(function, numbers, [v.strides for v in inputs], self.plan.wanted(node), done)
         place = place or self._new(node)
-        results = self._flat(place)
+        results = flat(place)
         by_name = {p.name: v for p, v in zip(kernel.params, inputs)}
         packs = []
         for pack in kernel.packs:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from relaylang.backends.cpu.external import external_of
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.lowering import Part, Selected, parts_of, selected
+from relaylang.backends.cpu.lowering import Part, Selected, flat, parts_of, selected
 from relaylang.ir import Call, Constant, Expr, Function, If, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.scopes import Scope
 from relaylang.kernels.dtypes import SIZES
@@ -71,7 +71,7 @@ class Plan:
         self._reads: dict[tuple[object, ...], bool] = {}
         for node in order:
             self._visit(node)
-        self._exposed.update(_flat(self._keys[id(body)]))
+        self._exposed.update(flat(self._keys[id(body)]))
         for node in reversed(order):
             if id(node) in self.parts:
                 assert isinstance(node, Call)
@@ -88,17 +88,17 @@ class Plan:
                 self._keys[id(node)] = keys[index]
             case _:
                 self._keys[id(node)] = self._new(node)
-        own = _flat(self._keys[id(node)])
+        own = flat(self._keys[id(node)])
         if not isinstance(node, (Tuple, TupleGetItem)):
             self.shapes.update(zip(own, _shapes(node.checked_type)))
         if isinstance(node, Constant) or (isinstance(node, Var) and node.name_hint in self._bound):
             self._fixed.update(own)
         elif isinstance(node, If):
             for part in (node.cond, node.true_branch, node.false_branch):
-                self._exposed.update(_flat(self._keys[id(part)]))
+                self._exposed.update(flat(self._keys[id(part)]))
         elif isinstance(node, Call) and isinstance(node.op, Function):
             numbers = numbers_of(node)
-            inputs = [k for p, a in zip(node.op.params, node.args) if p not in numbers for k in _flat(self._keys[id(a)])]
+            inputs = [k for p, a in zip(node.op.params, node.args) if p not in numbers for k in flat(self._keys[id(a)])]
             self._inputs[id(node)] = inputs
             for number, key in enumerate(inputs):
                 self._users.setdefault(key, []).append((node, number))
@@ -151,7 +151,7 @@ class Plan:
 
     def wanted(self, call: Call) -> list[tuple[int, ...] | None]:
         """The strides of the results of a call; None where they are contiguous."""
-        homes = [self.homes.get(key) for key in _flat(self._keys[id(call)])]
+        homes = [self.homes.get(key) for key in flat(self._keys[id(call)])]
         return [home.strides if home is not None else None for home in homes]
 
     def _adopted(self, node: Call) -> Home | None:
@@ -288,16 +288,4 @@ def _shapes(ty: Type | None) -> list[tuple[int, ...]]:
             out.append(tuple(item.shape))  # type: ignore[arg-type]
         else:
             return []
-    return out
-
-
-def _flat(keys: Keys) -> list[Key]:
-    out: list[Key] = []
-    stack = [keys]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, list):
-            stack.extend(reversed(item))
-        else:
-            out.append(item)
     return out

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from relaylang.backends.cpu.kernel import Tensor, static_shape
-from relaylang.ir import Expr, TensorType, TupleType
+from relaylang.backends.cpu.kernel import Kernel, Recipe, Tensor, static_shape
+from relaylang.ir import Call, Expr, TensorType, TupleType
 from relaylang.kernels import ir
 from relaylang.kernels.dtypes import int_range
 from relaylang.kernels.index import ZERO
@@ -28,6 +29,15 @@ def result_types(call: Expr) -> list[tuple[tuple[int, ...], str]]:
     ty = call.checked_type
     fields = ty.fields if isinstance(ty, TupleType) else (ty,)
     return [(static_shape(f, call), f.dtype) for f in fields]  # type: ignore[union-attr]
+
+
+def elements(at: Callable[[Call, list[Any], Nest, Sequence[Index]], Scalar]) -> Callable[[Kernel, Call, list[Any]], Recipe]:
+    """The lowering of an operator whose result's element at an index is `at(call, args, nest, index)`."""
+
+    def lower(kernel: Kernel, call: Call, args: list[Any]) -> Recipe:
+        return Recipe(*result_type(call), lambda nest, index: at(call, args, nest, index))
+
+    return lower
 
 
 def broadcast_at(tensor: Tensor, nest: Nest, index: Sequence[Index]) -> Scalar:

@@ -187,6 +187,12 @@ def _by_constant(nest: Nest, value: Scalar, significand: int, left: int, right: 
     return value.op("fixed", significand, *parts)
 
 
+def scale_quotient(nest: Nest, scale: Tensor | float, out_scale: Tensor | float, axis: int, index: Sequence[Index]) -> Scalar:
+    """`scale / out_scale` in float64."""
+    numbers = [nest.const(s, "float64") if isinstance(s, float) else along(s, axis, index, nest) for s in (scale, out_scale)]
+    return numbers[0].cast("float64") / numbers[1].cast("float64")
+
+
 def multiply_fixed(
     nest: Nest, value: Scalar, scale: Tensor | float, out_scale: Tensor | float, axis: int, index: Sequence[Index], upward: bool
 ) -> Scalar:
@@ -201,10 +207,6 @@ def multiply_fixed(
         wide = value.cast("int64")
         product = (wide.op("left_shift", left) if left else wide) * significand
         return (product + (product >= 0).select(nest.const(half, "int64"), half - 1)).op("shr", right).cast("int32")
-    parts = []
-    for given in (scale, out_scale):
-        number = nest.const(given, "float64") if isinstance(given, float) else along(given, axis, index, nest)
-        parts.append(number.cast("float64"))
-    multiplier = parts[0] / parts[1]
+    multiplier = scale_quotient(nest, scale, out_scale, axis, index)
     factor = [ir.op(f"fixed_{part}", multiplier, type="int64") for part in ("significand", "shift")]
     return value.op("fixed_multiply" if upward else "fixed_multiply_nearest", *factor)

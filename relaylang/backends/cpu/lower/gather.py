@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.backends.cpu.kernel import Kernel, Recipe, Value
-from relaylang.backends.cpu.lower.common import axis_of, result_type
+from relaylang.backends.cpu.lower.common import axis_of, elements, result_type
 from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.dtypes import is_float
@@ -46,79 +46,62 @@ def _take(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return Recipe(shape, dtype, at)
 
 
-def _gather(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _gather(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, indices = args
-    shape, dtype = result_type(call)
     axis = axis_of(call.attrs.axis, len(data.shape))
     extent = data.shape[axis]
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = indices.at(nest, index).cast("int64")
-        where = value.op("clamp", 0, extent - 1)
-        return data.at(nest, [*index[:axis], where, *index[axis + 1 :]])
-
-    return Recipe(shape, dtype, at)
+    value = indices.at(nest, index).cast("int64")
+    where = value.op("clamp", 0, extent - 1)
+    return data.at(nest, [*index[:axis], where, *index[axis + 1 :]])
 
 
-def _gather_nd(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _gather_nd(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, indices = args
-    shape, dtype = result_type(call)
     batch = call.attrs.batch_dims or 0
     depth, width = indices.shape[0], len(indices.shape) - 1
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        where: list[Index] = list(index[:batch])
-        for d in range(depth):
-            value = indices.at(nest, [ir.number(d), *index[:width]]).cast("int64")
-            limit = data.shape[batch + d] - 1
-            where.append(value.op("clamp", 0, limit))
-        return data.at(nest, [*where, *index[width:]])
-
-    return Recipe(shape, dtype, at)
+    where: list[Index] = list(index[:batch])
+    for d in range(depth):
+        value = indices.at(nest, [ir.number(d), *index[:width]]).cast("int64")
+        limit = data.shape[batch + d] - 1
+        where.append(value.op("clamp", 0, limit))
+    return data.at(nest, [*where, *index[width:]])
 
 
-def _one_hot(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _one_hot(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     indices, on, off = args
     shape, dtype = result_type(call)
     axis = axis_of(call.attrs.axis, len(shape))
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = indices.at(nest, [*index[:axis], *index[axis + 1 :]]).cast("int64")
-        test = value.eq(nest.as_scalar(index[axis]))
-        values = [v.at(nest, []).cast(dtype) for v in (on, off)]
-        return test.select(*values)
-
-    return Recipe(shape, dtype, at)
+    value = indices.at(nest, [*index[:axis], *index[axis + 1 :]]).cast("int64")
+    test = value.eq(nest.as_scalar(index[axis]))
+    values = [v.at(nest, []).cast(dtype) for v in (on, off)]
+    return test.select(*values)
 
 
-def _sequence_mask(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _sequence_mask(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, lengths = args
     axis = axis_of(call.attrs.axis, len(data.shape))
-    shape, dtype = result_type(call)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        kind = "float64" if is_float(lengths.dtype) else "int64"
-        length = lengths.at(nest, [index[1 - axis]]).cast(kind)
-        test = nest.as_scalar(index[axis]) < length
-        mask = nest.const(call.attrs.mask_value, dtype)
-        return test.select(data.at(nest, index), mask)
-
-    return Recipe(shape, dtype, at)
+    _, dtype = result_type(call)
+    kind = "float64" if is_float(lengths.dtype) else "int64"
+    length = lengths.at(nest, [index[1 - axis]]).cast(kind)
+    test = nest.as_scalar(index[axis]) < length
+    mask = nest.const(call.attrs.mask_value, dtype)
+    return test.select(data.at(nest, index), mask)
 
 
-def _reverse_sequence(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _reverse_sequence(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, lengths = args
-    shape, dtype = result_type(call)
+    shape, _ = result_type(call)
     seq, batch = axis_of(call.attrs.seq_axis, len(shape)), axis_of(call.attrs.batch_axis, len(shape))
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        length = lengths.at(nest, [index[batch]]).cast("int64")
-        length = length.op("min", shape[seq])
-        here = nest.as_scalar(index[seq])
-        where = (here < length).select(length - 1 - here, here)
-        return data.at(nest, [*index[:seq], where, *index[seq + 1 :]])
-
-    return Recipe(shape, dtype, at)
+    length = lengths.at(nest, [index[batch]]).cast("int64")
+    length = length.op("min", shape[seq])
+    here = nest.as_scalar(index[seq])
+    where = (here < length).select(length - 1 - here, here)
+    return data.at(nest, [*index[:seq], where, *index[seq + 1 :]])
 
 
 RECIPES: dict[str, Any] = {

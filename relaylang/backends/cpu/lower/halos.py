@@ -6,7 +6,7 @@ nothing. Several convolutions of the same data share the widest border.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from relaylang.backends.cpu.lower import HALOS
 from relaylang.ir import Call, Expr, Function, TensorType, TupleGetItem, post_order, rewrite
@@ -17,8 +17,6 @@ from relaylang.ops.record import Op, OpPattern
 from relaylang.passes.rewriting import with_attrs
 from relaylang.rules.decompositions.common import dtype_of, shape_of
 
-#: The border that a call wants around its first operand: elements before and behind each axis, or None.
-Halo = Callable[[Call], "Sequence[tuple[int, int]] | None"]
 #: From this extent on, lines of results lose little when they do not follow each other in memory.
 _LINE = 24
 #: The most operators to look through for the convolution before.

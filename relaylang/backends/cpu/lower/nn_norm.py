@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.backends.cpu.kernel import ROW, BufTensor, Kernel, Recipe, Sink, Tensor, Value
-from relaylang.backends.cpu.lower.common import axis_of, result_type
+from relaylang.backends.cpu.lower.common import axis_of, elements, result_type
 from relaylang.backends.cpu.lower.tensor import binary, elementwise
 from relaylang.ir import Call
 from relaylang.kernels import ir
@@ -22,15 +22,12 @@ def _along(axis: int, vector: Tensor) -> Any:
     return lambda nest, index: vector.at(nest, [ZERO if vector.shape[0] == 1 else index[axis]])
 
 
-def _bias_add(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _bias_add(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, bias = args
-    shape, dtype = result_type(call)
+    shape, _ = result_type(call)
     bias_at = _along(axis_of(call.attrs.axis, len(shape)), bias)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        return binary("add", nest, data.at(nest, index), bias_at(nest, index))
-
-    return Recipe(shape, dtype, at)
+    return binary("add", nest, data.at(nest, index), bias_at(nest, index))
 
 
 def _leaky_relu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -43,15 +40,12 @@ def _leaky_relu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return elementwise(shape, dtype, args, make)
 
 
-def _prelu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _prelu(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, alpha = args
-    shape, dtype = result_type(call)
+    shape, _ = result_type(call)
     alpha_at = _along(axis_of(call.attrs.axis, len(shape)), alpha)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        return (data.at(nest, index) > 0).select(data.at(nest, index), data.at(nest, index) * alpha_at(nest, index))
-
-    return Recipe(shape, dtype, at)
+    return (data.at(nest, index) > 0).select(data.at(nest, index), data.at(nest, index) * alpha_at(nest, index))
 
 
 def _batch_norm(kernel: Kernel, call: Call, args: list[Any]) -> Value:

@@ -16,9 +16,9 @@ import numpy as np
 
 from relaylang.backends.cpu.kernel import Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, result_type, saturate
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, elements, result_type, saturate
 from relaylang.backends.cpu.lower.factors import Zero
-from relaylang.backends.cpu.lower.fixed_point import FixedPoints, along, fixed_points, multiply_fixed
+from relaylang.backends.cpu.lower.fixed_point import FixedPoints, along, fixed_points, multiply_fixed, scale_quotient
 from relaylang.backends.cpu.lower.nn_pool import ANCHORS as POOLS
 from relaylang.backends.cpu.lower.tensor import unary
 from relaylang.backends.cpu.lower.transform import Joined
@@ -63,11 +63,7 @@ def requantized(
     value = _minus(nest, value, along(zero, axis, index, nest))
     upward = rounding in ("None", "UPWARD", "")
     if compute in ("float32", "float64"):
-        parts = []
-        for given in (scale, out_scale):
-            number = nest.const(given, "float64") if isinstance(given, float) else along(given, axis, index, nest)
-            parts.append(number.cast("float64"))
-        multiplier = (parts[0] / parts[1]).cast(compute)
+        multiplier = scale_quotient(nest, scale, out_scale, axis, index).cast(compute)
         shift = along(out_zero, axis, (), nest).cast(compute)
         scaled = value.cast(compute) * multiplier + shift
         if upward:
@@ -179,16 +175,13 @@ def _quantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return Recipe(shape, dtype, lambda nest, index: quantized(nest, data.at(nest, index), index, scale, zero, dtype, axis))
 
 
-def _dequantize(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _dequantize(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, scale, zero = args
-    shape, dtype = result_type(call)
+    _, dtype = result_type(call)
     axis = call.attrs.axis
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        real = dequantized(nest, data.at(nest, index), index, scale, zero, axis)
-        return real.cast(dtype)
-
-    return Recipe(shape, dtype, at)
+    real = dequantized(nest, data.at(nest, index), index, scale, zero, axis)
+    return real.cast(dtype)
 
 
 def _simulated(back: bool) -> Any:
@@ -335,21 +328,18 @@ def _concatenate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return Joined(shape, dtype, axis_of(call.attrs.axis, len(shape)), items)
 
 
-def _leaky_relu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _leaky_relu(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, in_scale, in_zero, scale, zero = args
-    shape, dtype = result_type(call)
+    _, dtype = result_type(call)
     alpha = call.attrs.alpha
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        held = upcast(nest, data, index, in_scale, in_zero, scale, zero, -1)
-        shift = along(zero, -1, (), nest).cast("int32")
-        low = multiply_fixed(nest, held, float(alpha), 1.0, -1, index, True)
-        low = low + multiply_fixed(nest, shift, float(1 - alpha), 1.0, -1, index, True)
-        x = data.at(nest, index).cast("int32")
-        first = along(in_zero, -1, (), nest).cast("int32")
-        return saturate(nest, (x < first).select(low, held), dtype)
-
-    return Recipe(shape, dtype, at)
+    held = upcast(nest, data, index, in_scale, in_zero, scale, zero, -1)
+    shift = along(zero, -1, (), nest).cast("int32")
+    low = multiply_fixed(nest, held, float(alpha), 1.0, -1, index, True)
+    low = low + multiply_fixed(nest, shift, float(1 - alpha), 1.0, -1, index, True)
+    x = data.at(nest, index).cast("int32")
+    first = along(in_zero, -1, (), nest).cast("int32")
+    return saturate(nest, (x < first).select(low, held), dtype)
 
 
 def _through_floats(name: str) -> Any:
@@ -366,37 +356,31 @@ def _through_floats(name: str) -> Any:
     return lower
 
 
-def _fixed_multiply(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _fixed_multiply(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data = args[0]
-    shape, dtype = result_type(call)
+    _, dtype = result_type(call)
     numbers = call.attrs.multiplier, call.attrs.shift
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        value = data.at(nest, index).cast("int64")
-        parts = [nest.const(n, "int64") for n in numbers]
-        return ir.op("fixed_multiply", value, *parts, type="int32").cast(dtype)
-
-    return Recipe(shape, dtype, at)
+    value = data.at(nest, index).cast("int64")
+    parts = [nest.const(n, "int64") for n in numbers]
+    return ir.op("fixed_multiply", value, *parts, type="int32").cast(dtype)
 
 
-def _fixed_multiply_axis(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _fixed_multiply_axis(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, multiplier, left, right = args
     shape, dtype = result_type(call)
     axes = call.attrs.axes
     named = [axis_of(a, len(shape)) for a in ([axes] if isinstance(axes, int) else axes)]
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        where = [index[d] for d in named]
-        own = [
-            t.at(nest, nest.unravel(nest.offset(where, [shape[d] for d in named]), t.shape)) if t.shape else t.at(nest, [])
-            for t in (multiplier, left, right)
-        ]
-        significand, lefts, rights = (v.cast("int64") for v in own)
-        shift = lefts - rights
-        value = data.at(nest, index).cast("int64")
-        return ir.op("fixed_multiply", value, significand, shift, type="int32").cast(dtype)
-
-    return Recipe(shape, dtype, at)
+    where = [index[d] for d in named]
+    own = [
+        t.at(nest, nest.unravel(nest.offset(where, [shape[d] for d in named]), t.shape)) if t.shape else t.at(nest, [])
+        for t in (multiplier, left, right)
+    ]
+    significand, lefts, rights = (v.cast("int64") for v in own)
+    shift = lefts - rights
+    value = data.at(nest, index).cast("int64")
+    return ir.op("fixed_multiply", value, significand, shift, type="int32").cast(dtype)
 
 
 # Products

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Sink, Tensor, Value, unsupported
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, result_type, result_types
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, elements, result_type, result_types
 from relaylang.backends.cpu.lower.reduce import combine, start_of
 from relaylang.ir import Call
 from relaylang.kernels import ir
@@ -205,52 +205,43 @@ def _invert_permutation(kernel: Kernel, call: Call, args: list[Any], sink: Sink)
     pass_on(kernel, sink, out)
 
 
-def _unravel_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _unravel_index(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, extents = args
-    shape, dtype = result_type(call)
+    _, dtype = result_type(call)
     rank = extents.shape[0]
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        left = data.at(nest, list(index[1:])).cast("int64")
-        out = left
-        for d in reversed(range(rank)):
-            extent = extents.at(nest, [ir.number(d)]).cast("int64")
-            digit = left.op("mod", extent) if d else left
-            left = left / extent
-            test = nest.as_scalar(index[0]).eq(d)
-            out = digit if d == rank - 1 else test.select(digit, out)
-        return out.cast(dtype)
-
-    return Recipe(shape, dtype, at)
+    left = data.at(nest, list(index[1:])).cast("int64")
+    out = left
+    for d in reversed(range(rank)):
+        extent = extents.at(nest, [ir.number(d)]).cast("int64")
+        digit = left.op("mod", extent) if d else left
+        left = left / extent
+        test = nest.as_scalar(index[0]).eq(d)
+        out = digit if d == rank - 1 else test.select(digit, out)
+    return out.cast(dtype)
 
 
-def _adv_index(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _adv_index(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, *indices = args[0]
-    shape, dtype = result_type(call)
+    shape, _ = result_type(call)
     width = len(shape) - (len(data.shape) - len(indices))
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        where: list[Index] = []
-        for part, extent in zip(indices, data.shape):
-            k = broadcast_at(part, nest, index[:width]).cast("int64")
-            k = (k < 0).select(k + extent, k)
-            where.append(k.op("clamp", 0, extent - 1))
-        return data.at(nest, [*where, *index[width:]])
-
-    return Recipe(shape, dtype, at)
+    where: list[Index] = []
+    for part, extent in zip(indices, data.shape):
+        k = broadcast_at(part, nest, index[:width]).cast("int64")
+        k = (k < 0).select(k + extent, k)
+        where.append(k.op("clamp", 0, extent - 1))
+    return data.at(nest, [*where, *index[width:]])
 
 
-def _trilu(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _trilu(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data, k = args
-    shape, dtype = result_type(call)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        row, column = (nest.as_scalar(i) for i in index[-2:])
-        first = k.at(nest, [ZERO for _ in k.shape]).cast("int64")
-        test = column - row >= first if call.attrs.upper else column - row <= first
-        return test.select(data.at(nest, index), nest.const(0, dtype))
-
-    return Recipe(shape, dtype, at)
+    _, dtype = result_type(call)
+    row, column = (nest.as_scalar(i) for i in index[-2:])
+    first = k.at(nest, [ZERO for _ in k.shape]).cast("int64")
+    test = column - row >= first if call.attrs.upper else column - row <= first
+    return test.select(data.at(nest, index), nest.const(0, dtype))
 
 
 def _matrix_set_diag(kernel: Kernel, call: Call, args: list[Any]) -> Value:

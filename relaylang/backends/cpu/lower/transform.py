@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.backends.cpu.kernel import BufTensor, Kernel, Number, Recipe, Tensor, Value
 from relaylang.backends.cpu.lower import gather
-from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, result_type, result_types
+from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, elements, result_type, result_types
 from relaylang.ir import Call
 from relaylang.kernels import ir
 from relaylang.kernels.index import ZERO, span
@@ -141,23 +141,20 @@ def _split(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return out
 
 
-def _tile(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _tile(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data = args[0]
-    shape, dtype = result_type(call)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        own = index[len(index) - len(data.shape) :] if data.shape else ()
-        where: list[Index] = []
-        for i, extent, full in zip(own, data.shape, shape[len(shape) - len(data.shape) :]):
-            if extent == full:
-                where.append(i)
-            elif extent == 1:
-                where.append(ZERO)
-            else:
-                where.append(nest.as_scalar(i) % extent)
-        return data.at(nest, where)
-
-    return Recipe(shape, dtype, at)
+    shape, _ = result_type(call)
+    own = index[len(index) - len(data.shape) :] if data.shape else ()
+    where: list[Index] = []
+    for i, extent, full in zip(own, data.shape, shape[len(shape) - len(data.shape) :]):
+        if extent == full:
+            where.append(i)
+        elif extent == 1:
+            where.append(ZERO)
+        else:
+            where.append(nest.as_scalar(i) % extent)
+    return data.at(nest, where)
 
 
 def _repeat(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -277,51 +274,41 @@ def _mirror_pad(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return moved(call, data, source)
 
 
-def _arange(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _arange(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     start, _, step = args
-    shape, dtype = result_type(call)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        n = nest.as_scalar(index[0]).cast(dtype)
-        values = [v.at(nest, []).cast(dtype) for v in (start, step)]
-        return (values[0] + values[1] * n).cast(dtype)
-
-    return Recipe(shape, dtype, at)
+    _, dtype = result_type(call)
+    n = nest.as_scalar(index[0]).cast(dtype)
+    values = [v.at(nest, []).cast(dtype) for v in (start, step)]
+    return (values[0] + values[1] * n).cast(dtype)
 
 
-def _space_to_depth(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _space_to_depth(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data = args[0]
     b, nchw = call.attrs.block_size, call.attrs.layout == "NCHW"
     channels = data.shape[1 if nchw else 3]
-    shape, dtype = result_type(call)
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        n, c, h, w = index if nchw else (index[0], index[3], index[1], index[2])
-        by, bx, inner = nest.unravel(c, [b, b, channels])
-        y, x = nest.add(nest.scale(h, b), by), nest.add(nest.scale(w, b), bx)
-        return data.at(nest, [n, inner, y, x] if nchw else [n, y, x, inner])
-
-    return Recipe(shape, dtype, at)
+    n, c, h, w = index if nchw else (index[0], index[3], index[1], index[2])
+    by, bx, inner = nest.unravel(c, [b, b, channels])
+    y, x = nest.add(nest.scale(h, b), by), nest.add(nest.scale(w, b), bx)
+    return data.at(nest, [n, inner, y, x] if nchw else [n, y, x, inner])
 
 
-def _depth_to_space(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _depth_to_space(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data = args[0]
     b, nchw = call.attrs.block_size, call.attrs.layout == "NCHW"
-    shape, dtype = result_type(call)
+    shape, _ = result_type(call)
     channels = shape[1 if nchw else 3]
     height, width = (shape[2], shape[3]) if nchw else (shape[1], shape[2])
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        n, c, h, w = index if nchw else (index[0], index[3], index[1], index[2])
-        y, by = nest.unravel(h, [height // b, b])
-        x, bx = nest.unravel(w, [width // b, b])
-        if call.attrs.mode != "DCR":
-            deep = nest.add(nest.add(nest.scale(c, b * b), nest.scale(by, b)), bx)
-        else:
-            deep = nest.add(nest.scale(nest.add(nest.scale(by, b), bx), channels), c)
-        return data.at(nest, [n, deep, y, x] if nchw else [n, y, x, deep])
-
-    return Recipe(shape, dtype, at)
+    n, c, h, w = index if nchw else (index[0], index[3], index[1], index[2])
+    y, by = nest.unravel(h, [height // b, b])
+    x, bx = nest.unravel(w, [width // b, b])
+    if call.attrs.mode != "DCR":
+        deep = nest.add(nest.add(nest.scale(c, b * b), nest.scale(by, b)), bx)
+    else:
+        deep = nest.add(nest.scale(nest.add(nest.scale(by, b), bx), channels), c)
+    return data.at(nest, [n, deep, y, x] if nchw else [n, y, x, deep])
 
 
 def _sliding_window(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -337,29 +324,26 @@ def _sliding_window(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return moved(call, data, source)
 
 
-def _dilate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+@elements
+def _dilate(call: Call, args: list[Any], nest: Nest, index: Sequence[Index]) -> Scalar:
     data = args[0]
-    shape, dtype = result_type(call)
+    _, dtype = result_type(call)
     strides = list(call.attrs.strides)
     value = call.attrs.dilation_value
-
-    def at(nest: Nest, index: Sequence[Index]) -> Scalar:
-        fill = nest.const(value, dtype)
-        tests: list[Scalar] = []
-        where: list[Index] = []
-        for i, step in zip(index, strides):
-            if step == 1:
-                where.append(i)
-                continue
-            place = nest.as_scalar(i)
-            tests.append((place % step).eq(0))
-            where.append(place // step)
-        out = data.at(nest, where)
-        for test in tests:
-            out = test.select(out, fill)
-        return out
-
-    return Recipe(shape, dtype, at)
+    fill = nest.const(value, dtype)
+    tests: list[Scalar] = []
+    where: list[Index] = []
+    for i, step in zip(index, strides):
+        if step == 1:
+            where.append(i)
+            continue
+        place = nest.as_scalar(i)
+        tests.append((place % step).eq(0))
+        where.append(place // step)
+    out = data.at(nest, where)
+    for test in tests:
+        out = test.select(out, fill)
+    return out
 
 
 def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
