@@ -160,7 +160,7 @@ def read_back(k: Generated) -> Generated:
 
 
 def prepared(k: Generated, lanes: int, fused: bool) -> tuple[Generated, list[np.ndarray], list[str]]:
-    """A kernel as it is to be compiled, the evaluator's results of it as it was generated, and what differs until then.
+    """A kernel for compilers, the evaluator's results of the generated one, and what differs between both.
 
     Every third kernel is compiled as it is, every third as its text is read back, every third after rewrites.
     """

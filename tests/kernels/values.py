@@ -156,7 +156,7 @@ class Values:
         return ir.Op(name, (self.expr(scope, dtype, depth - 1), self.expr(scope, dtype, depth - 1)), dtype)
 
     def read(self, scope: Scope, dtype: str) -> Expr | None:
-        """A value that no compiler knows: an element of an array that nothing writes; converted where there is no such one."""
+        """A value that no compiler knows: an element of an array that nothing writes, converted where it has to be."""
         arrays = [(name, ty, size) for name, (ty, size) in scope.reads.items() if name in scope.sure]
         if not arrays:
             return None

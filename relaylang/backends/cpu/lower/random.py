@@ -16,8 +16,9 @@ from relaylang.kernels.nest import Buf
 
 #: The number of blocks of four words in a unit of work.
 _BLOCKS = 256
-#: By how many bits the cipher's rounds turn the second word of each pair, and a word of the key that the others make up.
+#: By how many bits each round of the cipher turns the second word of both pairs.
 _TURNS = ((14, 16), (52, 57), (23, 40), (5, 37), (25, 33), (46, 12), (58, 22), (32, 32))
+#: What the key's words are combined with to make one more word.
 _PARITY = 0x1BD11BDAA9FC1A22
 
 
@@ -26,9 +27,9 @@ def _word(value: int) -> ir.Const:
 
 
 def _cipher() -> ir.Function:
-    """A block of the cipher with 20 rounds: the counter with the block's number added to each word, under a key of four words.
+    """A block of the cipher Threefry-4x64 with 20 rounds, under a key of four words.
 
-    The rounds are those of TVM, which reads the sum for the second word.
+    Each word of the counter has the block's number added to it. The rounds are those of TVM, which reads the sum for the second word.
     """
     words, block = "const uint64*", ir.Param("block", "uint64")
     key, counter, to = ir.Param("key", words), ir.Param("counter", words), ir.Param("to", "uint64*")
