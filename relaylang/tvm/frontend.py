@@ -198,7 +198,8 @@ def _no_info(info: Any) -> RelayError:
 def from_stablehlo(model: Any, shape: Mapping[str, Sequence[Any]] | None = None, freeze_params: bool = True) -> Result:
     """A program of StableHLO as a module and its parameters. TVM has no such importer.
 
-    `model` is MLIR's text or bytecode, a path, or an object of JAX: `jax.jit(f).lower(x)`, or a `jax.export.Exported`. `shape` gives inputs that the program leaves open their shapes by name. Raises `RelayError`.
+    `model` is MLIR's text or bytecode, a path, or an object of JAX: `jax.jit(f).lower(x)`, or a `jax.export.Exported`.
+    `shape` gives inputs that the program leaves open their shapes by name. Raises `RelayError`.
     """
     return _result(import_stablehlo(model, Options(_shapes(shape), freeze=freeze_params)))
 
