@@ -19,7 +19,7 @@ from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.stablehlo.bytecode import read_model
 from relaylang.frontends.stablehlo.families.elementwise import ELEMENTWISE
-from relaylang.frontends.stablehlo.node import Node
+from relaylang.frontends.stablehlo.node import MISSING, Node, Skipped
 from relaylang.frontends.stablehlo.program import Function, Op, Program, Quantised, Region, Several, Tensor
 from relaylang.frontends.stablehlo.table import REFUSED, table
 from relaylang.ir import ANY, Expr, TensorType, Var, type_text
@@ -87,8 +87,6 @@ _WHOLE = frozenset(
 _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in ("abs", "divide", "dot_general", "multiply"))
 #: Operators that move elements, whatever they stand for.
 _MOVING = (_BY_PARTS - {f"stablehlo.{name}" for name in ("add", "negate", "pad", "reduce", "subtract")}) | (_WHOLE - _ARITHMETIC)
-#: The value of a result whose operation was not converted.
-MISSING = object()
 
 
 class Importer:
@@ -118,6 +116,7 @@ class Importer:
         inputs = self._inputs(main)
         self._calls.append(main.name)
         outputs = self._flat(self._results(main))
+        self._check_results(main, outputs)
         if self.errors:
             raise RelayError(first_ones(self.errors))
         if not self.options.partial:
@@ -139,6 +138,19 @@ class Importer:
             raise RelayError(error("R0801", f"{self.file}: @{main.name}: {why.reason}", main.span)) from None
         except Malformed as wrong:
             raise RelayError(error("R0802", f"{self.file}: @{main.name}: {wrong.reason}", main.span)) from None
+
+    def _check_results(self, main: Function, outputs: Sequence[Any]) -> None:
+        """Note the results of the function that do not have the stated types."""
+        stated = [t for t in main.types if isinstance(t, Tensor)]
+        if len(stated) != len(main.types) or self.errors or any(o is MISSING for o in outputs):
+            return
+        try:
+            if len(outputs) != len(stated):
+                raise Malformed(f"it gives {len(outputs)} results, and states {len(stated)}")
+            for output, ty in zip(outputs, stated):
+                self._fits(output, ty)
+        except Malformed as wrong:
+            self.errors.append(error("R0805", f"@{main.name}: {wrong.reason}", main.span))
 
     def _flat(self, values: Sequence[Any]) -> list[Any]:
         """Values with the fields of tuples in their place."""
@@ -223,9 +235,9 @@ class Importer:
         finally:
             self._calls.pop()
 
-    def run_region(self, region: Region, values: Sequence[Any]) -> list[Any]:
+    def run_region(self, region: Region, values: Sequence[Any], lifted: bool = False) -> list[Any]:
         """As `apply`, where every result must be there. The operation is skipped otherwise."""
-        results = self.apply(region, values)
+        results = self.apply(region, values, lifted)
         if any(r is MISSING for r in results):
             raise Skipped
         return results
@@ -339,10 +351,6 @@ class Importer:
         ]
         inputs = [v for v in (self.values[i] for i in op.operands) if isinstance(v, Expr)]
         return external(self.builder, op.name, inputs, types)
-
-
-class Skipped(Exception):
-    """The operation uses a value whose own operation was not converted."""
 
 
 def listed(made: Any) -> list[Any]:

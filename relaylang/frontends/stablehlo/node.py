@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from relaylang.frontends.stablehlo.importer import Importer
 
 
+#: The value of a result whose operation was not converted.
+MISSING = object()
+
+
+class Skipped(Exception):
+    """The operation uses a value whose own operation was not converted."""
+
+
 class Node:
     """An operation: operands (`x`), attributes, regions, and the builder `b`.
 
@@ -60,6 +68,12 @@ class Node:
     def xs(self, first: int = 0, end: int | None = None) -> list[Expr]:
         """Some operands."""
         return [self.x(i) for i in range(first, len(self) if end is None else end)]
+
+    def of(self, count: int) -> list[Expr]:
+        """All operands, which must be so many tensors."""
+        if len(self) != count:
+            raise Malformed(f"it has {len(self)} operands, and must have {count}")
+        return self.xs()
 
     def type(self, index: int) -> Any:
         """The stated type of an operand."""
@@ -143,7 +157,7 @@ class Node:
 
     def apply(self, region: Region, values: Sequence[Any], lifted: bool = False) -> list[Any]:
         """The results of a region for these values. With `lifted`, a region of scalars is applied to each element."""
-        return self.importer.apply(region, values, lifted)
+        return self.importer.run_region(region, values, lifted)
 
     def each(self, region: Region) -> Callable[[Sequence[Any]], list[Any]]:
         """A region of scalars as a function of tensors. Raises `Unsupported` where it does more than arithmetic."""
@@ -174,4 +188,4 @@ class Node:
         return Join(lambda x, y: each([*x, *y]), extreme=extreme)
 
 
-__all__ = ["Node"]
+__all__ = ["MISSING", "Node", "Skipped"]

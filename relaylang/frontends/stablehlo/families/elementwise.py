@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from relaylang import ops
 from relaylang.frontends.common import Malformed, Rule, Unsupported, hlo, nn, special
 from relaylang.frontends.common.complexes import Complex, absolute, conjugate, product, quotient
 from relaylang.frontends.common.quantised import round_even
@@ -22,9 +24,10 @@ _LARGEST = 1 << 16
 
 def named(op: str, logical: str = "", integer: str = "") -> Callable[[Node], Any]:
     """An operator of Relay; another one for bools, another one for integers. Broadcasts are left to Relay."""
+    count = len(ops.get(op).args)
 
     def convert(n: Node) -> Any:
-        xs = hlo.unspread(n.b, n.xs())
+        xs = hlo.unspread(n.b, n.of(count))
         dtype = n.b.dtype(xs[0])
         name = logical if logical and dtype == "bool" else integer if integer and "int" in dtype else op
         return n.b.op(name, *xs)
@@ -34,14 +37,15 @@ def named(op: str, logical: str = "", integer: str = "") -> Callable[[Node], Any
 
 def computed(function: Callable[..., Any]) -> Callable[[Node], Any]:
     """A function of the builder and the operands."""
-    return lambda n: function(n.b, *n.xs())
+    count = len(signature(function).parameters) - 1
+    return lambda n: function(n.b, *n.of(count))
 
 
 def maximum(n: Node) -> Any:
     """The greatest of a tensor and 0 is `nn.relu`."""
     b = n.b
-    xs = hlo.unspread(b, n.xs())
-    if len(xs) == 2 and "float" in b.dtype(xs[0]):
+    xs = hlo.unspread(b, n.of(2))
+    if "float" in b.dtype(xs[0]):
         for x, other in (xs, xs[::-1]):
             value = b.value(other)
             if value is not None and b.value(x) is None and value.size == 1 and b.rank(other) <= b.rank(x) and not value.any():
@@ -72,7 +76,7 @@ def magnitude(n: Node) -> Any:
 
 def power(n: Node) -> Any:
     b = n.b
-    x, y = hlo.unspread(b, n.xs())
+    x, y = hlo.unspread(b, n.of(2))
     if "float" in b.dtype(x):
         return b.op("power", x, y)
     known = b.value(y)
@@ -94,9 +98,7 @@ def compare(n: Node) -> Any:
     b, way = n.b, n.word("comparison_direction")
     if way not in _DIRECTIONS:
         raise Malformed(f"its attribute comparison_direction is {way[:20]}; it must be one of {', '.join(_DIRECTIONS)}")
-    xs = hlo.unspread(b, n.xs())
-    if len(xs) != 2:
-        raise Malformed(f"it has {len(xs)} operands, and compares two")
+    xs = hlo.unspread(b, n.of(2))
     if n.word("compare_type") == "TOTALORDER" and "float" in b.dtype(xs[0]):
         xs = [_ranked(n, x) for x in xs]
     elif b.dtype(xs[0]) == "bool" and way not in ("EQ", "NE"):
@@ -115,16 +117,13 @@ def _ranked(n: Node, x: Expr) -> Expr:
 
 def select(n: Node) -> Any:
     """A scalar condition chooses for all elements."""
-    xs = n.xs()
-    if len(xs) != 3:
-        raise Malformed(f"it has {len(xs)} operands, and must have 3")
-    return n.b.op("where", *hlo.unspread(n.b, xs))
+    return n.b.op("where", *hlo.unspread(n.b, n.of(3)))
 
 
 def clamp(n: Node) -> Any:
     """Operands: the least number, data, the largest."""
     b = n.b
-    low, x, high = hlo.unspread(b, n.xs(0, 3))
+    low, x, high = hlo.unspread(b, n.of(3))
     return b.op("minimum", b.op("maximum", x, low), high)
 
 
@@ -157,7 +156,7 @@ def shift(side: str, logical: bool) -> Callable[[Node], Any]:
 
     def convert(n: Node) -> Any:
         b = n.b
-        x, by = hlo.unspread(b, n.xs(0, 2))
+        x, by = hlo.unspread(b, n.of(2))
         dtype = b.dtype(x)
         size = np.dtype(dtype).itemsize * 8
         wanted = f"uint{size}" if logical and side == "right" else f"int{size}" if side == "right" else dtype
