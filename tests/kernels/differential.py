@@ -60,7 +60,7 @@ def source(kernels: Sequence[Generated], lanes: int) -> str:
         sizes = ", ".join(str(buf.data.nbytes) for buf in k.buffers)
         rows.append(f"  {{k{k.seed}, {k.units}, {len(k.buffers)}, {{{sizes}}}}},")
     text = "\n".join([*[fragments()[name].text for name in needed(helpers)], *parts])
-    return f"#define R_LANES {lanes or 4}\n{text}\n{_MAIN % chr(10).join(rows)}"
+    return f"#define R_LOCAL static\n#define R_LANES {lanes or 4}\n{text}\n{_MAIN % chr(10).join(rows)}"
 
 
 def compiled(
