@@ -322,13 +322,16 @@ class Renderer:
             self.body([Block(stmt.body)] if own else stmt.body)
         self._unrolled.pop(stmt.var, None)
 
+    def signature(self, made: Function) -> str:
+        """The name of a function that stages call, and its parameters."""
+        params = [f"{ctype(p.type)} {'restrict ' if p.type.endswith('*') else ''}{p.name}" for p in made.params]
+        return f"void {self.functions.get(made.name, made.name)}({', '.join(params)})"
+
     def function(self, made: Function) -> Renderer:
         """The C of a function that stages call; returns the renderer."""
-        params = [f"{ctype(p.type)} {'restrict ' if p.type.endswith('*') else ''}{p.name}" for p in made.params]
         if made.doc:
             self.put(f"// {made.doc}")
-        name = self.functions.get(made.name, made.name)
-        self.inside(f"static __attribute__((noinline)) void {name}({', '.join(params)}) {{", made.body)
+        self.inside(f"R_LOCAL __attribute__((noinline)) {self.signature(made)} {{", made.body)
         self.put("}")
         return self
 

@@ -78,7 +78,7 @@ def source(kernels: Sequence[Generated], lanes: int) -> str:
         given = ", ".join(map(str, [*k.sizes.values(), 0, 0][:2]))
         rows.append(f"  {{k{k.seed}, {k.units}, {{{given}}}, {len(k.buffers)}, {{{sizes}}}}},")
     helped = "\n".join([*[fragments()[name].text for name in needed(helpers)], *parts])
-    return f"#define R_LANES {lanes or 4}\n{helped}\n{_MAIN % chr(10).join(rows)}"
+    return f"#define R_LOCAL static\n#define R_LANES {lanes or 4}\n{helped}\n{_MAIN % chr(10).join(rows)}"
 
 
 def compiled(

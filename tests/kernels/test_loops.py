@@ -13,7 +13,7 @@ import pytest
 
 from relaylang.backends.cpu import lower_module
 from relaylang.backends.cpu.arith import BYTES, PLAIN
-from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.cc import Compiler, Unit
 from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.gemm import block_kernel
 from relaylang.backends.cpu.isa import BY_NAME
@@ -108,8 +108,10 @@ def run(body: Sequence[Stmt], functions: Sequence[render.Renderer] = ()) -> np.n
     code = render.Renderer().body(body)
     whole = "\n".join([*["\n".join(f.lines) for f in functions], head, *code.lines, "}"])
     used = {*code.helpers, *(h for f in functions for h in f.helpers)}
-    helpers = f"#define R_LANES {compiler.isa.lanes}\n" + "\n\n".join(fragments()[n].text for n in needed(used))
-    library = compiler.compile([f"{helpers}\n{whole}"], whole, None)
+    helpers = f"#define R_LOCAL static\n#define R_LANES {compiler.isa.lanes}\n" + "\n\n".join(
+        fragments()[n].text for n in needed(used)
+    )
+    library = compiler.compile([Unit(f"{helpers}\n{whole}")], whole, None)
     rng = np.random.default_rng(0)
     a, b, c = (rng.integers(-4, 5, buf.shape).astype(np.float32) for buf in (A, B, C))
     units = next((s.trips for s in body if isinstance(s, Loop) and s.kind == PARALLEL), 1)
@@ -246,7 +248,7 @@ def test_register_arrays_are_variables() -> None:
     assert check_function(made) == []
     assert render.function(made).split("\n") == [
         "// rows times vectors in registers",
-        "static __attribute__((noinline)) void block(const float* restrict x, const float* restrict w, float* restrict t, long n) {",
+        "R_LOCAL __attribute__((noinline)) void block(const float* restrict x, const float* restrict w, float* restrict t, long n) {",
         "  r_vf c_0 = {0}, c_1 = {0};",
         "  for (long l = 0; l < n; l++) {",
         "    r_vf b_0;",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from relaylang.backends.cpu import toolchain
-from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.cc import Compiler, Unit
 from relaylang.runtime import processes
 from relaylang.runtime.processes import Processes, environment, program, relay, run, start
 from tests.cli.command import Ran
@@ -135,7 +135,7 @@ def test_compilers(inside: Path) -> None:
     compiler = Compiler({})
     assert compiler.isa is not None and toolchain.find_compiler(None)
     text = f'__attribute__((visibility("default"))) int f_{os.getpid()}(void) {{ return 1; }}\n'
-    assert compiler.compile([text], text)
+    assert compiler.compile([Unit(text)], text)
     assert unharmed(inside)
 
 

@@ -27,7 +27,7 @@ from relaylang.backends.aot.kernels import ALIGN, Kernels
 from relaylang.backends.aot.shapes import Known, Shape, leaves, shape_of, structure
 from relaylang.backends.aot.ways import Ways
 from relaylang.backends.cpu import threads_of
-from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.cc import Compiler, Unit
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.linking import Outsiders, outsiders, parts
 from relaylang.backends.cpu.schedule_space import schedule_of
@@ -189,4 +189,4 @@ def library(target: Target, text: str, externals: Mapping[str, bytes]) -> bytes:
         objects[f"{file.stem}.o" if file.suffix == ".c" else file.name] = (
             compiler.object(content.decode()) if file.suffix == ".c" else content
         )
-    return compiler.compile([text], text, target.get("keep-c"), objects)
+    return compiler.compile([Unit(text)], text, target.get("keep-c"), objects)

@@ -110,7 +110,7 @@ class _Preparation(Emitter):
         if not self.ends:
             parts = []
             for number, item in self.programs.items():
-                parts.append(self.sequence(f"prepare_{number}", item.prepare))
+                parts.append(self.sequence(f"prepare_{number}", item.prepare, once=True))
                 parts.append(
                     f"{_SHOWN} void relay_prepare_{number}(const void* const* params, char* fixed, char* arena) {{\n"
                     f"  prepare_{number}(NULL, NULL, params, fixed, arena, 1);\n}}\n"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from relaylang.backends.cpu.cache import cached, store
 from relaylang.backends.cpu.isa import GENERIC, Isa, from_macros
@@ -40,6 +40,8 @@ FLAGS = (
     "-w",
 )
 
+#: What stands for these flags where code runs once: its time counts less than the compiler's.
+_ONCE = {"-O2": "-O1", "-ftree-vectorize": "-fno-tree-vectorize"}
 #: Flags of one compiler alone. zig would end the process where a number wraps.
 _BY_FAMILY = {"gcc": ("-fvect-cost-model=dynamic",), "clang": (), "zig": ("-fno-sanitize=undefined",)}
 #: Libraries to link, by system.
@@ -66,6 +68,13 @@ class _Failure(Exception):
         self.said, self.status, self.kernels = said, status, kernels
 
 
+class Unit(NamedTuple):
+    """A C file, and whether it runs once alone."""
+
+    text: str
+    once: bool = False
+
+
 class Compiler:
     """A compiler with its flags, and the instruction set that they give."""
 
@@ -79,12 +88,15 @@ class Compiler:
         #: The machine that it compiles for, "" where it does not say.
         self.machine = tools.machine
         self.isa: Isa = from_macros(macros) if macros else GENERIC
-        self.flags = [*FLAGS, *_BY_FAMILY[tools.family], *tools.flags, *extra]
+        own = [*FLAGS, *_BY_FAMILY[tools.family]]
+        self.flags = [*own, *tools.flags, *extra]
+        self._once = [*(_ONCE.get(flag, flag) for flag in own), *tools.flags, *extra]
         self.system = self.machine.split("-")[1] if self.machine else ""
         if self.system == "windows":
             self.flags.remove("-fPIC")
+            self._once.remove("-fPIC")
 
-    def compile(self, units: Sequence[str], text: str, keep: str | None = None, objects: Mapping[str, bytes] | None = None) -> bytes:
+    def compile(self, units: Sequence[Unit], text: str, keep: str | None = None, objects: Mapping[str, bytes] | None = None) -> bytes:
         """The shared library made of several C files, which are compiled side by side, and of `objects` by file name.
 
         Files that were compiled before come from the cache. `text` is the whole as one file. It is written to the file
@@ -95,7 +107,7 @@ class Compiler:
                 atomic_write(keep, text)
             except OSError as e:
                 raise RelayError(error("R0001", f"cannot write {keep}: {(e.strerror or str(e)).lower()}")) from None
-        keys = [self._key(unit) for unit in units]
+        keys = [self._key(*(["once"] if unit.once else []), unit.text) for unit in units]
         others = dict(objects or {})
         whole = self._key(*keys, *(hashlib.sha256(content).hexdigest() for content in others.values()))
         library = cached(whole)
@@ -105,7 +117,7 @@ class Compiler:
             store(whole, library)
         return library
 
-    def _built(self, units: Sequence[str], keys: Sequence[str], text: str, others: Mapping[str, bytes]) -> bytes:
+    def _built(self, units: Sequence[Unit], keys: Sequence[str], text: str, others: Mapping[str, bytes]) -> bytes:
         try:
             with tempfile.TemporaryDirectory(prefix="relay-", ignore_cleanup_errors=True) as folder:
                 return self._build(Path(folder), units, keys, others)
@@ -152,7 +164,7 @@ class Compiler:
         head = [*self.command, _version(tuple(self.command)), *self.flags, self.macros or "", *parts]
         return hashlib.sha256("\0".join(head).encode()).hexdigest()
 
-    def _build(self, folder: Path, units: Sequence[str], keys: Sequence[str], others: Mapping[str, bytes]) -> bytes:
+    def _build(self, folder: Path, units: Sequence[Unit], keys: Sequence[str], others: Mapping[str, bytes]) -> bytes:
         processes = Processes()
 
         def made(number: int) -> Path:
@@ -162,8 +174,8 @@ class Compiler:
                 target.write_bytes(known)
                 return target
             source = folder / f"part{number}.c"
-            source.write_text(units[number], encoding="utf-8")
-            self._call(processes, ["-c", "-o", str(target), str(source)], target)
+            source.write_text(units[number].text, encoding="utf-8")
+            self._call(processes, ["-c", "-o", str(target), str(source)], target, units[number].once)
             if len(units) > 1:
                 store(keys[number], target.read_bytes())
             return target
@@ -190,11 +202,11 @@ class Compiler:
             raise
         return library.read_bytes()
 
-    def _call(self, processes: Processes, arguments: Sequence[str], target: Path) -> None:
+    def _call(self, processes: Processes, arguments: Sequence[str], target: Path, once: bool = False) -> None:
         # What the compiler writes meanwhile goes with our folder, however it ends; its words are read below.
         folder = str(target.parent)
         try:
-            command = [*anchored(self.command), *self.flags, *arguments]
+            command = [*anchored(self.command), *(self._once if once else self.flags), *arguments]
             done = processes.run(command, folder=folder, variables={"TMPDIR": folder, "LC_ALL": "C"})
         except InterruptedError:
             raise
@@ -256,7 +268,7 @@ def _described(names: Sequence[str], text: str) -> list[str]:
 
 
 #: How the C of a kernel's function begins.
-_KERNEL = re.compile(r"(?:R_LOCAL|R_KERNEL|static\b.*) void ((?:kernel|pack|block)_\w+)\(.*\{$")
+_KERNEL = re.compile(r"(?:R_LOCAL|R_KERNEL)\b.* void ((?:kernel|pack|block)_\w+)\(.*\{$")
 _FULL = "No space left on device"
 
 

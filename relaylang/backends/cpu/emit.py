@@ -7,17 +7,17 @@ digest of its text. So a kernel's C is the same wherever it occurs, and its obje
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from relaylang.backends.cpu.cc import Unit
 from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.origin import origins
 from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
+from relaylang.backends.cpu.units import Piece, reached, shared_out
 from relaylang.kernels.dtypes import CTYPES, SIZES, literal
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.render import Renderer
@@ -25,8 +25,6 @@ from relaylang.kernels.sizes import sizes_in
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
-#: The most characters of a file of kernels. Each file costs the compiler's start and its helpers.
-UNIT = 48_000
 #: The most lines of a function's comment.
 _NOTES = 12
 
@@ -37,6 +35,17 @@ void r_end(void);
 void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);"""
 
 
+def needed(helpers: Iterable[str]) -> list[str]:
+    """The fragments with some names, and those that these need, in the order of the files."""
+    known, every = _fragment_of(), fragments()
+    todo = {"prelude", *(known[name] for name in helpers if name in known)}
+    wanted: set[str] = set()
+    while todo:
+        wanted |= todo
+        todo = {need for name in todo for need in every[name].needs} - wanted
+    return [name for name in every if name in wanted]
+
+
 def printable(text: str) -> str:
     """A text that fits a comment, whatever it holds."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
@@ -44,22 +53,6 @@ def printable(text: str) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A function of the C: its text without what makes it known elsewhere, and where it may be called from.
-
-    A `local` function is repeated in every file that calls it. Any other function stands in one file and is declared in
-    the others. It calls other pieces (`uses`) and `helpers` of `csrc/`.
-    """
-
-    name: str
-    text: str
-    declaration: str
-    local: bool
-    uses: frozenset[str]
-    helpers: frozenset[str]
 
 
 def _string(text: str) -> str:
@@ -101,7 +94,8 @@ class Emitter:
         #: The numbers of external codes, and the place in the arena where a run says which of them failed.
         self.externals: dict[int, int] = {}
         self.status = -1
-        self.blocks: dict[str, str] = {}
+        #: The names of kernels' own functions, by their identity.
+        self.blocks: dict[int, str] = {}
         self.pieces: dict[str, Piece] = {}
         self.ends = ""
         #: Where the sizes of the program lie, whose instructions are written.
@@ -115,15 +109,13 @@ class Emitter:
         self.shared: dict[int, dict[str, str]] = {}
         #: What the functions in the making use: pieces, helpers, and sizes.
         self.called: set[str] = set()
-        #: The pieces that the functions which the library shows call.
-        self.shown: set[str] = set()
+        #: The pieces that the functions which the library shows call, and whether they run once alone.
+        self.shown: dict[str, bool] = {}
         self.helpers: set[str] = set()
         self._read: set[str] = set()
 
-    def _add(
-        self, name: str, text: str, arguments: str, uses: Iterable[str] = (), helpers: Iterable[str] = (), local: bool = False
-    ) -> None:
-        self.pieces[name] = Piece(name, text, f"void {name}{arguments};", local, frozenset(uses), frozenset(helpers))
+    def _add(self, name: str, text: str, signature: str, uses: Iterable[str], helpers: Iterable[str]) -> None:
+        self.pieces[name] = Piece(name, text, f"{signature};", frozenset(uses), frozenset(helpers))
 
     def _at(self, place: Slot | View) -> str:
         """The address of a slot or of a view's first element in the run function."""
@@ -146,12 +138,16 @@ class Emitter:
         """The kernel's own functions, each given a name by its text, so that equal ones are one."""
         names: dict[str, str] = {}
         for made in kernel.functions:
-            canonical = "\n".join(Renderer(0, {made.name: "BLOCK"}).function(made).lines)
-            name = self.blocks.get(canonical)
+            name = self.blocks.get(id(made))
             if name is None:
-                name = self.blocks[canonical] = f"block_{_digest(canonical)}"
-                code = Renderer(0, {**names, made.name: name}).function(made)
-                self._add(name, "\n".join(code.lines), "", code.calls, code.helpers, local=True)
+                code = Renderer(0, {**names, made.name: "BLOCK"}).function(made)
+                text = "\n".join(code.lines)
+                name = f"block_{_digest(text)}"
+                if not code.calls:  # calls are of the kernel's functions, whatever they are in the next kernel
+                    self.blocks[id(made)] = name
+                if name not in self.pieces:
+                    signature = Renderer(0, {made.name: name}).signature(made)
+                    self._add(name, text.replace("BLOCK(", f"{name}("), signature, code.calls, code.helpers)
             names[made.name] = name
         return names
 
@@ -213,7 +209,8 @@ class Emitter:
             name = self.stages.get(body)
             if name is None:
                 name = self.stages[body] = f"kernel_{_digest(body)}"
-                self._add(name, f"R_KERNEL void {name}{body}", "(void* const* b, long lo, long hi)", code.calls, code.helpers)
+                signature = f"void {name}(void* const* b, long lo, long hi)"
+                self._add(name, f"R_KERNEL void {name}{body}", signature, code.calls, code.helpers)
             out.append((name, stage))
         return out
 
@@ -229,7 +226,7 @@ class Emitter:
         name = self.packs.get(text)
         if name is None:
             name = self.packs[text] = f"pack_{_digest(text)}"
-            self._add(name, f"R_KERNEL void {name}{text}", "(void* const* b)", code.calls, code.helpers)
+            self._add(name, f"R_KERNEL void {name}{text}", f"void {name}(void* const* b)", code.calls, code.helpers)
             self._note(name, ["weights into the kernel's layout"])
         return name
 
@@ -292,8 +289,11 @@ class Emitter:
             self.externals.setdefault(id(op), len(self.externals))
         self.status = program.status
 
-    def sequence(self, name: str, items: Sequence[Instruction]) -> str:
-        """A function that carries out instructions, cut into pieces where there are very many."""
+    def sequence(self, name: str, items: Sequence[Instruction], once: bool = False) -> str:
+        """A function that carries out instructions, cut into pieces where there are very many.
+
+        With `once`, it runs when the program is loaded alone.
+        """
         arguments = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
         unused = "  (void)in; (void)out; (void)params; (void)fixed; (void)arena; (void)threads;"
         pieces = []
@@ -318,10 +318,11 @@ class Emitter:
                     lines += self._timed(item, self.instruction(item, pad), pad)
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
-            self.shown.add(piece)
+            self.shown[piece] = once
             head = [f"R_LOCAL void {piece}{arguments} {{", unused, *_sizes(self._read, self.sizes)]
             helpers = ["r_site"] if self.threads else []
-            self._add(piece, "\n".join([*head, *lines, "}"]), arguments, self.called, [*helpers, *self.helpers])
+            text = "\n".join([*head, *lines, "}"])
+            self._add(piece, text, f"void {piece}{arguments}", self.called, [*helpers, *self.helpers])
         ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.status >= 0 else ""
         calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}" for p in pieces]
         if self.status >= 0:
@@ -367,7 +368,7 @@ class Emitter:
             return self.ends
         self.begin(program)
         run = self.sequence("run_all", program.run)
-        prepare = self.sequence("prepare_all", program.prepare)
+        prepare = self.sequence("prepare_all", program.prepare, once=True)
         begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
         if self.timed:
             begin += f"  memset(relay_times, 0, {16 * len(self.timed)});\n"
@@ -416,41 +417,30 @@ class Emitter:
         pieces = ["\n".join([*(f"// {note}" for note in self.notes.get(p.name, ())), p.text]) for p in self.pieces.values()]
         return self._text([*head, "#define R_LOCAL static"], [*pieces, ends], helpers)
 
-    def units(self, program: Program) -> list[str]:
+    def units(self, program: Program) -> list[Unit]:
         """The same as files that can be compiled side by side, the last with the functions that the library shows.
 
         The pool of threads is a file of its own, which every program shares. So it is compiled once, and cached.
         """
         ends = self._ends(program)
-        total = sum(len(p.text) for p in self.pieces.values())
-        size = max(UNIT // 3, min(UNIT, total // (os.cpu_count() or 1)))
-        groups: list[list[Piece]] = []
-        room, there = 0, set[str]()
-        for piece in self.pieces.values():
-            if piece.local:
-                continue
-            if not groups or room <= 0:
-                groups.append([])
-                room, there = size, set()
-            groups[-1].append(piece)
-            new = {n for n in piece.uses if self.pieces[n].local} - there
-            there |= new
-            room -= len(piece.text) + sum(len(self.pieces[n].text) for n in new)
-        out = [self._unit(group) for group in groups]
+        out = []
+        repeated = reached(self.pieces, [name for name, once in self.shown.items() if not once])
+        for once in (False, True):
+            pieces = [p for p in self.pieces.values() if (p.name not in repeated) == once]
+            out += [Unit(self._unit(group), once) for group in shared_out(pieces)]
         body = [*[self.pieces[n].declaration for n in sorted(self.shown)], ends]
         helpers = self._shown_helpers
         if self.threads:
-            out.append(self._text(["#define R_LOCAL"], [], ["r_threads"]))
+            out.append(Unit(self._text(["#define R_LOCAL"], [], ["r_threads"])))
             body.insert(0, _POOL)
             helpers = ["r_site", *helpers]
-        out.append(self._text(["#define R_LOCAL"], body, helpers))
+        out.append(Unit(self._text(["#define R_LOCAL"], body, helpers)))
         return out
 
     def _unit(self, group: Sequence[Piece]) -> str:
-        own = {p.name for p in group}
-        used = {n: self.pieces[n] for p in group for n in p.uses if n not in own}
-        body = [p.text if p.local else p.declaration for p in used.values()]
-        helpers = {h for p in [*group, *used.values()] for h in p.helpers}
+        called = dict.fromkeys(n for p in group for n in sorted(p.uses))
+        body = [self.pieces[n].declaration for n in called]
+        helpers = {h for p in group for h in p.helpers}
         if self.threads:
             body.insert(0, _POOL)
             helpers.add("r_site")

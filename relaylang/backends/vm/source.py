@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from relaylang.backends.cpu.cc import Unit
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.program import Program
@@ -82,7 +83,7 @@ class ProgramEmitter(Emitter):
             self.sizes = f"in[{len(region.program.inputs)}]" if region.shapes is not None and region.slices is None else ""
             parts.append(self.sequence(run, region.program.run))
             self.sizes = ""  # weights are prepared before there are any
-            parts.append(self.sequence(f"prepare_{n}", region.program.prepare))
+            parts.append(self.sequence(f"prepare_{n}", region.program.prepare, once=True))
             if region.slices is not None:
                 parts.append(_batch(n, len(region.program.inputs), region.slices))
             if region.shapes is not None:
@@ -101,7 +102,7 @@ class ProgramEmitter(Emitter):
         self.ends = "\n\n".join(parts)
         return self.ends
 
-    def loop(self) -> str:
+    def loop(self) -> Unit:
         """The unit of the machine's loop."""
         head = ["#define R_LOCAL static", f"#define R_INT32 {DTYPE_NUMBERS['int32']}", f"#define R_LABELS {labels()}"]
         folder = files(f"{__package__}.csrc")
@@ -115,7 +116,7 @@ class ProgramEmitter(Emitter):
             exchange,
             loop.replace("R_ROWS\n", cases() + "\n"),
         ]
-        return self._text(head, body, {helper for row in rows() for helper in row.helpers})
+        return Unit(self._text(head, body, {helper for row in rows() for helper in row.helpers}))
 
     def everything(self, title: str) -> str:
         """All of it as one text to read, and to keep where the compiler fails."""

@@ -13,7 +13,7 @@ import pytest
 
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import cache, emit_c, toolchain
-from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.cc import Compiler, Unit
 from relaylang.backends.cpu.lower import GAPS, gap, lowered
 from relaylang.diagnostics import RelayError
 from relaylang.interpreter import KERNELS, evaluate
@@ -129,7 +129,7 @@ def test_the_one_file_is_what_the_units_are() -> None:
         whole = emit_c(network(), ["w", "v"], options=options)
         artifact = compile_module(network(), "c", {"w": given["w"], "v": given["v"]}, options)
         assert artifact.source == whole
-        library = Compiler(options).compile([whole], whole)
+        library = Compiler(options).compile([Unit(whole)], whole)
         alone = cpu.CpuArtifact(library, artifact.manifest, artifact.params, whole, threads)
         np.testing.assert_array_equal(alone.run(given["x"]), artifact.run(given["x"]))
 

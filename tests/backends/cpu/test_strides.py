@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.cc import Compiler, Unit
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.kernel import Kernel, nbytes
@@ -164,7 +164,7 @@ class Library:
         helpers = {h for p in pieces for h in p.helpers}
         text = emitter._text(["#define R_LOCAL static"], [*[p.text for p in pieces], *exported], helpers)
         path = folder / "kernels.so"
-        path.write_bytes(Compiler({"cflags": "-O1"}).compile([text], text))
+        path.write_bytes(Compiler({"cflags": "-O1"}).compile([Unit(text)], text))
         self.library = ctypes.CDLL(str(path))
 
     def run(self, number: int) -> None:
