@@ -35,17 +35,6 @@ void r_end(void);
 void r_parallel(r_site* site, r_kernel kernel, void* const* b, long units, long grain, int threads);"""
 
 
-def needed(helpers: Iterable[str]) -> list[str]:
-    """The fragments with some names, and those that these need, in the order of the files."""
-    known, every = _fragment_of(), fragments()
-    todo = {"prelude", *(known[name] for name in helpers if name in known)}
-    wanted: set[str] = set()
-    while todo:
-        wanted |= todo
-        todo = {need for name in todo for need in every[name].needs} - wanted
-    return [name for name in every if name in wanted]
-
-
 def printable(text: str) -> str:
     """A text that fits a comment, whatever it holds."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)
