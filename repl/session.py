@@ -50,6 +50,7 @@ from relaylang.syntax import ParseResult, astext, parse
 from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import is_blank
 from relaylang.typing import infer
+from relaylang.typing.partial import all_errors
 from relaylang.typing.uses import uses
 
 #: The function that holds an input while it is checked and run. No text can name it.
@@ -219,12 +220,12 @@ class Session:
         try:
             return self._take(with_last(text), f"<input {self._count}>")
         except RelayError as wrong:
+            found = all_errors(wrong)
             said = advice(text)
-            first = next((i for i, d in enumerate(wrong.diagnostics) if d.code.startswith("R01") or d.code == "R0202"), None)
-            if said is None or first is None:
-                raise
-            told = replace(wrong.diagnostics[first], notes=(*wrong.diagnostics[first].notes, said))
-            raise RelayError([*wrong.diagnostics[:first], told, *wrong.diagnostics[first + 1 :]]) from None
+            first = next((i for i, d in enumerate(found) if d.code.startswith("R01") or d.code == "R0202"), None)
+            if said is not None and first is not None:
+                found[first] = replace(found[first], notes=(*found[first].notes, said))
+            raise RelayError(found) from None
 
     def load(self, path: str) -> str:
         """Read a file's definitions, evaluate its expression if it has one, and say what they were."""

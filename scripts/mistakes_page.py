@@ -12,6 +12,7 @@ from pathlib import Path
 
 import relaylang as relay
 from relaylang.stdlib.library import read
+from relaylang.typing.partial import all_errors
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "mistakes.md"
 CASE = re.compile(r"(?<=^```relay-wrong\n)(?P<program>.*?)^```\n(?:\n```relay-console\n(?P<message>.*?)^```\n)?", re.M | re.S)
@@ -22,7 +23,7 @@ def message(program: str) -> str:
     try:
         said = relay.infer(read(program, "net.relay").value)
     except relay.RelayError as wrong:
-        said = wrong.diagnostics
+        said = all_errors(wrong)
     return "".join(f"{d}\n" for d in said if d.severity == "error")
 
 

@@ -16,7 +16,7 @@ from relaylang.ir import Expr, IRModule, Type, Var
 from relaylang.runtime.text import read_bytes, text_of
 from relaylang.stdlib.library import read
 from relaylang.typing import infer
-from relaylang.typing.rest import check_rest
+from relaylang.typing.partial import all_errors
 
 if TYPE_CHECKING:
     from relaylang.frontends.options import Options
@@ -101,9 +101,7 @@ def load_checked(path: str | SourceFile, options: Options | None = None) -> Prog
     try:
         program = load(path, header_note=True, options=options)
     except RelayError as wrong:
-        if isinstance(wrong.partial, IRModule):
-            raise RelayError(by_place([*wrong.diagnostics, *check_rest(wrong.partial, wrong.diagnostics)])) from None
-        raise
+        raise RelayError(all_errors(wrong)) from None
     check(program)
     return program
 

@@ -87,7 +87,7 @@ def error(
 class RelayError(Exception):
     """The program is wrong. Carries every diagnostic: the errors, and the notes beside them.
 
-    `partial` is the module of a text without errors of syntax. Its functions without errors are as written.
+    `partial` is the readable part of a wrong text (`ParseResult`), with unknown values for its wrong pieces.
     """
 
     def __init__(self, diagnostics: Diagnostic | Sequence[Diagnostic], partial: object = None) -> None:

@@ -364,6 +364,15 @@ class IncompleteType(Type):
         self.span = span
 
 
+class ErrorType(IncompleteType):
+    """The type of what a reported error leaves unknown: it agrees with every type."""
+
+    __slots__ = ()
+
+
+#: The only one.
+POISON = ErrorType()
+
 Dim = int | _Any | TypeVar
 _BY_IDENTITY = (TypeVar, GlobalTypeVar, IncompleteType)
 

@@ -16,9 +16,10 @@ from relaylang.lsp.nodes import by_start
 from relaylang.passes.lints import lint
 from relaylang.passes.lints.settings import codes_for
 from relaylang.stdlib.library import read
+from relaylang.syntax import ParseResult
 from relaylang.syntax.symbols import Symbol, SymbolTable
 from relaylang.typing import infer
-from relaylang.typing.rest import check_rest
+from relaylang.typing.partial import all_errors
 
 #: The most characters of a text that lints look at with each change.
 _LINTED = 100_000
@@ -97,10 +98,10 @@ class Whole:
                 self.diagnostics += infer(node)
             self.sound = True
         except RelayError as wrong:
-            self.diagnostics += wrong.diagnostics
-            if isinstance(wrong.partial, IRModule):
-                self.module = wrong.partial
-                self.diagnostics += check_rest(wrong.partial, wrong.diagnostics)
+            self.diagnostics += all_errors(wrong, beside_errors=True)
+            if isinstance(wrong.partial, ParseResult):
+                self.module = wrong.partial.module or self.module
+                self._roots = [*_functions(self.module), *([wrong.partial.expr] if wrong.partial.expr is not None else [])]
         self._roots = [r for r in self._roots if r.span is None or r.span.source.name == name]
 
     @cached_property

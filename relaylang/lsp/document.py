@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from relaylang.diagnostics import Diagnostic, error
-from relaylang.ir import Expr, Function, FuncType, GlobalTypeVar, GlobalVar, IncompleteType, IRModule, Type, TypeData
+from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, Type, TypeData
 from relaylang.lsp.parts import TYPES, Known, Part, begins_definitions, cut
 from relaylang.syntax.spellings import has_old_header
 from relaylang.syntax.tokeniser import metadata_start
 from relaylang.typing import Checker
-from relaylang.typing.rest import declares_its_type, known_by_header, reached, stand_ins
+from relaylang.typing.partial import without_follow_ups
 
 _IMPORT = re.compile(r"^[ \t]*import\b", re.M)
 
@@ -47,7 +47,7 @@ class Document:
         self._read(range(len(self.parts) - 1, -1, -1))  # the last one first: it says whether this is a module alone
         wanted = self._wanted()
         functions = {self.known.functions[name]: function for name, function in wanted.items()}
-        self.checker = Checker(IRModule(functions, self.known.types.type_definitions))
+        self.checker = Checker(IRModule(functions, self.known.types.type_definitions), partial=True)
         self._say()
 
     # -- one text after another
@@ -169,34 +169,8 @@ class Document:
     # -- checking
 
     def _wanted(self) -> dict[str, Function]:
-        """The functions to check.
-
-        A function with errors, or a user of one, appears by its header. It is absent if that gives no type.
-        """
-        wrong = [name for name, part in self.first.items() if part.function is None]
-        users: dict[str, list[str]] = {}
-        for name, part in self.first.items() if wrong else ():
-            for used in part.mentions:
-                users.setdefault(used, []).append(name)
-        away = stand_ins(wrong, users, self._header)
-        kept = {name: away[name] if name in away else part.function for name, part in self.first.items()}
-        return {name: function for name, function in kept.items() if function is not None}
-
-    def _header(self, name: str) -> Function | None:
-        """The substitute of an unchecked function, always the same object."""
-        part = self.first[name]
-        if part.header is None and part.function is not None and declares_its_type(part.function):
-            part.header = part.function
-        if part.header is not None and part.known_by_header is None:
-            part.known_by_header = known_by_header(self.known.functions[name], part.header)
-        return part.known_by_header
-
-    def _unheard(self) -> set[str]:
-        """The functions that are used where something is wrong: they may know their types by that use."""
-        wrong = [part for part in self.parts if not part.sound]
-        uses = {name: part.mentions for name, part in self.first.items()} if wrong else {}
-        mentioned = {name for part in wrong for name in part.mentions}
-        return mentioned | reached(mentioned, uses)
+        """The functions to check. The type of one that could not be read agrees with every type."""
+        return {name: part.function for name, part in self.first.items() if part.function is not None}
 
     def _say(self) -> None:
         said = [d for part in self.parts for d in part.said]
@@ -207,9 +181,8 @@ class Document:
                 if part.word == "def" and first is not None and first is not part and part.name_place is not None:
                     also = [(first.name_place, "first here")]
                     said.append(error("R0205", f"function `@{part.name}` is defined twice", part.name_place, "here again", also=also))
-        unheard = self._unheard()
-        said += [d for d in self.checker.diagnostics if d.code != "R0304" or self.part_at(start_of(d)).name not in unheard]
-        self.diagnostics: list[Diagnostic] = sorted(said, key=lambda d: start_of(d) if d.span is not None else 0)
+        said += without_follow_ups(self.checker.diagnostics, said)
+        self.diagnostics: list[Diagnostic] = sorted(said, key=lambda d: (d.severity == "note", start_of(d)))
 
     # -- answers
 
@@ -241,12 +214,7 @@ class Document:
 
 def _declared(part: Part) -> Type | None:
     """A function's type, as the checker found it or as the header says."""
-    if part.function is not None and part.function.checked_type is not None:
-        return part.function.checked_type
-    header = part.header
-    if header is None or header.ret_type is None:
-        return None
-    return FuncType([p.type_annotation or IncompleteType() for p in header.params], header.ret_type, header.type_params)
+    return part.function.checked_type if part.function is not None else None
 
 
 def start_of(diagnostic: Diagnostic) -> int:

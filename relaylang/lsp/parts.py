@@ -19,7 +19,6 @@ from relaylang.syntax.actions import Build
 from relaylang.syntax.literals import string
 from relaylang.syntax.reader import comment_type, notes_of, read_source, tables
 from relaylang.syntax.tokens import TokenSource
-from relaylang.typing.rest import declares_its_type
 
 TYPES = frozenset({"type", "data", "extern"})
 _BEGINS = TYPES | {"def"}
@@ -45,10 +44,6 @@ class Part:
         #: an expression follows the definition
         self.has_expression = False
         self._name_at: tuple[TokenSource, int] | None = None
-        #: a function of the type that its header says
-        self.header: Function | None = None
-        #: a function of its type, for callers while its body is unchecked
-        self.known_by_header: Function | None = None
         self._sources: list[TokenSource] = []
 
     def fresh(self) -> Part:
@@ -94,7 +89,6 @@ class Part:
             self._read(known, self.text)
         except RelayError as wrong:
             self.said = wrong.diagnostics
-            self.broken = wrong.partial is None
         if following and (self.broken or self.has_expression):
             self.broken = True
             try:
@@ -102,38 +96,28 @@ class Part:
             except RelayError as wrong:
                 here = [d for d in wrong.diagnostics if d.span is None or d.span.start <= len(self.text)]
                 self.said = here or self.said
-        if self.sound:
-            return
-        self.function = None
-        if self.word == "def":
-            self._read_header(known)
 
     def _read(self, known: Known, text: str) -> None:
         source = self._source(known.name, text)
-        build, (_, expr), _ = read_source(source, known.build_of(source))
-        self.said = notes_of(build, True)
-        self.function = next(iter(build.functions.made.values()), None)
+        wrong = None
+        try:
+            build, value, _ = read_source(source, known.build_of(source))
+            self.said = notes_of(build, True)
+        except RelayError as error:
+            wrong = error
+            if error.partial is None:
+                self.function, self.broken = None, True
+                raise
+            build, value = error.partial  # type: ignore[misc]
+        self.function = next((made for var, made in build.functions.made.items() if var.name_hint == self.name), None)
         self.definitions = dict(build.types.made)
         self.constructors = list(build.types.defined_constructors)
-        self.has_expression = expr is not None
+        self.has_expression = value[1] is not None
+        self.broken = build.reports.broken
         at = next(iter(build.functions.defined.values()), None)
         self._name_at = (source, at) if at is not None else None
-
-    def _read_header(self, known: Known) -> None:
-        """The function's type, where its header says it and is right."""
-        for found in tables().tokens.finditer(self.text):
-            if found[1] == "{":
-                break
-        else:
-            return
-        source = self._source(known.name, self.text[: found.start(1)] + "{ () }")
-        try:
-            build = read_source(source, known.build_of(source))[0]
-        except RelayError:
-            return
-        function = next(iter(build.functions.made.values()), None)
-        if function is not None and declares_its_type(function):
-            self.header = function
+        if wrong is not None:
+            raise wrong
 
 
 class Known:

@@ -24,7 +24,6 @@ from relaylang.syntax.actions import ACTIONS, Build
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.actions.types import quiet_tensor_type
-from relaylang.syntax.literals import string
 from relaylang.syntax.metadata import load_metadata, module_attributes, numbered_constants, with_values
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tables import data as table_data
@@ -237,8 +236,8 @@ def read(
 def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tuple[Build, AnyValue, TokenSource]:
     """Read a source with the build that `start` makes for its tokens. A second set of tokens gets another build.
 
-    Returns the build with all its parts, the text's value, and the source. Raises `RelayError`, whose `partial` is the
-    module where nothing but names and values is wrong.
+    Returns the build with all its parts, the text's value, and the source. Raises `RelayError`, whose `partial` has the
+    build and the value, with unknown values for wrong pieces.
     """
     tab = source.tables
     tokens = source.tokens()
@@ -251,7 +250,7 @@ def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tup
             try:
                 build.reports.said.raise_errors()
             except RelayError as wrong:
-                wrong.partial = _module(build, build.functions.module) if value[0] else None
+                wrong.partial = build, value
                 raise
             return build, value, source
         except CutAnew:
@@ -261,21 +260,14 @@ def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tup
                 span = Span(source.plain, comment.at, comment.at + 2)
                 raise RelayError(error("R0102", "this comment is never closed", span, "`*/` is missing")) from None
         except SyntaxStop as stop:
+            if not source.names_split and tab.numbers["DASHED"] in map(tab.kind_of, tokens):
+                tokens = source.split_dashes(tokens)
+                continue
             from relaylang.syntax.recovery import syntax_errors
 
-            def again(kept: list[str], left_out: Mapping[str, int]) -> list[Diagnostic]:
-                rest = start(kept)
-                for name, at in left_out.items():
-                    known = rest.functions.defined if name[:1] == "@" else rest.types.defined
-                    known[string(name[1:]) if name[1:2] == '"' else name.removeprefix("@")] = at
-                try:
-                    run(tab, kept, rest.parts, source)
-                    rest.finish()
-                except (SyntaxStop, CutAnew):
-                    return []
-                return rest.reports.said.items
-
-            raise RelayError(syntax_errors(tab, tokens, source, stop.at, build.reports.said, again)) from None
+            build = start(tokens)
+            found, value = syntax_errors(tab, tokens, source, stop.at, build)
+            raise RelayError(found, (build, value)) from None
 
 
 def comment_type(comment: str, reports: Reports, types: TypeNames) -> Type | None:
@@ -319,15 +311,23 @@ def parse(
     (`meta[relay.Constant][0]`). `metadata` gives all kinds of such values: type key -> values by number. For a text that
     imports the library, use `relaylang.parse`. Raises `RelayError` with all errors.
     """
-    build, (defines, expr), source = read(text, name, module, variables, constants=constants, metadata=metadata)
+    try:
+        build, (defines, expr), source = read(text, name, module, variables, constants=constants, metadata=metadata)
+    except RelayError as wrong:
+        if wrong.partial is not None:
+            build, (defines, expr) = wrong.partial  # type: ignore[misc]
+            wrong.partial = _result(build, defines, expr, module)
+        raise
     notes = notes_of(build, defines)
     if not defines and expr is None and not build.text.versioned:
         raise RelayError(error("R0106", "there is nothing to read", source.offsets(0), "the text ends here"))
-    made = None
-    if defines or expr is None:
-        made = _module(build, module)
-    free = [v for v in build.locals.free_vars]
-    return ParseResult(made, expr, source, free, build.locals.bindings, build.meta.missing, notes)
+    return _result(build, defines, expr, module, notes)
+
+
+def _result(build: Build, defines: bool, expr: Expr | None, known: IRModule | None, notes: Sequence[Diagnostic] = ()) -> ParseResult:
+    made = _module(build, known) if defines or expr is None else None
+    source, locals = build.reports.source, build.locals
+    return ParseResult(made, expr, source, list(locals.free_vars), locals.bindings, build.meta.missing, list(notes))
 
 
 def _module(build: Build, known: IRModule | None) -> IRModule:

@@ -26,18 +26,22 @@ def infer(
     module: IRModule | None = None,
     assume: Mapping[Var, Type] | None = None,
     fresh: bool = False,
+    partial: bool = False,
+    beside_errors: bool = False,
 ) -> list[Diagnostic]:
     """Find the type of every node of a module or an expression, and fill `checked_type` in place.
 
     Returns errors and warnings by place, then notes. Where there are errors no type is written. In a `fragment` what stays unknown is
     a note, and such nodes have an `IncompleteType`; elsewhere it is an error.
     `module` gives the functions and type definitions that an expression refers to. `assume` gives types to variables
-    that have no annotation. `fresh` looks at every node again, whatever type it has.
+    that have no annotation. `fresh` looks at every node again, whatever type it has. A `partial`
+    program is the readable part of a wrong text. Names that it lacks are not reported again. With `beside_errors`, nodes of a
+    wrong program get their types, too, for tools that show them.
     """
     if assume:
         fresh = True
     while True:
-        around = Program.of(program if isinstance(program, IRModule) else module)
+        around = Program.of(program if isinstance(program, IRModule) else module, partial)
         inference = Inference(around, fragment=fragment, fresh=fresh, assume=assume)
         try:
             with gc_paused():
@@ -45,15 +49,13 @@ def infer(
                     inference.run_module(program)
                 else:
                     inference.run_expr(program)
+            inference.results.report_unknown()
             wrong = any(d.severity == "error" for d in inference.diagnostics)
-            if not wrong:
-                inference.results.report_unknown()
-                wrong = any(d.severity == "error" for d in inference.diagnostics)
             if wrong and inference.earlier.used:
                 raise Stale  # errors are found in the whole program
-            if not wrong:
-                if not fresh:
-                    inference.earlier.check_names()
+            if not wrong and not fresh:
+                inference.earlier.check_names()
+            if not wrong or beside_errors:
                 inference.results.store()
             return by_place(inference.diagnostics)
         except Stale:

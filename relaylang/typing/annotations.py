@@ -83,7 +83,7 @@ class Annotations:
         """Report the type variables that nothing binds."""
         for var, span in self._mentioned.values():
             if id(var) not in self._bound:
-                self._report.say("R0312", f"nothing binds the type variable `{var.name_hint}`", span or var.span)
+                self._report.undefined(f"nothing binds the type variable `{var.name_hint}`", span or var.span)
 
     def _sound_tensor(self, ty: TensorType, span: Span | None) -> bool:
         """Whether each extent of a tensor type is one."""
@@ -142,7 +142,7 @@ class Annotations:
                 return False
             wanted = self._arity(node.func)
             if wanted is None:
-                say("R0312", f"the type `{node.func.name_hint}` is not defined", span)
+                self._report.undefined(f"the type `{node.func.name_hint}` is not defined", span)
                 return False
             if wanted != len(node.args):
                 say(

@@ -27,11 +27,13 @@ class Checker:
     A function is known by its annotations where these give its parameters and its result. A change inside it then
     concerns no other function. Another function is known by its body, and is checked together with those that it is
     recursive with. Where its parameters are open, it is checked together with its callers. `looked_at` holds the names
-    of the functions that the last update checked. As with `infer`, functions with errors get no types.
+    of the functions that the last update checked. As with `infer`, functions with errors get no types, but in a `partial` program,
+    whose missing names have been reported.
     """
 
-    def __init__(self, module: IRModule) -> None:
+    def __init__(self, module: IRModule, partial: bool = False) -> None:
         self.module = module
+        self._partial = partial
         self.looked_at: list[str] = []
         self._functions: dict[str, Function] = {}
         self._vars: dict[str, GlobalVar] = {}
@@ -174,29 +176,30 @@ class Checker:
         for name in group:
             self._types.pop(name, None)
         inside = set(group)
-        inference = Inference(Program(self._functions, self._definitions, _Given(self._functions, inside, self.type_of)))
+        given = _Given(self._functions, inside, self.type_of)
+        inference = Inference(Program(self._functions, self._definitions, given, self._partial))
         inference.run_group([(self._vars[name], self._functions[name]) for name in group])
-        if not _wrong(inference.diagnostics):
-            inference.results.report_unknown()
-            if any(d.code == "R0304" for d in inference.diagnostics):
-                callers = dict.fromkeys(user for name in group for user in self._users.get(name, ()))
-                more = [user for user in callers if user not in inside]
-                self._open.update(group)
-                if more:  # what calls these may say what they give
-                    self._check_group([*group, *more])
-                    return
+        inference.results.report_unknown()
+        if any(d.code == "R0304" for d in inference.diagnostics):
+            callers = dict.fromkeys(user for name in group for user in self._users.get(name, ()))
+            more = [user for user in callers if user not in inside]
+            self._open.update(group)
+            if more:  # what calls these may say what they give
+                self._check_group([*group, *more])
+                return
         for name in group:
             self._said[name] = []
             self._together[name] = group if inference.diagnostics else []
         self._said[group[0]] = inference.diagnostics
         wrong = _wrong(inference.diagnostics)
-        if not wrong:
+        keeps = not wrong or self._partial
+        if keeps:
             inference.results.store()
         for name in group:
             function = self._functions[name]
             known = function.checked_type
-            self._types[name] = known if known is not None and not wrong else _declared(function)
-            if wrong and known is not None:
+            self._types[name] = known if known is not None and not wrong else inference.results.seen_type(function)
+            if not keeps and known is not None:
                 for node in post_order(function):
                     if not isinstance(node, (Op, Constructor)):
                         node.checked_type = None

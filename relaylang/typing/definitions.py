@@ -37,7 +37,7 @@ class Definitions:
             data = self.all.get(constructor.belong_to)
             if data is None:
                 name = constructor.belong_to.name_hint
-                self._report.say("R0312", f"{name_of(constructor)} belongs to the type `{name}`, which is not defined", span)
+                self._report.undefined(f"{name_of(constructor)} belongs to the type `{name}`, which is not defined", span)
                 return POISON
             made = FuncType(constructor.inputs, TypeCall(data.header, data.type_vars), data.type_vars)
             self._constructors[id(constructor)] = made

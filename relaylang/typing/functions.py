@@ -90,7 +90,7 @@ class Functions:
         if var.name_hint in self._program.given:
             types[id(var)] = self._program.given[var.name_hint]
         elif function is None:
-            self._report.say("R0312", f"the module has no function `@{var.name_hint}`", var.span)
+            self._report.undefined(f"the module has no function `@{var.name_hint}`", var.span)
             types[id(var)] = POISON
         elif id(function) in self._started:
             types[id(var)] = self.signature(function)

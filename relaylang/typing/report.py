@@ -34,6 +34,7 @@ class Report:
 
     def __init__(self, solver: Solver, types: Mapping[int, Type], program: Program) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.refuted: list[Type] = []  # types of mismatches that were reported
         self._solver = solver
         self._types = types
         self._program = program
@@ -53,11 +54,17 @@ class Report:
         places = [(plain(place), text) for place, text in also if place is not None]
         self.diagnostics.append(error(code, title, plain(span), label, also=places, notes=notes, fix=fix, severity=severity))
 
+    def undefined(self, title: str, span: Span | None) -> None:
+        """Report a name that the program lacks. Of a part of a program, the reader has reported it."""
+        if not self._program.partial:
+            self.say("R0312", title, span)
+
     def mismatch(
         self, what: str, wanted: Type, found: Type, span: Span | None, also: Iterable[Label] = (), node: Expr | None = None
     ) -> None:
         """Report two types that must be the same and differ: `what`, which is `node`, must be `wanted`, not `found`."""
         solver = self._solver
+        self.refuted += (wanted, found)
         if solver.infinite:
             self.say("R0310", f"{what} would have a type that contains itself", span, also=also)
             return

@@ -7,10 +7,11 @@ from collections.abc import Container
 from relaylang.ir.expr import Expr, Function, MetaRef, Var
 from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import IncompleteType, TensorType, Type
+from relaylang.ir.visit import children
 from relaylang.typing.program import Found
 from relaylang.typing.report import Report
 from relaylang.typing.solver import Solver
-from relaylang.typing.terms import Unknown, find
+from relaylang.typing.terms import POISON, Unknown, find, map_type
 from relaylang.typing.texts import name_of
 
 
@@ -31,17 +32,24 @@ class Results:
         self._keep: list[object] = []  # types whose ids stand in `_closed`
 
     def store(self) -> None:
-        """Write the types that were found into the nodes."""
+        """Write the types that were found into the nodes. What an error leaves unknown gets none."""
         order, types = self._found.order, self._found.types
         listed = self._listed if len(self._listed) == len(order) else [types[id(node)] for node in order]
         for node, ty in zip(order, listed):
             if type(ty) is not TensorType:
                 ty = find(ty)
+                if ty is POISON:
+                    continue
                 if type(ty) is not TensorType:
                     ty = self.closed(ty)
             before = node.checked_type
             if before is None or before is not ty:
                 node.checked_type = ty
+
+    def seen_type(self, function: Function) -> Type:
+        """The type of a function with errors as its callers see it. Its unknown parts agree with every type."""
+        ty = self._solver.resolve(self._found.types.get(id(function), POISON))
+        return map_type(ty, lambda part: POISON if isinstance(part, IncompleteType) else part)
 
     def closed(self, ty: Type) -> Type:
         """A type as nodes carry it, with an `IncompleteType` for each unknown. Each part is looked at once."""
@@ -73,7 +81,10 @@ class Results:
     def report_unknown(self) -> None:
         """Report the types that were not found: errors in a module, notes in a fragment."""
         roots, owners = self._open_types()
-        causes = [u for u in roots.values() if not u.derived] or list(roots.values())
+        excused = self._excused() if roots else set()
+        causes = [u for u in roots.values() if not u.derived and id(u) not in excused]
+        if not causes and not excused:
+            causes = list(roots.values())
         said: set[int] = set()
         for unknown in causes:
             origin = owners.get(id(unknown), unknown.origin) if unknown.free else unknown.origin
@@ -86,6 +97,15 @@ class Results:
                 self._report.say("R0315", title, origin.span, severity="note")
             else:
                 self._report.say("R0304", title, origin.span, hint)
+
+    def _excused(self) -> set[int]:
+        """The ids of unknowns that something wrong uses: without the error they might be known."""
+        types, solver = self._found.types, self._solver
+        used = list(self._report.refuted)
+        for node, ty in zip(self._found.order, self._listed):
+            if find(ty) is POISON:
+                used += [types[id(child)] for child in children(node) if id(child) in types]
+        return {id(unknown) for ty in used for unknown in solver.unknowns_in(ty)}
 
     def _open_types(self) -> tuple[dict[int, Unknown], dict[int, Var]]:
         """The unknowns that must not stay open, and the parameters that brought them in, by the unknown's id."""

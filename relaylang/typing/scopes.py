@@ -86,6 +86,7 @@ class Scopes:
             return
         if id(variable) in types and not self._earlier.has(variable):
             self._late.add(id(variable))
+            self._report.refuted.append(types[id(variable)])
             self._report.say(
                 "R0314",
                 f"the variable {name_of(variable)} is used in its own value, which is not a function",
@@ -111,8 +112,9 @@ class Scopes:
     def report_loose(self) -> None:
         """Report the variables that nothing binds."""
         for var in dict.fromkeys(self._loose):
+            self._report.refuted.append(self._types[id(var)])
             if id(var) not in self._late:
-                self._report.say("R0312", f"nothing binds the variable {name_of(var)}", var.span)
+                self._report.undefined(f"nothing binds the variable {name_of(var)}", var.span)
 
 
 __all__ = ["Scopes"]

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable
 from relaylang.ir.expr import Expr
 from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import (
+    POISON,
     Dim,
+    ErrorType,
     GlobalTypeVar,
     IncompleteType,
     TensorType,
@@ -38,15 +40,6 @@ class Unknown(IncompleteType):
         self.derived = derived
 
 
-class _Poison(IncompleteType):
-    """The type of a node whose error has been reported: it agrees with every type."""
-
-    __slots__ = ()
-
-
-POISON = _Poison()
-
-
 class DimUnknown(TypeVar):
     """An extent to be found. It stands for a shape variable where a polymorphic function is used."""
 
@@ -64,7 +57,7 @@ class OpenTensor(TensorType):
 
 
 #: The kinds of types that have no parts and are not tensors.
-LEAVES = frozenset((TypeVar, GlobalTypeVar, Unknown, _Poison, IncompleteType))
+LEAVES = frozenset((TypeVar, GlobalTypeVar, Unknown, ErrorType, IncompleteType))
 
 
 def find(ty: Type) -> Type:

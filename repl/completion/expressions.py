@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
+    Call,
     Expr,
     Function,
     FuncType,
@@ -24,7 +25,6 @@ from relaylang.syntax import parse
 from relaylang.syntax.literals import string
 from relaylang.syntax.tokeniser import Token
 from relaylang.typing import infer
-from relaylang.typing.rest import known_by_header
 
 #: The longest expression that is read, in characters.
 _LONGEST = 1000
@@ -107,7 +107,7 @@ def variable_name(text: str) -> str:
 def _of_type(var: GlobalVar, ty: FuncType) -> Function:
     """A function of a type."""
     params = [Var(f"p{i}", arg) for i, arg in enumerate(ty.arg_types)]
-    return known_by_header(var, Function(params, None, ty.ret_type, ty.type_params))  # type: ignore[arg-type]
+    return Function(params, Call(var, params), ty.ret_type, ty.type_params)
 
 
 __all__ = ["Expressions", "Variables", "variable_name"]

@@ -27,7 +27,7 @@ from relaylang.syntax import astext, parse
 from relaylang.testing.generators.mutants import mutant
 from relaylang.testing.roundtrip import formats_once, reads_back
 from relaylang.typing import infer
-from relaylang.typing.rest import check_rest
+from relaylang.typing.partial import all_errors
 from tests.shared import CORPUS, FRAGMENTS, GOLDEN, ROOT
 
 _LONGEST = 12_000
@@ -52,8 +52,7 @@ def said(text: str) -> list[Diagnostic]:
     try:
         result = parse(text, "mutant")
     except RelayError as wrong:
-        more = check_rest(wrong.partial, wrong.diagnostics) if isinstance(wrong.partial, IRModule) else []
-        return [*wrong.diagnostics, *more]
+        return all_errors(wrong)
     node: IRModule | Expr = result.value
     return infer(node, fragment=not isinstance(node, IRModule))
 

@@ -79,3 +79,8 @@ def test_a_string_that_is_one_of_a_few_words() -> None:
     assert not_a_choice("nn.upsampling", "layout", "NHWC") is None
     assert not_a_choice("cast", "dtype", "f32") == ("must be an element type", "float32")
     assert not_a_choice("cast", "dtype", 3) is None
+
+
+def test_a_token_that_is_taken_back_is_gone() -> None:
+    text = "def @main(%x: Ten=sor[(2, 3), float32]) {\n  return nn.re=u(%x)\n}\n"
+    assert [d.code for d in recovery(text).run()] == ["R0101", "R0101", "R0114"]

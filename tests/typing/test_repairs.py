@@ -8,7 +8,7 @@ from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.ir import IRModule
 from relaylang.syntax import parse
 from relaylang.typing import infer
-from relaylang.typing.rest import check_rest
+from relaylang.typing.partial import all_errors
 
 HEAD = "def @main(%x: Tensor[(2, 3), float32], %h: Tensor[(2, 3), float16], %n: Tensor[(2, 3), int64]) "
 
@@ -17,8 +17,7 @@ def errors(text: str) -> list[Diagnostic]:
     try:
         module = parse(text).module
     except RelayError as wrong:
-        said = wrong.diagnostics
-        return said + (check_rest(wrong.partial, said) if isinstance(wrong.partial, IRModule) else [])
+        return all_errors(wrong)
     assert isinstance(module, IRModule)
     return [d for d in infer(module) if d.severity == "error"]
 

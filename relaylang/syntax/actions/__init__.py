@@ -15,6 +15,7 @@ from relaylang.ir.module import IRModule
 from relaylang.ir.types import GlobalTypeVar
 from relaylang.syntax.actions.attributes import AttributeActions
 from relaylang.syntax.actions.calls import CallActions
+from relaylang.syntax.actions.errors import ErrorActions
 from relaylang.syntax.actions.expressions import ExpressionActions
 from relaylang.syntax.actions.functions import FunctionActions
 from relaylang.syntax.actions.globals import Callees, FunctionNames, TypeNames
@@ -43,6 +44,7 @@ PARTS: tuple[type, ...] = (
     DataTypeActions,
     ListActions,
     TextActions,
+    ErrorActions,
 )
 
 
@@ -71,7 +73,7 @@ class Build:
     the same text. `meta` holds the metadata section's values; `read_type` reads a type in a comment.
     """
 
-    __slots__ = ("functions", "locals", "meta", "operators", "parts", "reports", "text", "type_actions", "types")
+    __slots__ = ("errors", "functions", "locals", "meta", "operators", "parts", "reports", "text", "type_actions", "types")
 
     def __init__(
         self,
@@ -94,17 +96,22 @@ class Build:
         attributes = AttributeActions(reports, types, values)
         self.operators = operators = OperatorCalls(reports, values, attributes)
         self.text = TextActions(locals)
+        statements = StatementActions(reports, locals, type_actions, attributes)
+        function_actions = FunctionActions(reports, locals, functions, types, attributes, values)
+        matches = MatchActions(reports, locals, types)
+        self.errors = ErrorActions(reports, locals, functions, types, statements, function_actions, matches)
         self.parts: tuple[AnyValue, ...] = (
             ExpressionActions(reports, locals, functions, types, callees, operators, values),
             CallActions(reports, callees, operators, values),
-            StatementActions(reports, locals, type_actions, attributes),
-            FunctionActions(reports, locals, functions, types, attributes, values),
+            statements,
+            function_actions,
             type_actions,
             attributes,
-            MatchActions(reports, locals, types),
+            matches,
             DataTypeActions(reports, types),
             _LISTS,
             self.text,
+            self.errors,
         )
 
     def finish(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from relaylang.diagnostics import Fix, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constant, MetaRef
-from relaylang.ir.types import ANY, TensorType, Type
+from relaylang.ir.types import ANY, POISON, TensorType, Type
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
@@ -246,7 +246,7 @@ class AttributeActions:
         return tensor_type(v, first, self.reports)
 
     def on_type_arg_fine(self, v: list[AnyValue], first: int, last: int) -> Type:
-        return TensorType(v[3], v[6])
+        return TensorType(v[3], v[6]) if v[6] else POISON
 
     # -- single attributes and their values
 

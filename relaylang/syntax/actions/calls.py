@@ -8,6 +8,7 @@ from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constructor, Expr, MetaRef
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op
+from relaylang.syntax.actions.attributes import WRONG
 from relaylang.syntax.actions.globals import Callees
 from relaylang.syntax.actions.metavalues import LooseNode, MetaValues
 from relaylang.syntax.actions.operators import OperatorCalls
@@ -72,6 +73,8 @@ class CallActions:
             if callee.name in BY_NAME:  # type: ignore[attr-defined]
                 return self.operators.call(callee, args, [], at, last)
             attrs = self.operators.no_attrs(callee, at)  # type: ignore[arg-type]
+            if attrs is WRONG:
+                return self.operators.made(callee, args, attrs, at, last)
         elif callee.__class__ is OldOp:
             return self.operators.call(callee, args, [], at, last)
         return Call(callee, args, attrs, (), Span(self.source, at, last))

@@ -36,8 +36,8 @@ _BOOLS = {"True": np.array(True), "False": np.array(False)}
 for _array in _BOOLS.values():
     _array.flags.writeable = False
 
-#: The binding strength of each infix operator.
-_STRENGTH = {"*": 4, "/": 4, "+": 3, "-": 3, "<": 2, "<=": 2, ">": 2, ">=": 2, "==": 1, "!=": 1}
+#: The binding strength of each infix operator. `?` stands for one that Relay does not have.
+_STRENGTH = {"*": 4, "/": 4, "+": 3, "-": 3, "<": 2, "<=": 2, ">": 2, ">=": 2, "==": 1, "!=": 1, "?": 0}
 
 
 def _fits_negated(text: str) -> bool:
@@ -85,9 +85,11 @@ class ExpressionActions:
         known = _NUMBERS.get(v)
         if known is None:
             known = self._number(v, first, last)
+            if known is None:
+                return self.reports.unknown_value(first, last)
         return Constant(known[0], Span(self.source, first, last), known[1])
 
-    def _number(self, text: str, first: int, last: int) -> tuple[np.ndarray, str]:
+    def _number(self, text: str, first: int, last: int) -> tuple[np.ndarray, str] | None:
         try:
             known = scalar(text)
         except LiteralError as e:
@@ -96,9 +98,9 @@ class ExpressionActions:
             said = error("R0105", str(e), reports.place(first, last))
             if text[0] != "-" and reports.tokens[first - 1 : first] == ["-"] and _fits_negated(text):
                 reports.deferred[first] = said
-            else:
-                reports.add(said)
-            return np.array(0, "int32"), "int32"
+                return np.array(0, "int32"), "int32"
+            reports.add(said)
+            return None
         if len(text) < 40:
             if len(_NUMBERS) > 50_000:
                 _NUMBERS.clear()
@@ -115,6 +117,8 @@ class ExpressionActions:
                 self.negated[last] = not negated
                 self.reports.deferred.pop(last, None)
                 known = _NUMBERS.get(key) or self._number(key, first, last)
+                if known is None:
+                    return self.reports.unknown_value(first, last)
                 return Constant(known[0], Span(self.source, first, last), known[1])
         return self._infix_call("negative", [value], first, last)
 
@@ -137,7 +141,7 @@ class ExpressionActions:
     def on_string(self, v: str, first: int, last: int) -> Expr:
         notes = ["strings are values of attributes"]
         self.reports.add(error("R0103", "a string is not an expression", self.reports.place(first), notes=notes))
-        return Tuple((), self.reports.span(first, last))
+        return self.reports.unknown_value(first, last)
 
     def on_proj(self, v: list[AnyValue], first: int, last: int) -> Expr:
         return self._field(v[0], v[1][1:], first, last)
@@ -194,6 +198,8 @@ class ExpressionActions:
     # -- infix operators
 
     def _infix_call(self, name: str, args: list[Expr], first: int, last: int) -> Expr:
+        if not name:
+            return self.reports.unknown_call(args, first, last)
         op = self.callees.find(name, first, 1)
         attrs = self.operators.no_attrs(op, first) if op.__class__ is Op else None  # type: ignore[arg-type]
         return Call(op, args, attrs, (), self.reports.span(first, last))
@@ -216,7 +222,7 @@ class ExpressionActions:
         """Make the calls of the waiting operators that bind at least as tight as the next one."""
         while waiting and _STRENGTH[waiting[-1]] >= power:
             (right, _, last), (left, first, _) = operands.pop(), operands.pop()
-            operands.append((self._infix_call(SYMBOLS[waiting.pop()], [left, right], first, last), first, last))
+            operands.append((self._infix_call(SYMBOLS.get(waiting.pop(), ""), [left, right], first, last), first, last))
 
     def on_infix(self, v: AnyValue, first: int, last: int) -> Expr:
         operands, waiting = v

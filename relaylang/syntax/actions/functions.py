@@ -141,9 +141,10 @@ class FunctionActions:
         self.locals.fn_depth -= 1
         for key, hidden in reversed(sig.hid):
             self.locals.unbind(key, hidden)
-        return self._function(sig, v[2], first, last)
+        return self.function(sig, v[2], first, last)
 
-    def _function(self, sig: Signature, body: AnyValue, first: int, last: int) -> Function:
+    def function(self, sig: Signature, body: AnyValue, first: int, last: int) -> Function:
+        """The function of a signature and a body. Ends the scope of its type parameters."""
         self.types.close_variables(sig.binders)
         attrs = self.attributes.values(sig.attrs) if sig.attrs else None
         binders = [b[2] for b in sig.binders]
@@ -151,7 +152,7 @@ class FunctionActions:
 
     def on_def_function(self, v: list[AnyValue], first: int, last: int) -> None:
         sig = v[0]
-        function = self._function(sig, v[2], first, last)
+        function = self.function(sig, v[2], first, last)
         self.locals.check_reused(function)
         self.locals.end_definition()
         self.functions.define(sig.name, function, first + 1)

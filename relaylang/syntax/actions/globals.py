@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData, Var
+from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData
 from relaylang.ir.module import IRModule
-from relaylang.ir.types import GlobalTypeVar, IncompleteType, TypeVar
+from relaylang.ir.types import GlobalTypeVar, TypeVar
 from relaylang.ops import OPS
 from relaylang.ops.extensions import find
 from relaylang.ops.extensions import names as operator_names
@@ -22,9 +22,10 @@ class FunctionNames:
 
     `known` are the variables by name, `used` and `defined` the tokens at which a name first stands. `elsewhere` are the
     functions that other parts of the same text define. With `open`, a text may use functions that nothing defines.
+    With `unsure`, the parameters of the next definition could not be read.
     """
 
-    __slots__ = ("defined", "elsewhere", "known", "made", "module", "open", "reports", "used")
+    __slots__ = ("defined", "elsewhere", "known", "made", "module", "open", "reports", "unsure", "used")
 
     def __init__(self, reports: Reports, module: IRModule | None = None, elsewhere: Mapping[str, GlobalVar] | None = None) -> None:
         self.reports = reports
@@ -34,6 +35,7 @@ class FunctionNames:
         self.used: dict[str, int] = {}
         self.defined: dict[str, int] = {}
         self.open = False
+        self.unsure = False
         self.made: dict[GlobalVar, Function] = {}
 
     def var(self, name: str, at: int) -> GlobalVar:
@@ -53,8 +55,14 @@ class FunctionNames:
             self.defined[name] = at
 
     def define(self, name: str, function: Function, at: int) -> None:
-        """Enter a definition. The first one of a name counts."""
-        self.made.setdefault(self.var(name, at), function)
+        """Enter a definition. The first one of a name counts. A second one, which is reported, is checked under another name, as
+        is one whose parameters could not be read.
+        """
+        var = self.var(name, at)
+        if var in self.made or self.unsure:
+            var = GlobalVar(f"{name} at {at}", self.reports.span(at, at))
+        self.made[var] = function
+        self.unsure = False
 
     def __contains__(self, name: str) -> bool:
         return name in self.known or name in self.defined or name in self.elsewhere
@@ -181,10 +189,10 @@ class TypeNames:
         in_module = self.module._types if self.module is not None else {}
         for name, at in self.used.items():
             if name not in self.defined and name not in self.elsewhere and name not in in_module:
-                self.known.pop(name, None)
                 self._unknown(name, at)
 
     def _unknown(self, name: str, at: int) -> None:
+        self.known.pop(name)
         scalars = ("int8", "int32", "int64", "uint8", "float16", "float32", "float64", "bool", "Tensor")
         near = OTHER_DTYPES.get(name.lower())
         known = (near,) if near else chain(self.variables, self.known, scalars)
@@ -259,7 +267,7 @@ class Callees:
         if name in BY_NAME and self._opens(at):
             return OldOp(name)
         self._unknown(name, at, end)
-        return Var(name, IncompleteType(), self.reports.span(at, at))
+        return self.reports.unknown_value(at, at, name)
 
     def _unknown(self, name: str, at: int, end: int) -> None:
         upper = name[:1].isupper()

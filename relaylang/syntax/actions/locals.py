@@ -8,7 +8,6 @@ from typing import Any as AnyValue
 
 from relaylang.diagnostics import error
 from relaylang.ir.expr import Expr, TupleGetItem, Var
-from relaylang.ir.types import IncompleteType
 from relaylang.ir.visit import post_order
 from relaylang.ops import OPS
 from relaylang.syntax.actions.reports import Reports, shown
@@ -88,6 +87,7 @@ class Locals:
         """Begin a function of the module: the names of one mean nothing in another."""
         self._reset()
         self.in_def = True
+        self.reports.reported.clear()
         self.reused = {}
         self.first_graph = None
 
@@ -125,18 +125,13 @@ class Locals:
         while node.__class__ is Pending and node.depth == self.fn_depth and node.hides is not None:
             node = node.hides
         if node.__class__ is Pending:
-            if node.depth == self.fn_depth and not node.reported:
-                node.reported = True
-                self.reports.add(
-                    error(
-                        "R0209",
-                        f"`{shown(key)}` is used in its own value",
-                        self.reports.place(at),
-                        "not known yet",
-                        also=[(self.reports.place(node.at), "bound here")],
-                        notes=["a let's variable may be used in its own value inside a function only"],
-                    )
-                )
+            if node.depth == self.fn_depth:
+                if not node.reported:
+                    node.reported = True
+                    title, also = f"`{shown(key)}` is used in its own value", [(self.reports.place(node.at), "bound here")]
+                    notes = ["a let's variable may be used in its own value inside a function only"]
+                    self.reports.add(error("R0209", title, self.reports.place(at), "not known yet", also=also, notes=notes))
+                return self.reports.unknown_value(at, at, key[1:])
             return node.var
         return node
 
@@ -187,7 +182,7 @@ class Locals:
             self.free_vars.append(var)
             self.names[key] = var
             return var
-        var = Var(key[1:], IncompleteType(), reports.span(at, at))
+        var = reports.unknown_value(at, at, key[1:])
         if gone is None:
             self.names[key] = var
         return var

@@ -7,8 +7,8 @@ from typing import Any as AnyValue
 
 from relaylang.diagnostics import Diagnostic, Fix, did_you_mean, error
 from relaylang.diagnostics.source import Span
-from relaylang.ir.expr import Expr, MetaRef, Tuple
-from relaylang.ir.types import Type
+from relaylang.ir.expr import Expr, MetaRef, Var
+from relaylang.ir.types import POISON, Type
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.metadata_nodes import ATTRIBUTES, MetaNode, kind_of_meta
@@ -22,7 +22,7 @@ def no_type(comment: str, reports: Reports, types: TypeNames) -> Type | None:
     return None
 
 
-class LooseNode(Tuple):
+class LooseNode(Var):
     """Stands for a node of the section where an expression is wanted. A call that it ends takes `node` as its attributes;
     elsewhere a diagnostic names it.
     """
@@ -30,7 +30,7 @@ class LooseNode(Tuple):
     __slots__ = ("node",)
 
     def __init__(self, node: MetaNode, span: Span) -> None:
-        super().__init__((), span)
+        super().__init__("?", POISON, span)
         self.node = node
 
 
@@ -87,7 +87,7 @@ class MetaValues:
             return value
         self.loose[at] = token, kind_of_meta(value)
         span = self.reports.span(at, at)
-        return LooseNode(value, span) if isinstance(value, MetaNode) else Tuple((), span)
+        return LooseNode(value, span) if isinstance(value, MetaNode) else Var("?", POISON, span)
 
     def taken(self, value: LooseNode) -> MetaNode | None:
         """The node, which a call takes as its attributes; None where it holds something else."""
@@ -123,6 +123,7 @@ class MetaValues:
             said = self.misspelt(ref)
             if said is not None:
                 self.reports.add(said)
+                ref.type_annotation = POISON
         for at, (token, kind) in self.loose.items():
             what = shown(token.partition("/*")[0].strip())
             notes = ["it may stand last in a call, as the call's attributes"] if kind == ATTRIBUTES else []

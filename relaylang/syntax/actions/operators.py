@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import Fix, did_you_mean, error
@@ -13,6 +13,7 @@ from relaylang.ir.types import Type
 from relaylang.ops import OPS
 from relaylang.ops.record import AttrError, AttrField, Op, coerce
 from relaylang.syntax.actions.attributes import WRONG, AttributeActions, Pair
+from relaylang.syntax.actions.errors import Unread
 from relaylang.syntax.actions.metavalues import MetaValues
 from relaylang.syntax.actions.reports import Reports, shown
 from relaylang.syntax.attribute_strings import not_a_choice
@@ -51,6 +52,8 @@ class OperatorCalls:
         attrs: AnyValue = None
         types: list[Type] = []
         pairs: list[Pair] | None = None
+        if any(item.__class__ is Unread for item in items):
+            return self.made(callee, args, WRONG, at, last, self.attributes.flatten(items)[1])
         if isinstance(callee, (Op, OldOp)) and callee.name in BY_NAME:
             plain = callee.__class__ is Op and len(items) == 1 and items[0].__class__ is tuple
             written = callee, len(args), items[0][0] if plain else "", self.version
@@ -86,6 +89,12 @@ class OperatorCalls:
             type_key = values.pop("attrs_type_key", "")
             if values or type_key:
                 attrs = RawAttrs(str(type_key), values)
+        return self.made(callee, args, attrs, at, last, types)
+
+    def made(self, callee: Expr, args: list[Expr], attrs: AnyValue, at: int, last: int, types: Sequence[Type] = ()) -> Call:
+        """A call; where its attributes are `WRONG`, one of an unknown value."""
+        if attrs is WRONG:
+            callee, attrs = self.reports.unknown_value(at, at), None
         return Call(callee, args, attrs, types, Span(self.reports.source, at, last))
 
     def _respell(self, callee: Op | OldOp, args: list[Expr], pairs: list[Pair], types: list[Type], at: int, last: int) -> Call | None:
@@ -99,7 +108,6 @@ class OperatorCalls:
         op = OPS[row.now]
         wrong = any(p.value is WRONG for p in pairs)
         made, new = args, values
-        span = self.reports.span(at, last)
         try:
             made, new = row.read(args, values)
         except KeyError as e:
@@ -116,7 +124,7 @@ class OperatorCalls:
                 self.reports.add(error("R0109", title, self.attributes.value_place(pair)))
             wrong = True
         if wrong:
-            return Call(op, made, None, types, span)
+            return self.made(op, made, WRONG, at, last, types)
         schema = op.schema
         told = {k: v for k, v in new.items() if k not in schema or schema[k].required or v != schema[k].default}
         before = {k: v for k, v in values.items() if k not in schema or schema[k].required or v != schema[k].default}
@@ -130,7 +138,7 @@ class OperatorCalls:
                 today.append(Pair(name, value, at, at))
             else:
                 today.append(Pair(name, value, was.first, was.last, was.start, was.value_start, was.end))
-        call = Call(op, made, self._attrs(op, today, at), types, span)
+        call = self.made(op, made, self._attrs(op, today, at), at, last, types)
         self.respelled.setdefault(row, []).append(at)
         if self.on_old_call is not None:
             self.on_old_call(row, call, len(args), [p.first for p in pairs], at, last)
@@ -138,12 +146,11 @@ class OperatorCalls:
 
     def meta_call(self, callee: Expr, args: list[Expr], value: AnyValue, at: int, last: int) -> Call:
         """A call whose attributes stand as one object in the metadata section."""
-        span = self.reports.span(at, last)
         if isinstance(value, MetaRef):
             self.meta.forget(value)
             title = "the attributes of this call are in the metadata section, which is missing"
             self.reports.add(error("R0208", title, self.reports.place(last - 1)))
-            return Call(callee, args, None, (), span)
+            return self.made(callee, args, WRONG, at, last)
         if isinstance(callee, (Op, OldOp)) and callee.name in BY_NAME:
             said = value.values(callee.schema if isinstance(callee, Op) else OPS[BY_NAME[callee.name][0].now].schema)
             pairs = [Pair(k, v, last - 1, last - 1) for k, v in said.items() if v is not None]
@@ -160,7 +167,7 @@ class OperatorCalls:
                 given = {k: v for k, v in values.items() if v is not None or k not in schema or schema[k].optional}
                 attrs = self._attrs(callee, [Pair(k, v, last - 1, last - 1) for k, v in given.items()], at)
             known = self._of_nodes[callee, id(value)] = attrs, value
-        return Call(callee, args, known[0], (), span)
+        return self.made(callee, args, known[0], at, last)
 
     def no_attrs(self, op: Op, at: int) -> AnyValue:
         """The attributes of a call that names none."""
@@ -207,7 +214,7 @@ class OperatorCalls:
                     notes = _PADDING.get(str(pair.value).upper(), []) if pair.name == "padding" else []
                     self.reports.add(error("R0109", title, place, notes=notes, fix=_unquoted(field, pair.value, place)))
         if op.attrs is None:
-            return None
+            return WRONG if wrong else None
         if not wrong:
             lacking = [f.name for f in schema.values() if f.required and f.name not in values]
             if not lacking:
@@ -218,7 +225,7 @@ class OperatorCalls:
             title = f"`{op.name}` wants the {what} {names}"
             notes = [f"`{name}=None` takes the weight's" for name in lacking if name in _OF_WEIGHT and schema[name].optional]
             self.reports.add(error("R0208", title, place, notes=[f"attributes have names: {_by_name(op, lacking)}", *notes]))
-        return None
+        return WRONG
 
     def _unknown_attribute(self, op: Op, pair: Pair) -> None:
         schema = op.schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any as AnyValue
 
@@ -17,6 +18,7 @@ from relaylang.ir.expr import (
     PatternWildcard,
     Var,
 )
+from relaylang.ir.types import POISON
 from relaylang.syntax.actions.globals import TypeNames
 from relaylang.syntax.actions.locals import Locals, local_key, name_of
 from relaylang.syntax.actions.reports import Reports, shown
@@ -117,6 +119,8 @@ class MatchActions:
         ctor = self.types.constructor(name, first)
         if ctor is None:
             self._unknown(name, first)
+            for var in variables(patterns):
+                var.type_annotation = POISON
             return PatternWildcard(self.reports.span(first, last))
         return PatternConstructor(ctor, patterns, self.reports.span(first, last))
 
@@ -136,4 +140,15 @@ class MatchActions:
         return PatternTuple(v[1], self.reports.span(first, last))
 
 
-__all__ = ["MatchActions"]
+def variables(patterns: Iterable[Pattern]) -> Iterator[Var]:
+    """The variables that patterns bind."""
+    stack = list(patterns)
+    while stack:
+        match stack.pop():
+            case PatternVar(var):
+                yield var
+            case PatternConstructor(_, inner) | PatternTuple(inner):
+                stack += inner
+
+
+__all__ = ["MatchActions", "variables"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from relaylang.diagnostics import Diagnostic, Diagnostics, Fix, did_you_mean, error
 from relaylang.diagnostics.source import Span
+from relaylang.ir.expr import Call, Expr, Var
+from relaylang.ir.types import POISON
 from relaylang.syntax.literals import bad_escapes
 from relaylang.syntax.tokens import TokenSource
 
@@ -28,7 +30,7 @@ class Reports:
     `said` holds the diagnostics. `deferred` holds those that a later rule may withdraw, by token.
     """
 
-    __slots__ = ("deferred", "reported", "said", "source", "tokens")
+    __slots__ = ("broken", "deferred", "doubtful", "reported", "said", "source", "tokens")
 
     def __init__(self, source: TokenSource, tokens: list[str]) -> None:
         self.source = source
@@ -36,6 +38,10 @@ class Reports:
         self.said = Diagnostics()
         self.deferred: dict[int, Diagnostic] = {}
         self.reported: set[tuple[str, str]] = set()
+        #: Names in what could not be read of the text, which may be defined there.
+        self.doubtful: set[str] = set()
+        #: Whether the text has an error of syntax.
+        self.broken = False
 
     def span(self, first: int, last: int) -> Span:
         """The span of a node, by token numbers."""
@@ -44,6 +50,14 @@ class Reports:
     def place(self, first: int, last: int | None = None) -> Span:
         """The span of a diagnostic, by offsets."""
         return self.source.offsets(first, last)
+
+    def unknown_value(self, first: int, last: int, name: str = "?") -> Var:
+        """The value of what an error leaves unknown."""
+        return Var(name, POISON, self.span(first, last))
+
+    def unknown_call(self, args: Sequence[Expr], first: int, last: int) -> Expr:
+        """An unknown value that is made of others."""
+        return Call(self.unknown_value(first, last), args, None, (), self.span(first, last))
 
     def within(self, at: int, start: int, end: int) -> Span:
         """A span inside token `at`, by offsets from its beginning."""
@@ -78,7 +92,7 @@ class Reports:
         near: str | None = None,
     ) -> None:
         """Report an unknown name, and suggest `near` or the nearest known name."""
-        if not self.once(code, name):
+        if sign + name in self.doubtful or not self.once(code, name):
             return
         if self.said.errors >= self.said.limit:
             self.said.errors += 1

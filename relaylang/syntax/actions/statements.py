@@ -164,7 +164,7 @@ class StatementActions:
     def on_block_expr(self, v: Expr, first: int, last: int) -> Expr:
         return v
 
-    def _close(self, block: Block, value: Expr, first: int, last: int) -> Expr:
+    def close(self, block: Block, value: Expr, first: int, last: int) -> Expr:
         """The block's value inside its lets. Ends the scope of the block's names."""
         names, gone = self.names, self.locals.gone
         for key, (hidden, at, graph) in block.seen.items():
@@ -179,28 +179,28 @@ class StatementActions:
         return value
 
     def on_block_stmts(self, v: list[AnyValue], first: int, last: int) -> Expr:
-        return self._close(v[0], v[1], first, last)
+        return self.close(v[0], v[1], first, last)
 
     def on_block_open(self, v: Block, first: int, last: int) -> Expr:
         key, _, value, at, var = v.last
         if key is None and var is not None:  # `e;` at the end: its value
             v.lets.pop()
-            return self._close(v, value, first, last)
+            return self.close(v, value, first, last)
         end = self.source.end_of(last)
         what = f"the binding of `{shown(key)}`" if key else "a declaration"
         title = f"this block ends with {what} and has no value"
         behind = Span(self.source.plain, end, end)
         fix = Fix(behind, f" {key}", f"end the block with `{shown(key)}`") if key else None
         self.reports.add(error("R0104", title, self.reports.place(at, last), "nothing follows this", fix=fix))
-        return self._close(v, value if var is None else var, first, last)
+        return self.close(v, value if var is None else var, first, last)
 
     def on_sequence(self, v: list[AnyValue], first: int, last: int) -> Expr:
-        return self._close(v[0], v[1], first, last)
+        return self.close(v[0], v[1], first, last)
 
     def on_top_stmts(self, v: list[AnyValue], first: int, last: int) -> Expr:
         locals = self.locals
         locals.bindings = {key[1:]: self.names[key] for key in v[0].seen}
-        made = self._close(v[0], v[1], first, last)
+        made = self.close(v[0], v[1], first, last)
         locals.check_reused(made)
         return made
 

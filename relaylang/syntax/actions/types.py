@@ -12,6 +12,7 @@ from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constructor, MetaRef, TypeData
 from relaylang.ir.types import (
     ANY,
+    POISON,
     FuncType,
     IncompleteType,
     RefType,
@@ -75,13 +76,13 @@ def tensor_type(text: str, at: int, reports: Reports) -> Type:
             start = text.rindex(dtype)
             offset = max(0, reports.source.end_of(at) - reports.source.start_of(at) - len(text)) + start
             _bad_dtype(dtype, reports.within(at, offset, offset + len(dtype)), reports)
-            return IncompleteType()
+            return POISON
         try:
             ty = TensorType(_dims(shape), dtype)
         except ValueError:
             title = "the shape is not a list of extents"
             reports.add(error("R0107", title, reports.place(at), "between two commas"))
-            return IncompleteType()
+            return POISON
         _keep(text, ty)
     return ty
 
@@ -130,11 +131,11 @@ class TypeActions:
     def on_dtype(self, v: str, first: int, last: int) -> str:
         if not is_dtype(v):
             _bad_dtype(v, self.reports.place(first), self.reports)
-            return "float32"
+            return ""
         return v
 
     def on_t_fine(self, v: list[AnyValue], first: int, last: int) -> Type:
-        return TensorType(v[3], v[6])
+        return TensorType(v[3], v[6]) if v[6] else POISON
 
     def on_t_name(self, v: str, first: int, last: int) -> Type:
         var = self.types.variables.get(v)
@@ -207,6 +208,7 @@ class TypeActions:
             return value
         if not isinstance(value, MetaRef):
             self.meta.misplaced(v, first, value, "a type")
+            return POISON
         return IncompleteType(span=self.reports.span(first, last))
 
     # -- extents
@@ -318,7 +320,7 @@ class DataTypeActions:
         types.defined[name] = at
         var = types.var(name, at, define=True)
         made: list[Constructor] = []
-        for ctor_name, inputs, ctor_first, ctor_last in ctors:
+        for ctor_name, inputs, ctor_first, ctor_last in filter(None, ctors):
             before = types.defined_constructors.get(ctor_name)
             if before is not None:
                 reports.twice(f"constructor `{ctor_name}`", ctor_first, before)

@@ -1,33 +1,81 @@
 """Runs the parser's tables token by token, and tries tokens: may one follow, how far does a repair lead?
 
-The reader's short loop makes the program. This automaton makes no nodes, so trials cost little.
+The automaton makes the nodes of a text, as the reader's short loop does for right ones. Trials make none, so they cost little.
 """
 
 from __future__ import annotations
 
 from typing import Any as AnyValue
 
+from relaylang.syntax.actions import ACTIONS, Build
+from relaylang.syntax.actions.errors import Missing, Unread
+
 END = "$END"
 
 
 class Automaton:
-    """A stack of states. Its top is always the state behind the last token that was fed."""
+    """A stack of states. Its top is always the state behind the last token that was fed.
 
-    def __init__(self, data: dict[str, AnyValue]) -> None:
+    With a `build`, its actions make the values of the text: one for each state.
+    """
+
+    def __init__(self, data: dict[str, AnyValue], build: Build | None = None) -> None:
+        self.build = build
+        self.values: list[AnyValue] = [None]
+        self.firsts: list[int] = [0]  # the first token of each value
+        self.read = 0  # the last token that was fed
         self.states: list[dict[str, int]] = data["states"]
         self.rules: list[tuple[str, int, str | None]] = data["rules"]
         self.end: int = data["end"]
         self.terminals = [t[0] for t in data["terminals"]] + [END]
         self.stack: list[int] = [data["start"]]
 
-    def feed(self, kind: str) -> bool:
-        """Shift a token with the reductions in front of it. False, and nothing happens, where it cannot follow."""
+    def feed(self, kind: str, value: AnyValue = "", at: int = 0) -> bool:
+        """Shift a token with the reductions in front of it. False, and nothing happens, where it cannot follow.
+
+        `value` is its text, `at` its number.
+        """
         trial = Trial(self)
         if not trial.feed(kind):
             return False
+        if self.build is not None:
+            self._reduce(kind, at)
+            if kind != END:
+                self.values.append(value)
+                self.firsts.append(at)
+                self.read = max(self.read, at)
         del self.stack[trial.base :]
         self.stack += trial.extra
         return True
+
+    def _reduce(self, kind: str, at: int) -> None:
+        """Call the actions of the reductions in front of a token that can follow."""
+        assert self.build is not None
+        stack, values, firsts, parts = self.stack, self.values, self.firsts, self.build.parts
+        unknown = self.build.errors.unknown
+        while (code := self.states[stack[-1]].get(kind, 0)) < 0:
+            origin, length, alias = self.rules[~code]
+            first, value = at, None
+            if length:
+                inside, first = values[-length:], firsts[-length]
+                del stack[-length:], values[-length:], firsts[-length:]
+                value = inside[0] if length == 1 else inside
+                if origin in unknown and any(type(x) is Missing for x in inside):
+                    value, alias = unknown[origin](first, self.read), None
+            if alias is not None:
+                part, action = ACTIONS[alias]
+                value = action(parts[part], value, first, self.read)
+            stack.append(self.states[stack[-1]][origin])
+            values.append(value)
+            firsts.append(first)
+
+    def give_up(self, height: int, at: int) -> bool:
+        """Put ERROR in place of all that was read since the stack had this height, in front of token `at`."""
+        left_out, first = Unread(self.values[height:]), self.firsts[height:][:1]
+        del self.stack[height:], self.values[height:], self.firsts[height:]
+        done = self.feed("ERROR", left_out, first[0] if first else at)
+        self.read = max(self.read, at - 1)
+        return done
 
     def can(self, *kinds: str) -> bool:
         """Whether these tokens could follow, one after the other."""
@@ -38,9 +86,11 @@ class Automaton:
         """The kinds of all tokens that could follow."""
         return {kind for kind in self.terminals if self.can(kind)}
 
-    def drop(self) -> None:
-        """Take the last token back."""
-        self.stack.pop()
+    def drop(self, count: int = 1) -> list[AnyValue]:
+        """Take the last values back, and return them."""
+        dropped = self.values[-count:]
+        del self.stack[-count:], self.values[-count:], self.firsts[-count:]
+        return dropped
 
 
 class Trial:

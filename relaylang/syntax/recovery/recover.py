@@ -10,10 +10,12 @@ ERROR takes the place of the unfinished phrase.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from typing import Any as AnyValue
 
-from relaylang.diagnostics import Diagnostic, Diagnostics, and_more, error
+from relaylang.diagnostics import Diagnostic, and_more, error
 from relaylang.diagnostics.source import Span
+from relaylang.syntax.actions import Build
+from relaylang.syntax.actions.errors import Missing
 from relaylang.syntax.recovery import mistakes
 from relaylang.syntax.recovery.automaton import END, Automaton, Trial
 from relaylang.syntax.recovery.expected import CLOSERS, CLOSES, OPENS, SIGNS, quoted
@@ -26,20 +28,25 @@ from relaylang.syntax.tokens import TokenSource
 _LIMIT, _COUNTED, _PROGRESS = 20, 1000, 8
 #: The most places of a text at which recovery tries.
 _TRIED = 3000
-#: Reads tokens again: `(tokens, names of what is left out, each with its token) -> what is to be said`.
-Reading = Callable[[list[str], dict[str, int]], list[Diagnostic]]
 _SYNC = {";", ",", ")", "]", "}"}
 _DEFINITIONS = {"def", "type", "data", "extern"}
+#: The texts of tokens that are put in and have one text, beside the signs.
+_TEXTS = {
+    **{kind: kind.lower() for kind in ("DEF", "TYPE", "EXTERN", "DATA", "FN", "LET", "FREE_VAR", "IF", "MATCH", "CASE")},
+    **{"EQEQ": "==", "NE": "!=", "LE": "<=", "GE": ">=", "LT": "<", "SLASH": "/", "MINUS": "-", "MATCHQ": "match?"},
+    **{"REF": "ref", "REF_READ": "ref_read", "REF_WRITE": "ref_write", "HEADER": ""},
+}
 
 
 class Recovery:
     """One pass through a text that has an error in it."""
 
-    def __init__(self, tab: Tables, tokens: list[str], source: TokenSource) -> None:
+    def __init__(self, tab: Tables, tokens: list[str], source: TokenSource, build: Build | None = None) -> None:
         self.tab = tab
         self.tokens = tokens
         self.source = source
-        self.machine = Automaton(tab.data)
+        self.build = build
+        self.machine = Automaton(tab.data, build)
         self.found: list[Diagnostic] = []
         self.count = 0
         self.first: int | None = None
@@ -139,12 +146,13 @@ class Recovery:
                 i += 1
                 continue
             height = len(self.machine.stack)
-            if self.machine.feed(kind) or (self.ends(i, kind) and self.machine.feed(kind)):
+            token = self.tokens[i]
+            if self.machine.feed(kind, token, i) or (self.ends(i, kind) and self.machine.feed(kind, token, i)):
                 self.shifted(i, min(height, len(self.machine.stack) - 1))
                 i += 1
                 continue
             if self.owed and self.machine.can(self.owed[-1]):
-                self.machine.feed(self.owed.pop())
+                self.put_in(self.owed.pop(), [])
                 continue
             if self.first is None:
                 self.first = i
@@ -153,12 +161,39 @@ class Recovery:
             stuck = stuck + 1 if at == i else 0
             if at is None or (stuck and not self.tokens[i]):
                 break
+            self.leave_out(i, at + (stuck > 3))
             i = at + (stuck > 3)
+        self.leave_out(i, count)
         return self.found
+
+    def leave_out(self, begin: int, end: int) -> None:
+        """Tokens that are not read: names in them may be defined there."""
+        if self.build is not None:
+            doubtful = self.build.reports.doubtful
+            for token in self.tokens[begin:end]:
+                if token[:1] in ("%", "@") or token[:1].isupper():
+                    doubtful.add(token.partition(":")[0].rstrip("(= "))
+
+    def put_in(self, kind: str, replaced: list[str]) -> bool:
+        """Feed a token that the text does not have, in place of others."""
+        text: str = SIGNS.get(kind) or _TEXTS.get(kind) or Missing("?")
+        at = self.before or 0
+        if kind in ("LOCAL", "GLOBAL"):
+            sign = "%" if kind == "LOCAL" else "@"
+            words = [word for token in replaced if (word := token.strip("%@(= ")).isidentifier()]
+            if len(words) == len(replaced) == 1:
+                text = sign + words[0]
+                if self.build is not None:
+                    self.build.reports.doubtful.add(words[0])  # the sign is missing where the name is used, too
+            else:
+                text = Missing(f"{sign}?{at}")
+        elif kind in ("NAME", "NAMEP"):
+            text = Missing(f"?{at}" + "(" * (kind == "NAMEP"))
+        return self.machine.feed(kind, text, at)
 
     def ends(self, i: int, kind: str) -> bool:
         """End the statement in front of token `i` where it may end without its `;`."""
-        return self.may_end(i) and self.machine.can("SEMI", kind) and self.machine.feed("SEMI")
+        return self.may_end(i) and self.machine.can("SEMI", kind) and self.machine.feed("SEMI", ";", self.before or 0)
 
     def shifted(self, i: int, height: int) -> None:
         """Token `i` has been read: keep the open brackets."""
@@ -172,6 +207,9 @@ class Recovery:
                 self.suspect = opened
         elif token in _DEFINITIONS:
             self.open.clear()
+            self.owed.clear()
+        elif token == ";" and self.owed[-1:] == ["SEMI"]:
+            self.owed.pop()
         self.before = i
         self.since += 1
 
@@ -196,7 +234,7 @@ class Recovery:
             diagnostic, repair = known
             if not noise:
                 self.say(diagnostic)
-            if repair is not None and self.apply(repair):
+            if repair is not None and self.apply(repair, i):
                 self.since = 3
                 return repair.at
             return self.resume(i)
@@ -207,7 +245,10 @@ class Recovery:
                 self.say(diagnostic)
             if done < _PROGRESS:
                 self.doubtful = line
-            self.apply(repair)
+            at = self.open[0][1] if self.open else 0
+            if self.build is not None and diagnostic.fix is None and self.tokens[max(0, at - 2) : at - 1] == ["def"]:
+                self.build.functions.unsure = len(self.open) == 1  # the parameters of a definition
+            self.apply(repair, i)
             self.since = 3
             return repair.at
         if not noise:
@@ -215,17 +256,25 @@ class Recovery:
         self.doubtful = line
         return self.resume(i)
 
-    def apply(self, repair: Repair) -> bool:
+    def apply(self, repair: Repair, i: int) -> bool:
         """Make a repair. Returns False where it does not fit; the tokens fed until then stay."""
-        for _ in range(repair.dropped):
-            self.machine.drop()
+        replaced = [x for x in self.machine.values[len(self.machine.values) - repair.dropped :] if isinstance(x, str)]
+        if repair.dropped >= len(self.machine.stack):
+            return False
+        if repair.dropped > 0:
+            dropped = self.machine.drop(repair.dropped)
+            if self.build is not None:
+                self.build.errors.kept(dropped, self.before or 0, self.before or 0)
+        replaced += self.tokens[i : repair.at]
         for kind in repair.feed:
-            if not self.machine.feed(kind):
+            if not self.put_in(kind, replaced):
                 return False
             if kind in CLOSERS.values() and self.open:
                 self.open.pop()
             elif kind in ("LBRACE", "LPAR", "LSQ") and self.before is not None:
                 self.open.append((SIGNS[kind], self.before, len(self.machine.stack) - 1))
+        if repair.dropped > 0 and not repair.feed and self.before:
+            self.before -= 1
         self.owed += repair.owed
         return True
 
@@ -259,7 +308,7 @@ class Recovery:
         best: tuple[Diagnostic, Repair, int] | None = None
         for diagnostic, repair, wanted in candidates(self, i, kind):
             done = self.progress(repair.at, repair.feed, repair.dropped)
-            if done >= wanted and (best is None or done > best[2]):
+            if done >= wanted and (best is None or repair.at + done > best[1].at + best[2]):
                 best = (diagnostic, repair, done)
                 if done == _PROGRESS:
                     break
@@ -277,19 +326,21 @@ class Recovery:
                 return None
             starts_line = token in _DEFINITIONS or token == "let" or (token[0] == "%" and token[-1] == "=")
             if depth == 0 or token in _DEFINITIONS:
+                if token == "," and self.open and self.open[-1][0] == "[":
+                    continue  # lists have no place for an error
                 if token in _SYNC:
-                    if self.put_error(self.kind(at), hopeless):
+                    if self.put_error(self.kind(at), hopeless, at):
                         self.leave(token)
                         self.since = 3 if token in (";", "}") else 0
                         return at
                 elif starts_line and self.source.newline_before(at):
                     if token in _DEFINITIONS:
-                        if self.put_error(self.kind(at), hopeless):
+                        if self.put_error(self.kind(at), hopeless, at):
                             self.open.clear()
                             self.owed.clear()
                             self.since = 3
                             return at
-                    elif self.put_error("SEMI", hopeless) and self.machine.feed("SEMI"):
+                    elif self.put_error("SEMI", hopeless, at) and self.machine.feed("SEMI", ";", at - 1):
                         self.leave(";")
                         self.since = 3
                         return at
@@ -310,8 +361,8 @@ class Recovery:
             self.open.pop()
         self.owed.clear()
 
-    def put_error(self, kind: str, hopeless: set[str]) -> bool:
-        """Put ERROR in place of the unfinished phrase, at the innermost place where `kind` can follow it."""
+    def put_error(self, kind: str, hopeless: set[str], at: int) -> bool:
+        """Put ERROR in place of the unfinished phrase, at the innermost place where `kind`, token `at`, can follow it."""
         if kind in hopeless:
             return False
         machine = self.machine
@@ -320,62 +371,52 @@ class Recovery:
             behind = states[stack[depth]].get("ERROR")
             if behind is None or behind < 0 or kind not in states[behind]:
                 continue
-            del stack[depth + 1 :]
-            return machine.feed("ERROR")
+            return machine.give_up(depth + 1, at)
         hopeless.add(kind)
         return False
 
 
-def _sound_definitions(tokens: list[str], places: list[int]) -> tuple[list[str], dict[str, int], set[str]] | None:
-    """The tokens with blank comments in place of every definition that has an error in it.
+def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int, build: Build) -> tuple[list[Diagnostic], AnyValue]:
+    """The diagnostics of a text in which the loop stopped at token `at`, and its value.
 
-    Also the names of those definitions, with their tokens, and their first words. None where no definition is sound.
+    The `build`, a fresh one, makes all of the text that can be read.
     """
-    starts = [i for i, t in enumerate(tokens) if t in _DEFINITIONS and not (t == "type" and tokens[i - 1] == "extern")]
-    if not starts or any(at < starts[0] for at in places):
-        return None
-    broken = {bisect_right(starts, at) - 1 for at in places}
-    if len(broken) == len(starts):
-        return None
-    kept = list(tokens)
-    names: dict[str, int] = {}
-    words: set[str] = set()
-    for number in broken:
-        begin = starts[number]
-        end = starts[number + 1] if number + 1 < len(starts) else len(tokens) - 1
-        kept[begin:end] = ["//"] * (end - begin)
-        words.add(tokens[begin])
-        names[tokens[begin + 1 + (tokens[begin] == "extern")].rstrip("([{")] = begin
-    return kept, names, words
-
-
-def syntax_errors(
-    tab: Tables, tokens: list[str], source: TokenSource, at: int, known: Diagnostics, read_again: Reading
-) -> list[Diagnostic]:
-    """The diagnostics of a text in which the loop stopped at token `at`.
-
-    `known` are the diagnostics until then; those in front of the first error of syntax count. `read_again` reads the
-    definitions without such an error once more. It takes tokens and the names of the definitions that are left out.
-    """
-    recovery = Recovery(tab, tokens, source)
+    reports = build.reports
+    recovery = Recovery(tab, tokens, source, build)
+    reports.broken = True
     found = recovery.run()
+    values = recovery.machine.values
+    value = values[1] if len(values) == 2 and values[1].__class__ is tuple else (True, None)
+    build.finish()
     if not found:
         token = tokens[at]
-        return [error("R0101", f"unexpected {quoted(token)}" if token else "the text ends too early", source.offsets(at))]
+        return [error("R0101", f"unexpected {quoted(token)}" if token else "the text ends too early", source.offsets(at))], value
     if recovery.stopped:
-        return found[-1:]
-    begins = source.start_of(max(0, (recovery.first if recovery.first is not None else at) - 1))
-    before = [d for d in known.items if d.severity == "error" and d.span is not None and d.span.start < begins]
-    hidden = known.errors - known.limit if known.errors > known.limit else 0
-    sound = _sound_definitions(tokens, recovery.places) if recovery.count < _LIMIT else None
-    if sound is not None:
-        kept, names, words = sound
-        told = {(d.code, d.span) for d in before}
-        more = read_again(kept, names)
-        if words - {"def"}:  # constructors of a type that was left out are not unknown
-            more = [d for d in more if d.code not in ("R0202", "R0210")]
-        before += [d for d in more if d.severity == "error" and d.span is not None and (d.code, d.span) not in told]
-        before = [d for d in before if all(d.span != other.span for other in found)]
-    every = sorted(before + found, key=lambda d: d.span.start if d.span is not None else 0)
+        return found[-1:], value
+    known = reports.said
+    hidden = max(0, known.errors - known.limit)
+    places = [d.span for d in found if d.span is not None]
+    places += [source.offsets(max(0, i - 1), i) for i in recovery.places]
+    if _in_a_type(tokens, recovery.places):  # what it defines is not known
+        known.items = [d for d in known.items if "constructor" not in d.title]
+    names = [d for d in known.items if d.severity == "error" and not any(_follows(d, place) for place in places)]
+    every = sorted(names + found, key=lambda d: d.span.start if d.span is not None else 0)
     hidden += len(every) - len(every[:_LIMIT]) + recovery.count - len(found)
-    return every[:_LIMIT] + and_more(hidden, recovery.count < _COUNTED and len(recovery.places) < _TRIED)
+    return every[:_LIMIT] + and_more(hidden, recovery.count < _COUNTED and len(recovery.places) < _TRIED), value
+
+
+def _in_a_type(tokens: list[str], places: list[int]) -> bool:
+    """Whether one of the places stands in the definition of a type."""
+    starts = [i for i, token in enumerate(tokens) if token in _DEFINITIONS]
+    return any(before and tokens[starts[before - 1]] != "def" for before in (bisect_right(starts, at) for at in places))
+
+
+def _follows(name: Diagnostic, wrong: Span) -> bool:
+    """Whether an error in names may follow from one of syntax, which stands in its place or in its let's value."""
+    if name.span is None:
+        return False
+    start = name.labels[1].span.start if name.code == "R0209" else name.span.start
+    return start <= wrong.end and wrong.start <= name.span.end
+
+
+__all__ = ["Recovery", "syntax_errors"]

@@ -90,7 +90,9 @@ def candidates(r: Recovery, i: int, kind: str) -> Iterator[Candidate]:
     # a sign in place of another
     for other in _CONFUSED.get(kind, ()):
         if other in possible:
-            yield confused(r, i, kind, other), Repair(r.next(i), (other,)), 3
+            said = confused(r, i, kind, other)
+            number = said.code == "R0105"
+            yield said, Repair(r.next(r.next(i)), ("NUMBER",), 1) if number else Repair(r.next(i), (other,)), 3
     # a sign that is missing
     opens = kind in EXPRESSION or kind in ("PARAM", "TENSOR", "TENSOR_WORD", "QUESTION", "CASE")
     for other in ("EQ", "COLON", "ARROW", "FAT", "LBRACE", "LPAR", "RPAR", "RSQ", "LSQ"):

@@ -32,7 +32,6 @@ def list_as_value(h: Here) -> Answer:
     if not r.open or r.open[-1][0] != "(":
         return None
     note = "attributes stand behind all arguments, with their names, such as `newshape=[3, 2]`"
-    r.stopped = True
     return error("R0101", "a list is the value of an attribute, and no argument", span, notes=[note]), None
 
 
@@ -60,7 +59,6 @@ def value_of_attribute(h: Here) -> Answer:
         ]
     else:
         notes = ["attributes are known before the program runs: write numbers or strings"]
-    r.stopped = True
     place = r.place(at, h.i) if h.at == at else h.place()
     return error("R0101", f"`{name}=` cannot take a variable", place, notes=notes), None
 
@@ -69,7 +67,6 @@ def choice_of_python(h: Here) -> Answer:
     """`%x if %c else %y`."""
     if h.t != "if" or h.pk not in OPERAND_ENDS or h.can("IF"):
         return None
-    h.r.stopped = True
     return error("R0101", "a choice is written with its condition first", h.place(), "write `if (c) { a } else { b }`"), None
 
 
@@ -84,8 +81,8 @@ def call_without_parentheses(h: Here) -> Answer:
     span = Span(plain, h.r.source.start_of(h.at), h.r.source.end_of(h.i))
     fix = Fix(span, f"{name}({h.t})", f"write `{name}({h.t[:40]})`")
     if name != h.p:
-        return error("R0113", f"Relay has no operator `{h.p}`", h.r.place(h.at), fix=fix), Repair(h.after)
-    return error("R0112", "the arguments of a call stand in parentheses", span, fix=fix), Repair(h.after)
+        return error("R0113", f"Relay has no operator `{h.p}`", h.r.place(h.at), fix=fix), Repair(h.after, ("LOCAL",), 1)
+    return error("R0112", "the arguments of a call stand in parentheses", span, fix=fix), Repair(h.after, ("LOCAL",), 1)
 
 
 def literal_as_pattern(h: Here) -> Answer:
