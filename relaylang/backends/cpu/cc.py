@@ -40,7 +40,7 @@ FLAGS = (
     "-w",
 )
 
-#: What stands for these flags where code runs once: its time counts less than the compiler's.
+#: The flags in place of others where code runs once. It takes longer to compile than to run.
 _ONCE = {"-O2": "-O1", "-ftree-vectorize": "-fno-tree-vectorize"}
 #: Flags of one compiler alone. zig would end the process where a number wraps.
 _BY_FAMILY = {"gcc": ("-fvect-cost-model=dynamic",), "clang": (), "zig": ("-fno-sanitize=undefined",)}
