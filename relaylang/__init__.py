@@ -32,7 +32,7 @@ if os.path.isfile(os.path.join(_beside, "interpreter", "__init__.py")) and os.pa
     __path__.append(_beside)
 
 provide(SERVICES, FOLDERS)
-FINDER.loaders["relaylang"] = Aliases(ALIASES, OPERATOR_MODULES)
+FINDER.loaders["relaylang"] = Aliases(ALIASES, OPERATOR_MODULES, f"{OPERATORS}.namespace")
 sys.meta_path.insert(0, FINDER)  # type: ignore[arg-type]
 
 

@@ -35,10 +35,11 @@ class Aliases:
     """The loader of second names and of functions of operators.
 
     `table`: alias -> module, the same object under both names; submodules follow. `operators`: module -> how the paths of its
-    operators begin.
+    operators begin. `namespace` is the module whose `lazy` makes their functions.
     """
 
-    def __init__(self, table: Mapping[str, str], operators: Mapping[str, str]) -> None:
+    def __init__(self, table: Mapping[str, str], operators: Mapping[str, str], namespace: str) -> None:
+        self.namespace = namespace
         self.table = table
         self.operators = operators
 
@@ -57,7 +58,7 @@ class Aliases:
         if module.__name__ in self.operators:
             prefix = self.operators[module.__name__]
             module.__doc__ = f"Functions that make calls of the operators `{prefix}*`."
-            lazy = importlib.import_module("relaylang.tvm.op.namespace").lazy
+            lazy = importlib.import_module(self.namespace).lazy
             module.__getattr__, module.__dir__ = lazy(module.__name__, prefix)  # type: ignore[method-assign]
             return
         found = self.target(module.__name__)

@@ -34,6 +34,8 @@ _INSTRUMENTS = (
     "relaylang.passes.context:PassInstrument",
     "relaylang.passes.instruments:PassTimingInstrument PrintAfterAll PrintBeforeAll pass_instrument",
 )
+#: Below it stand modules that import this table.
+_TVM = "relaylang.tvm"
 _STAND_INS = "relaylang.tvm.stand_ins"
 _GRAPH_EXECUTOR = "relaylang.tvm.contrib.graph_executor"
 _WEIGHTS = "relaylang.tvm.relay.weights"
@@ -101,7 +103,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.contrib.nvcc": (f"{_STAND_INS}:have_fp16",),
     "tvm.support": (f"{_STAND_INS}:libinfo",),
     "tvm.target.codegen": (f"{_STAND_INS}:llvm_version_major",),
-    "tvm.testing.utils": ("relaylang.tvm.testing", f"{_STAND_INS}:install_request_hook"),
+    "tvm.testing.utils": (f"{_TVM}.testing", f"{_STAND_INS}:install_request_hook"),
     "tvm.topi.cuda.conv3d_winograd": ("relaylang.tvm.topi.utils:_infer_tile_size",),
     "tvm.micro.model_library_format": ("relaylang.tvm.micro",),
     "tvm.te": ("relaylang.tvm.tir",),
@@ -130,7 +132,7 @@ SPELLINGS: dict[str, str] = {
     "tvm.relay.data_dep_optimization.bsr_conv2d.convert2": f"{_WEIGHTS}:sparse_conv2d",
     "tvm.relay.data_dep_optimization.bsr_dense.convert": f"{_WEIGHTS}:sparse_dense",
     "tvm.relay.data_dep_optimization.simplify_fc_transpose.convert": f"{_WEIGHTS}:simplify_fc_transpose",
-    "tvm.relay.data_dep_optimization.utils._run_opt_pass": "relaylang.tvm.relay.testing:run_opt_pass",
+    "tvm.relay.data_dep_optimization.utils._run_opt_pass": f"{_TVM}.relay.testing:run_opt_pass",
     "tvm.topi.nn.qnn.SQNN_CODE_TO_DTYPE": "relaylang.tvm.op.composed:DTYPES",
     "tvm.topi.nn.qnn.SQNN_DTYPE_TO_CODE": "relaylang.tvm.op.composed:CODES",
     "tvm.module.load": "relaylang.tvm.runtime.program:load_module",
