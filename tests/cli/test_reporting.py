@@ -20,7 +20,7 @@ from tests.diagnostics.test_value import check_sarif
 from tests.shared import ROOT
 
 MLP = ROOT / "examples" / "mlp.relay"
-WRONG = "def @main(%x: int32 {\n  nn.rellu(%x)\n}\n"
+WRONG = "def @main(%x: int32 {\n  nn.relu(%x)\n}\n"
 CALLS = {**{verb: call for verb, call in VERB_CALLS.items() if verb != "repl"}, "fmt": ["fmt", "--check"]}
 
 
