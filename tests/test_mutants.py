@@ -17,6 +17,7 @@ NEEDS = {
     "tflite": ["tflite", "ai_edge_litert"],
     "pt2": ["torch"],
     "torchscript": ["torch"],
+    "mlirbc": ["jaxlib"],
     "keras": ["h5py"],
     "h5": ["h5py"],
     "graphdef": ["google.protobuf"],

@@ -70,8 +70,8 @@ def reduce_window(
         still = all(tuple(p) == (0, 0) for a, p in enumerate(pads) if a != axis)
         if still and size[axis] == extent and (low, high) in ((extent - 1, 0), (0, extent - 1)):
             return scanned(b, xs, first, axis, low == 0, join)
-    low, high = [p for p, _ in pads], [q for _, q in pads]
-    filled = [padded(b, x, b.scalar(f), low, high, [i - 1 for i in inner]) for x, f in zip(xs, first)]
+    before, after = [p for p, _ in pads], [q for _, q in pads]
+    filled = [padded(b, x, b.scalar(f), before, after, [i - 1 for i in inner]) for x, f in zip(xs, first)]
     parts = list(zip(*[windows(b, x, size, strides, gaps) for x in filled]))
     made = list(parts[0])
     for part in parts[1:]:
@@ -124,7 +124,7 @@ def _pooled(
         turned,
         over["pool_size"],
         [strides[a] for a in moved],
-        [tuple(pads[a]) for a in moved],
+        [pads[a] for a in moved],
         [gaps[a] for a in moved],
         layout=layout,
         **extra,

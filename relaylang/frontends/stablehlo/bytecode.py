@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.diagnostics.source import SourceFile
@@ -12,35 +15,43 @@ from relaylang.frontends.stablehlo.program import Program
 from relaylang.frontends.stablehlo.reader import read_text
 from relaylang.runtime.budget import Budget
 
+#: The reader of bytecode is C++ code, which a damaged file may end. So it runs in a process of its own, for so many seconds.
+_SECONDS = 300
+_READER = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+with ir.Context() as context:
+    module = stablehlo.deserialize_portable_artifact(context, sys.stdin.buffer.read())
+    sys.stdout.buffer.write(module.operation.get_asm(binary=True))
+"""
+
 
 def read_model(data: bytes, file: str, budget: Budget) -> Program:
     """The program of a file's bytes. Raises `RelayError`."""
     at = artifact_at(data)
-    if at >= 0:
-        text = _text_of(data[at:], file)
-        return read_text(SourceFile(file, text), budget)
+    text = _text_of(data[at:], file) if at >= 0 else data
     try:
-        text = data.decode()
+        return read_text(SourceFile(file, text.decode()), budget)
     except UnicodeDecodeError:
         raise damaged(file, "it is neither MLIR's text nor its bytecode") from None
-    return read_text(SourceFile(file, text), budget)
 
 
-def _text_of(data: bytes, file: str) -> str:
+def _text_of(data: bytes, file: str) -> bytes:
     """MLIR's text of bytecode, by jaxlib's reader."""
-    try:
-        ir = import_module("jaxlib.mlir.ir")
-        stablehlo = import_module("jaxlib.mlir.dialects.stablehlo")
-    except ImportError:
+    if find_spec("jaxlib") is None:
         notes = ["pip install jaxlib"]
-        raise RelayError(error("R0803", f"{file}: reading MLIR's bytecode needs the package jaxlib", notes=notes)) from None
-    with ir.Context() as context:
-        context.allow_unregistered_dialects = True
-        try:
-            module = stablehlo.deserialize_portable_artifact(context, data)
-        except Exception as wrong:  # MLIR's own errors
-            raise damaged(file, f"jaxlib cannot read its bytecode: {str(wrong).splitlines()[0][:200]}") from None
-        return str(module.operation.get_asm())
+        raise RelayError(error("R0803", f"{file}: reading MLIR's bytecode needs the package jaxlib", notes=notes))
+    command = [sys.executable, "-I", "-c", _READER, json.dumps(sys.path)]
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise damaged(file, f"jaxlib does not read its bytecode within {_SECONDS} s") from None
+    if done.returncode:
+        said = [line[:200] for line in done.stderr.decode("utf-8", "replace").splitlines() if "error:" in line]
+        raise damaged(file, "jaxlib cannot read its bytecode", *said[:4])
+    return done.stdout
 
 
 __all__ = ["read_model"]

@@ -65,7 +65,7 @@ def pretty(name: str, attributes: dict[str, Any], words: list[Any], tokens: Toke
         form = re.fullmatch(r"e(\d+)m(\d+)", str(found.get("format")))
         if form is not None:
             found |= {"exponent_bits": int(form[1]), "mantissa_bits": int(form[2])}
-    window = found.pop("window", None)
+    window: Any = found.pop("window", None)
     if isinstance(window, dict):
         found |= {_WINDOW.get(key, key): value for key, value in window.items()}
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ class Node:
         flat = self.ints(name, 2 * count, 0)
         return list(zip(flat[::2], flat[1::2]))
 
-    def int(self, name: str, default: int | None = None) -> int:
+    def int(self, name: str, default: builtins.int | None = None) -> builtins.int:
         """A whole number."""
         value = self.attributes.get(name, default)
         if isinstance(value, np.ndarray) and value.size == 1:
@@ -133,7 +134,7 @@ class Node:
             raise Malformed(f"its attribute {name} must be a whole number")
         return int(value)
 
-    def float(self, name: str) -> float:
+    def float(self, name: str) -> builtins.float:
         """A real number."""
         value = self.attributes.get(name)
         if not isinstance(value, (int, float)):
@@ -150,7 +151,7 @@ class Node:
 
     # ---- regions
 
-    def region(self, index: int) -> Region:
+    def region(self, index: builtins.int) -> Region:
         if index >= len(self.op.regions):
             raise Malformed(f"it has {len(self.op.regions)} regions, and needs {index + 1}")
         return self.op.regions[index]
@@ -166,7 +167,7 @@ class Node:
             raise Unsupported(f"its region has the operation {wrong}, which is no arithmetic of elements")
         return lambda values: self.apply(region, values, lifted=True)
 
-    def join(self, index: int = 0) -> Join:
+    def join(self, index: builtins.int = 0) -> Join:
         """How a region joins two elements, or two lists of them."""
         region = self.region(index)
         ops, parameters = region.ops, region.parameters

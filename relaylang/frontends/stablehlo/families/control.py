@@ -179,7 +179,7 @@ def _constant(n: Node, number: int, made: dict[int, Op]) -> int | None:
     op = made.get(number)
     if op is None:
         return _whole(n, n.importer.values.get(number))
-    value = op.attributes.get("value") if op.name == "stablehlo.constant" else None
+    value: Any = op.attributes.get("value") if op.name == "stablehlo.constant" else None
     return int(value) if getattr(value, "size", 0) == 1 and value.dtype.kind in "iu" else None
 
 

@@ -265,7 +265,7 @@ def _spread(n: Node, value: Splat) -> Any:
         b.notes[made] = one
         return made
 
-    element = value.element
+    element: Any = value.element
     return Complex(real(element.real), real(element.imag)) if np.iscomplexobj(element) else real(element)
 
 

@@ -53,7 +53,7 @@ def _convolution(n: Node, pads: Sequence[tuple[int, int]] | None) -> Any:
         for side, i, j in _SIDES
     }
     rank, dtype = len(orders["input"]) - 2, n.out().dtype
-    turned = n.attributes.get("window_reversal")
+    turned: Any = n.attributes.get("window_reversal")
     turned = turned.reshape(-1).tolist() if hasattr(turned, "reshape") else turned or [False] * rank
     if not isinstance(turned, list):
         turned = [False] * rank

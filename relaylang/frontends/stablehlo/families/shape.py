@@ -205,6 +205,7 @@ def sort(n: Node) -> Any:
         column = b.cast(column, "uint8") if b.dtype(column) == "bool" else column
         own = b.op("argsort", column, axis=axis, is_ascend=rising, dtype="int32")
         order = own if order is None else b.op("gather", order, own, axis=axis)
+    assert order is not None
     return [b.op("gather", x, order, axis=axis) for x in xs]
 
 
