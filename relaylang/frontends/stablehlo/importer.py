@@ -14,7 +14,7 @@ from relaylang.frontends.common.complexes import Complex
 from relaylang.frontends.common.given import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.quantised import dequantize, quantize
+from relaylang.frontends.common.quantized import dequantize, quantize
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.stablehlo.bytecode import read_model

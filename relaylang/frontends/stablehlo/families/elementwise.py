@@ -11,7 +11,7 @@ import numpy as np
 from relaylang import ops
 from relaylang.frontends.common import Malformed, Rule, Unsupported, hlo, nn, special
 from relaylang.frontends.common.complexes import Complex, absolute, conjugate, product, quotient
-from relaylang.frontends.common.quantised import round_even
+from relaylang.frontends.common.quantized import round_even
 from relaylang.frontends.stablehlo.names import COMPARED, ONE, TWO
 from relaylang.frontends.stablehlo.node import Node
 from relaylang.frontends.stablehlo.program import Resource, Splat, Tensor
