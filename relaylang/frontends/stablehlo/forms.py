@@ -67,7 +67,7 @@ def pretty(name: str, attributes: dict[str, Any], words: list[Any], tokens: Toke
             found |= {"exponent_bits": int(form[1]), "mantissa_bits": int(form[2])}
     window: Any = found.pop("window", None)
     if isinstance(window, dict):
-        found |= {_WINDOW.get(key, key): value for key, value in window.items()}
+        found |= {_WINDOW.get(str(key), str(key)): value for key, value in window.items()}
     return found
 
 

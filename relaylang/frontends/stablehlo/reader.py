@@ -9,7 +9,7 @@ from typing import Any
 from relaylang.diagnostics.source import SourceFile
 from relaylang.frontends.stablehlo.attributes import Attributes
 from relaylang.frontends.stablehlo.forms import PRETTY, flattened, pretty
-from relaylang.frontends.stablehlo.program import Function, Op, Other, Program, Region, Symbol
+from relaylang.frontends.stablehlo.program import Function, Op, Other, Program, Region
 from relaylang.frontends.stablehlo.tokens import Tokens, unquoted
 from relaylang.runtime.budget import Budget
 
@@ -304,7 +304,7 @@ class Reader:
         if t.value == "(":
             t.next()
             while not t.take(")"):
-                op.regions.append(self._isolated() if name in ("func.func", "vhlo.func") else self._inner())
+                op.regions.append(self._inner())
                 if t.value != ")":
                     t.expect(",")
         if t.value == "{":
@@ -315,11 +315,6 @@ class Reader:
         return self._made(op, results, outs, start)
 
     def _inner(self) -> Region:
-        made = Region()
-        self._region(made)
-        return made
-
-    def _isolated(self) -> Region:
         made = Region()
         self._region(made)
         return made
@@ -385,7 +380,7 @@ class Reader:
                 t.next()
                 op.attributes[key] = self._entry(key)
             elif t.kind == "word":
-                if results_return(op.name) is None and t.begins_line() and t.value not in PRETTY:
+                if op.name not in _RETURNS and t.begins_line() and t.value not in PRETTY:
                     t.fail(f"the types of {op.name} are missing here")
                 words.append(t.next())
             elif t.kind in ("symbol", "string", "number", "alias"):
@@ -502,14 +497,9 @@ class Reader:
         return self._made(op, results, types, start)
 
 
-def results_return(name: str) -> str | None:
-    """The name itself for an operation that ends a region, else None."""
-    return name if name in _RETURNS else None
-
-
 def read_text(source: SourceFile, budget: Budget) -> Program:
     """The program of a text. Raises `RelayError` (R0802) with the place of what is wrong."""
     return Reader(source, budget).run()
 
 
-__all__ = ["DEEPEST", "Reader", "Symbol", "read_text"]
+__all__ = ["DEEPEST", "Reader", "read_text"]
