@@ -73,7 +73,6 @@ _TVM = ("analysis", "build_module", "expr_functor", "frontend", "op", "prelude",
 ALIASES: dict[str, str] = {
     **{f"relaylang.{name}": f"relaylang.tvm.{name}" for name in _TVM},
     **dict.fromkeys(("relaylang.dataflow_pattern", "relaylang.tvm.dataflow_pattern"), "relaylang.patterns"),
-    "relaylang.quantise": "relaylang.quantize",
     "relaylang.tvm.nd": "relaylang.tvm.runtime.ndarray",
     "relaylang.testing.temp_op_attr": "relaylang.tvm.temp_op_attr",
 }
@@ -87,7 +86,6 @@ OPERATOR_MODULES: dict[str, str] = {
 PACKAGES: dict[str, str] = {
     **{name: f"relaylang.tvm.{name}" for name in _TVM},
     "dataflow_pattern": "relaylang.patterns",
-    "quantise": "relaylang.quantize",
     # TVM has the nodes in these; here they stand together.
     **dict.fromkeys(("expr", "function", "adt", "ty", "scope_builder"), "relaylang.ir"),
     **{name: f"relaylang.tvm.op.{name}" for name in ("annotation", "image", "nn", "random", "vision")},

@@ -80,7 +80,7 @@ class Nest:
         self.extents = [1 if e == 0 else e for e in extents]
         self.empty = any(e == 0 for e in extents)
         self.bounds = bounds or {}
-        #: Of values: the one that stands for all equal ones, by identity and by structure.
+        #: The value that stands for all equal ones, by identity and by structure.
         self._same: dict[int, tuple[Scalar, Scalar]] = {}
         self._nodes: dict[tuple[Any, ...], Scalar] = {}
         #: The loops in which variables get their values that are set by hand.

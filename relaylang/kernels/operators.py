@@ -17,6 +17,7 @@ from relaylang.ir import ANY, TensorType, TupleType, Type, type_text
 from relaylang.kernels import evaluate
 from relaylang.kernels.heads import templates
 from relaylang.kernels.templates import Misfit, Template, stages
+from relaylang.kernels.values import OutOfBounds
 from relaylang.kernels.words import wrong
 from relaylang.ops.record import Op, Relation, RelationContext, RelationError, attrs_class, tensor
 
@@ -82,7 +83,7 @@ class TextKernel:
         try:
             for part in stages(body):
                 evaluate.run(part, buffers)
-        except evaluate.OutOfBounds as problem:
+        except OutOfBounds as problem:
             raise KernelError(f"its kernel leaves a buffer: {problem}") from None
         except ZeroDivisionError:
             raise KernelError("its kernel divides an index by 0") from None

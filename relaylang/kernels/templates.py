@@ -47,7 +47,7 @@ Agree = Callable[[Any, Any, str, "int | None"], Any]
 
 
 class Misfit(Exception):
-    """A call does not fit the text: what is wrong, and the number of the argument, if it is one."""
+    """A call does not fit the text: the mistake, and the number of the argument, if it is one."""
 
     def __init__(self, message: str, argument: int | None = None) -> None:
         self.message, self.argument = message, argument
@@ -151,7 +151,7 @@ class Template:
             raise Misfit(f"is of {dtype}, and the kernel has {wanted} for `{argument.text}`", number)
 
     def _spread(self, argument: Argument, number: int | None, shape: Sequence[Any], names: Mapping[str, Any]) -> list[Any]:
-        """What stands in a shape for each extent of the text: an extent, or the extents of a group."""
+        """The value of each extent of the text: an extent, or the extents of a group."""
         groups = [n for n, e in enumerate(argument.extents) if e.kind == "group"]
         lone = len(argument.extents) - len(groups)
         if len(shape) < lone or (not groups and len(shape) != lone):
@@ -225,7 +225,7 @@ class Template:
     def body(self, names: Mapping[str, Any]) -> ir.Body:
         """The statements for what the names stand for. Buffers have the names of the text.
 
-        Raises `RelayError` (R0644) with the place of what is wrong in the text.
+        Raises `RelayError` (R0644) with the place of the mistake in the text.
         """
         if any(isinstance(stands, Size) for stands in names.values()):
             return self._body(names)  # sizes belong to one kernel

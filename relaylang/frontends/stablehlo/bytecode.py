@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
 from importlib.util import find_spec
 
@@ -13,6 +13,7 @@ from relaylang.frontends.common.files import damaged
 from relaylang.frontends.contents import artifact_at
 from relaylang.frontends.stablehlo.program import Program
 from relaylang.frontends.stablehlo.reader import read_text
+from relaylang.runtime import processes
 from relaylang.runtime.budget import Budget
 
 #: The reader of bytecode is C++ code, which a damaged file may end. So it runs in a process of its own, for so many seconds.
@@ -43,15 +44,15 @@ def _text_of(data: bytes, file: str) -> bytes:
     if find_spec("jaxlib") is None:
         notes = ["pip install jaxlib"]
         raise RelayError(error("R0803", f"{file}: reading MLIR's bytecode needs the package jaxlib", notes=notes))
-    command = [sys.executable, "-I", "-c", _READER, json.dumps(sys.path)]
+    folders = [folder for folder in sys.path if os.path.isabs(folder)]
     try:
-        done = subprocess.run(command, input=data, capture_output=True, timeout=_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
+        done = processes.run([sys.executable, "-I", "-c", _READER, json.dumps(folders)], data, _SECONDS)
+    except TimeoutError:
         raise damaged(file, f"jaxlib does not read its bytecode within {_SECONDS} s") from None
-    if done.returncode:
-        said = [line[:200] for line in done.stderr.decode("utf-8", "replace").splitlines() if "error:" in line]
+    if done.status:
+        said = [line[:200] for line in done.words().splitlines() if "error:" in line]
         raise damaged(file, "jaxlib cannot read its bytecode", *said[:4])
-    return done.stdout
+    return done.out
 
 
 __all__ = ["read_model"]

@@ -83,7 +83,7 @@ _WHOLE = frozenset(
         ),
     )
 )
-#: Of those, the ones that compute with numbers, which quantised operands must become first.
+#: Those that compute with numbers: quantised operands become numbers before them.
 _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in ("abs", "divide", "dot_general", "multiply"))
 #: Operators that move elements, whatever they stand for.
 _MOVING = (_BY_PARTS - {f"stablehlo.{name}" for name in ("add", "negate", "pad", "reduce", "subtract")}) | (_WHOLE - _ARITHMETIC)

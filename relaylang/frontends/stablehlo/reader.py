@@ -74,7 +74,7 @@ class Reader:
         return self.program
 
     def _tail(self) -> None:
-        """What comes after the end of a module in its generic form: `) {...} : () -> ()`."""
+        """The end of a module in its generic form: `) {...} : () -> ()`."""
         t = self.tokens
         if t.take(")"):
             if t.value == "{":
@@ -498,7 +498,7 @@ class Reader:
 
 
 def read_text(source: SourceFile, budget: Budget) -> Program:
-    """The program of a text. Raises `RelayError` (R0802) with the place of what is wrong."""
+    """The program of a text. Raises `RelayError` (R0802) with the place of the mistake."""
     return Reader(source, budget).run()
 
 

@@ -14,10 +14,9 @@ from relaylang.ir.expr import (
     PatternConstructor,
     PatternVar,
     PatternWildcard,
-    Tuple,
     Var,
 )
-from relaylang.ir.types import ANY, IncompleteType, TensorType, TupleType, TypeCall
+from relaylang.ir.types import ANY, POISON, IncompleteType, TensorType, TupleType, TypeCall
 from relaylang.ops import OPS
 from relaylang.syntax.actions import ACTIONS, PARTS, Build
 from relaylang.syntax.actions.attributes import WRONG, AttributeActions, Pair
@@ -242,5 +241,5 @@ def test_expressions_are_made_of_their_parts() -> None:
     total = made.on_infix(product, 0, 5)
     assert total.op is OPS["add"] and total.args[0] is number and total.args[1].op is OPS["multiply"]
     assert isinstance(made.on_if_else(["if", "(", number, ")", "{", number, "}", "else", "{", number, "}"], 0, 5), If)
-    assert isinstance(made.on_string('"s"', 0, 0), Tuple)
+    assert made.on_string('"s"', 0, 0).type_annotation is POISON
     assert [code for code, _ in said(build.reports)] == ["R0103"]

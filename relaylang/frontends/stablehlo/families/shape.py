@@ -12,7 +12,7 @@ from relaylang.ir import Expr
 
 
 def reshape(n: Node) -> Any:
-    """An extent that the program leaves open is what is left."""
+    """An extent that the program leaves open takes the remaining elements."""
     b, x, shape = n.b, n.x(0), n.out().shape
     if None not in shape:
         return b.reshape_exactly(x, [int(d or 0) for d in shape])
