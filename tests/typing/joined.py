@@ -1,7 +1,8 @@
 """Programs with several mistakes, joined of programs with one: `python -m tests.typing.joined 3000 7`.
 
 The mistakes are those of `malformed.txt`, `errors.txt` and the page of typical mistakes. Two or three programs stand in one text,
-as functions one after the other, or as statements of one function. Each error of a program alone must come for the text, too, at its place.
+as functions one after the other, or as statements of one function.
+Each error of a program alone must come for the text, too, at its place.
 An error that no program has alone is a follow-up.
 """
 

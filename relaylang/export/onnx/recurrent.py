@@ -307,11 +307,8 @@ class Graph:
 
     def _refined(self, x: Expr) -> list[Expr]:
         """The reshapes of a sequence that state its extents alone."""
-        return [
-            u
-            for u in self.users.get(id(x), [])
-            if called(u, "reshape") and len(extents(u)) == 3 and all(n == m or n == 0 for n, m in zip(u.attrs.newshape, extents(u)))
-        ]  # type: ignore[attr-defined]
+        reshapes: list[Any] = [u for u in self.users.get(id(x), []) if called(u, "reshape") and len(extents(u)) == 3]
+        return [u for u in reshapes if all(n == m or n == 0 for n, m in zip(u.attrs.newshape, extents(u)))]
 
     def _uses(self, step: Step, lengths: Expr | None, params: Sequence[Expr]) -> bool:
         """Whether the operands of a layer may depend on the variables of its loop."""

@@ -103,17 +103,17 @@ def feature_map(state: State, name: str) -> FeatureMap:
     aligned = _BRICK if bricks else size
     bases = tuple([state.aligned(f"{name}_BASE{i}", aligned) for i in range(4)])
     packed = "X" if bricks else "C"  # the axis whose stride is known, whatever the register holds
-    strides = tuple([state.aligned(f"{name}_STRIDE_{axis}", 1 if axis == packed else aligned) for axis in "YXC"])
+    y, x, c = (state.aligned(f"{name}_STRIDE_{axis}", 1 if axis == packed else aligned) for axis in "YXC")
     return FeatureMap(
         state[f"{name}_REGION"],
         bases,
         state[f"{name}_HEIGHT0_M1"] + 1,
         state[f"{name}_HEIGHT1_M1"] + 1,
         state[f"{name}_WIDTH0_M1"] + 1,
-        strides,
+        (y, x, c),
         bricks,
         dtype,
-        zero,  # type: ignore[arg-type]
+        zero,
     )
 
 
