@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, Type, TypeData
-from relaylang.lsp.parts import TYPES, Known, Part, begins_definitions, cut
+from relaylang.lsp.segments import TYPES, Known, Part, begins_definitions, cut
 from relaylang.syntax.spellings import has_old_header
 from relaylang.syntax.tokeniser import metadata_start
 from relaylang.typing import Checker

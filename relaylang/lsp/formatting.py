@@ -9,7 +9,7 @@ from typing import NamedTuple
 from relaylang.diagnostics import RelayError
 from relaylang.lsp.analysis import Analysis
 from relaylang.lsp.document import difference
-from relaylang.lsp.parts import cut
+from relaylang.lsp.segments import cut
 from relaylang.syntax.format import format_text
 
 #: The most lines of a definition whose lines are compared one by one.

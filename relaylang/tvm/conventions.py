@@ -60,7 +60,7 @@ from relaylang.services import service
 from relaylang.tvm.arrays import Data
 from relaylang.tvm.ir import attributes, diagnostics
 from relaylang.tvm.ir.attributes import DictAttrs
-from relaylang.tvm.ir.places import source_name
+from relaylang.tvm.ir.spans import source_name
 from relaylang.tvm.op.registering import METHODS
 from relaylang.tvm.tir import SIGNS, boxed, compute
 from relaylang.typing import infer

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError
-from relaylang.frontends.common.given import no_model
+from relaylang.frontends.common.inputs import no_model
 from relaylang.frontends.darknet.importer import INPUT, import_darknet
 from relaylang.frontends.options import Options
 from relaylang.ir import ANY, IRModule

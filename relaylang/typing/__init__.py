@@ -14,9 +14,9 @@ from relaylang.ir.expr import Expr, Var
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import Type
 from relaylang.typing.checker import Checker
-from relaylang.typing.earlier import Stale
 from relaylang.typing.inference import Inference
 from relaylang.typing.program import Program
+from relaylang.typing.reuse import Stale
 
 
 def infer(

@@ -20,9 +20,9 @@ from relaylang.ir.types import (
 )
 from relaylang.typing.report import Report
 from relaylang.typing.solver import Solver
-from relaylang.typing.sound import unsound
 from relaylang.typing.terms import POISON, Unknown, map_type
 from relaylang.typing.texts import show
+from relaylang.typing.valid_types import unsound
 
 
 class Annotations:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from relaylang.ir.expr import Call, Constructor
 from relaylang.ir.typemaps import parts
 from relaylang.ir.types import FuncType, IncompleteType, Type, TypeVar
+from relaylang.typing.call_text import call_span
 from relaylang.typing.definitions import Definitions
 from relaylang.typing.places import argument_span
 from relaylang.typing.report import Report
 from relaylang.typing.solver import Solver
 from relaylang.typing.terms import POISON, Unknown, find, fresh_for, map_type, substitute
 from relaylang.typing.texts import name_of, show
-from relaylang.typing.written import call_span
 
 
 class Calls:

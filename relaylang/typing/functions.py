@@ -5,10 +5,10 @@ from __future__ import annotations
 from relaylang.ir.expr import Function, GlobalVar, Var
 from relaylang.ir.types import FuncType
 from relaylang.typing.annotations import Annotations
-from relaylang.typing.earlier import Earlier
 from relaylang.typing.places import last_value, place, result_span
 from relaylang.typing.program import Found, Program
 from relaylang.typing.report import Report
+from relaylang.typing.reuse import Earlier
 from relaylang.typing.scopes import Scopes
 from relaylang.typing.solver import Solver
 from relaylang.typing.terms import POISON, Unknown, find

@@ -33,7 +33,6 @@ from relaylang.ops.record import Op
 from relaylang.typing.annotations import Annotations
 from relaylang.typing.calls import Calls
 from relaylang.typing.definitions import Definitions
-from relaylang.typing.earlier import Earlier
 from relaylang.typing.functions import Functions
 from relaylang.typing.matches import Matches
 from relaylang.typing.operators import Operators
@@ -41,6 +40,7 @@ from relaylang.typing.places import bare_name
 from relaylang.typing.program import Found, Program
 from relaylang.typing.report import Report
 from relaylang.typing.results import Results
+from relaylang.typing.reuse import Earlier
 from relaylang.typing.scopes import Scopes
 from relaylang.typing.solver import Solver
 from relaylang.typing.terms import POISON, Unknown

@@ -10,14 +10,14 @@ from relaylang.ops.domains import problem_of
 from relaylang.ops.extensions import EXTENSIONS
 from relaylang.ops.record import Op, RelationError, make_attrs
 from relaylang.ops.takes import TENSOR, refused_elements, refused_shape
+from relaylang.typing.call_text import call_span
 from relaylang.typing.repairs import surplus_arguments
 from relaylang.typing.report import Report
 from relaylang.typing.solver import Solver
-from relaylang.typing.sound import unsound
 from relaylang.typing.terms import POISON, OpenTensor, Unknown, find, find_dim
 from relaylang.typing.texts import difference, name_of, show
+from relaylang.typing.valid_types import unsound
 from relaylang.typing.worklist import Waiting
-from relaylang.typing.written import call_span
 
 _ADDED = "the operator is not the language's own: a script or a package added it"
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from relaylang.diagnostics.source import Span
 from relaylang.grammar import compiled, patterns
 from relaylang.ir.expr import Call, Expr, Function, Let, Var
-from relaylang.typing.written import call_span
+from relaylang.typing.call_text import call_span
 
 
 def plain(span: Span | None) -> Span | None:

@@ -10,12 +10,12 @@ from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relaylang.ir.types import GlobalTypeVar, TensorType, Type, TypeCall
 from relaylang.ops.record import Op, RelationError
+from relaylang.typing.call_text import call_span
 from relaylang.typing.places import argument_span, attribute_span, plain
 from relaylang.typing.program import Program
 from relaylang.typing.repairs import number_of_type, repair
 from relaylang.typing.solver import Solver
 from relaylang.typing.texts import difference, name_of, show
-from relaylang.typing.written import call_span
 
 #: A place and the text beside it.
 Label = tuple["Span | None", str]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from relaylang.ir.expr import Expr, Let, Var
 from relaylang.ir.types import FuncType, Type
 from relaylang.typing.annotations import Annotations
-from relaylang.typing.earlier import Earlier
 from relaylang.typing.places import place
 from relaylang.typing.program import Found
 from relaylang.typing.report import Report
+from relaylang.typing.reuse import Earlier
 from relaylang.typing.solver import Solver
 from relaylang.typing.terms import Unknown
 from relaylang.typing.texts import name_of

@@ -13,7 +13,7 @@ import pytest
 from relaylang.diagnostics import Diagnostic
 from relaylang.lsp.analysis import Analysis, Whole
 from relaylang.lsp.document import Document, NotByParts, start_of
-from relaylang.lsp.parts import Part
+from relaylang.lsp.segments import Part
 
 TEXT = """\
 #[version = "0.0.5"]

@@ -9,13 +9,13 @@ from relaylang.ir import Expr, Function, GlobalTypeVar, Type, TypeData, Var
 from relaylang.typing.annotations import Annotations
 from relaylang.typing.calls import Calls
 from relaylang.typing.definitions import Definitions
-from relaylang.typing.earlier import Earlier
 from relaylang.typing.functions import Functions
 from relaylang.typing.matches import Matches
 from relaylang.typing.operators import Operators
 from relaylang.typing.program import Found, Program
 from relaylang.typing.report import Report
 from relaylang.typing.results import Results
+from relaylang.typing.reuse import Earlier
 from relaylang.typing.scopes import Scopes
 from relaylang.typing.solver import Solver
 from relaylang.typing.values import Values

@@ -24,8 +24,8 @@ from relaylang.backends.aot.file import AotEmitter
 from relaylang.backends.aot.functions import Functions
 from relaylang.backends.aot.instances import HINT, refused
 from relaylang.backends.aot.kernels import ALIGN, Kernels
+from relaylang.backends.aot.lowering import Ways
 from relaylang.backends.aot.shapes import Known, Shape, leaves, shape_of, structure
-from relaylang.backends.aot.ways import Ways
 from relaylang.backends.cpu import threads_of
 from relaylang.backends.cpu.cc import Compiler, Unit
 from relaylang.backends.cpu.isa import GENERIC

@@ -15,7 +15,7 @@ import numpy as np
 
 from relaylang.backends.ethosu.layers.arithmetic import Product, Sum, read_product, read_sum
 from relaylang.backends.ethosu.layers.convolutions import Conv, read_conv, read_dense
-from relaylang.backends.ethosu.layers.parts import RANGES, narrow, op_name, scales, tensor_of
+from relaylang.backends.ethosu.layers.operands import RANGES, narrow, op_name, scales, tensor_of
 from relaylang.backends.ethosu.layers.pools import Pool, read_avg_pool, read_max_pool
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.diagnostics.unsupported import Unsupported

@@ -11,7 +11,7 @@ from relaylang.backends.bare_metal.cmsis_layers import LEFT, Dense, LimitedPool,
 from relaylang.backends.bare_metal.rom import head, stored
 from relaylang.backends.ethosu.layers.arithmetic import Product, Sum
 from relaylang.backends.ethosu.layers.convolutions import Conv
-from relaylang.backends.ethosu.layers.parts import RANGES, Output, tensor_of
+from relaylang.backends.ethosu.layers.operands import RANGES, Output, tensor_of
 from relaylang.ir import Call, Constant, Expr, Function, Var
 from relaylang.partition.composites import composite_nodes
 from relaylang.partition.fixed_point import Rescale, multiplier_and_shift

@@ -15,7 +15,7 @@ import numpy as np
 
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.schedule_space import Space
-from relaylang.backends.cpu.turns import turned
+from relaylang.backends.cpu.transposes import turned
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,

@@ -17,9 +17,9 @@ from typing import Any
 from relaylang.backends.cpu.flatten import Calls, flatten
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.lower.apart import assembled_apart, held_apart, narrow_apart
 from relaylang.backends.cpu.lower.channels import channels_last, without_blocks
 from relaylang.backends.cpu.lower.fusion import pattern_of
+from relaylang.backends.cpu.lower.fusion_barriers import assembled_apart, held_apart, narrow_apart
 from relaylang.backends.cpu.lower.halos import with_halos
 from relaylang.backends.cpu.lower.joins import joined
 from relaylang.backends.cpu.lower.storage import through_float32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relaylang.backends.ethosu.layers.parts import op_name
+from relaylang.backends.ethosu.layers.operands import op_name
 from relaylang.backends.ethosu.layers.table import pattern_table
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Call, Function, GlobalVar, IRModule, TensorType, post_order

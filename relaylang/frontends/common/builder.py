@@ -12,9 +12,9 @@ from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.diagnostics.unsupported import Report, Unsupported
 from relaylang.frontends.common.arrays import Arrays
-from relaylang.frontends.common.known import Knowledge
 from relaylang.frontends.common.listing import Listing
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.common.shape_values import Knowledge
 from relaylang.frontends.options import Options
 from relaylang.interpreter.compute import compute
 from relaylang.ir import (

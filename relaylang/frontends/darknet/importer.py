@@ -11,8 +11,8 @@ import numpy as np
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.given import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.report import Malformed, failure
 from relaylang.frontends.darknet.node import Node
 from relaylang.frontends.darknet.reader import Section, Weights, sections
@@ -22,7 +22,7 @@ from relaylang.ir import Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
-from relaylang.typing.sound import unsound
+from relaylang.typing.valid_types import unsound
 
 #: The name of the input, as in TVM.
 INPUT = "data"

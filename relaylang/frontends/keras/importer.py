@@ -13,8 +13,8 @@ import numpy as np
 from relaylang.diagnostics import Diagnostic, RelayError, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.given import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.keras.calls import Call, Ref, calls_of, found, outputs_of
@@ -30,7 +30,7 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.typed import retype
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
-from relaylang.typing.sound import unsound
+from relaylang.typing.valid_types import unsound
 
 #: The value of a tensor whose layer was not converted.
 MISSING = object()

@@ -13,7 +13,7 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.given import no_model
+from relaylang.frontends.common.inputs import no_model
 from relaylang.frontends.mxnet.params import plain_name, read_params
 from relaylang.frontends.mxnet.reader import Symbol
 from relaylang.frontends.mxnet.table import own_name

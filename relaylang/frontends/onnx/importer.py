@@ -13,8 +13,8 @@ from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged, need_package
-from relaylang.frontends.common.given import check_names, no_model
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.inputs import check_names, no_model
 from relaylang.frontends.common.lists import NOTHING, fit, get, is_option
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import failure

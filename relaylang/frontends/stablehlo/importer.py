@@ -11,8 +11,8 @@ import numpy as np
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.complexes import Complex
-from relaylang.frontends.common.given import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.quantized import dequantize, quantize
 from relaylang.frontends.common.report import failure
@@ -26,7 +26,7 @@ from relaylang.ir import ANY, Expr, TensorType, Var, type_text
 from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
-from relaylang.typing.sound import unsound
+from relaylang.typing.valid_types import unsound
 
 #: Functions call functions, and regions contain regions, this deep.
 _DEEPEST = 64

@@ -12,8 +12,8 @@ from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
 from relaylang.diagnostics.source import Span
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.given import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.partial import external
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options

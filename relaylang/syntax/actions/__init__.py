@@ -19,6 +19,7 @@ from relaylang.syntax.actions.errors import ErrorActions
 from relaylang.syntax.actions.expressions import ExpressionActions
 from relaylang.syntax.actions.functions import FunctionActions
 from relaylang.syntax.actions.globals import Callees, FunctionNames, TypeNames
+from relaylang.syntax.actions.lists import ListActions, TextActions
 from relaylang.syntax.actions.locals import Locals
 from relaylang.syntax.actions.metavalues import MetaValues, ReadType, no_type
 from relaylang.syntax.actions.operators import OperatorCalls
@@ -26,7 +27,6 @@ from relaylang.syntax.actions.patterns import MatchActions
 from relaylang.syntax.actions.reports import Reports
 from relaylang.syntax.actions.statements import StatementActions
 from relaylang.syntax.actions.types import DataTypeActions, TypeActions
-from relaylang.syntax.actions.whole import ListActions, TextActions
 from relaylang.syntax.tokens import TokenSource
 
 #: An action as the loop calls it: the part's number and the function, whose first argument is that part.

@@ -27,7 +27,7 @@ from relaylang.tvm.ir.attributes import Attrs, DictAttrs, register_op_attr
 from relaylang.tvm.ir.compare import assert_structural_equal, get_first_structural_mismatch, structural_equal
 from relaylang.tvm.ir.container import Array, Map
 from relaylang.tvm.ir.nodes import CallingConv, EnvFunc, PrimType, Range, TypeConstraint, TypeRelation, make_node
-from relaylang.tvm.ir.places import SequentialSpan, SourceName, Span
+from relaylang.tvm.ir.spans import SequentialSpan, SourceName, Span
 from relaylang.tvm.registry import register_object
 from relaylang.tvm.tir import PrimExpr
 from relaylang.typing.kinds import TypeKind

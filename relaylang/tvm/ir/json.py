@@ -13,7 +13,7 @@ from relaylang.syntax import program_reader, program_writer
 from relaylang.syntax.metadata_nodes import MetaNode
 from relaylang.tvm.conventions import typed
 from relaylang.tvm.ir.nodes import EnvFunc, PrimType
-from relaylang.tvm.ir.places import Placed, SourceName, source_name
+from relaylang.tvm.ir.spans import Placed, SourceName, source_name
 from relaylang.tvm.runtime.ndarray import NDArray
 from relaylang.tvm.tir import FloatImm, IntImm, boxed
 from relaylang.typing import infer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relaylang.passes.context import PassContext
 from relaylang.tvm.ir.nodes import TypeConstraint, TypeRelation
-from relaylang.tvm.ir.places import SequentialSpan, SourceName, Span
+from relaylang.tvm.ir.spans import SequentialSpan, SourceName, Span
 from relaylang.tvm.relay.nodes import ShapeVar
 from relaylang.tvm.relay.optimising import optimize
 from relaylang.tvm.relay.parser import SpanCheck, fromtext, parse, parse_expr

@@ -16,7 +16,7 @@ from relaylang.ir.visit import rebuilt
 from relaylang.passes.simplify.fold_constant import FoldConstant
 from relaylang.tvm import op as operators
 from relaylang.tvm.executor import create_executor
-from relaylang.tvm.ir.places import SourceName, Span
+from relaylang.tvm.ir.spans import SourceName, Span
 from relaylang.tvm.op.build import TupleWrapper
 from relaylang.typing import check
 

@@ -42,7 +42,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.binding import bind
 from relaylang.tvm.ir.nodes import TypeConstraint, TypeRelation
-from relaylang.tvm.ir.places import SequentialSpan, SourceName, Span
+from relaylang.tvm.ir.spans import SequentialSpan, SourceName, Span
 from relaylang.tvm.op.build import TupleWrapper
 from relaylang.typing.kinds import TypeKind
 

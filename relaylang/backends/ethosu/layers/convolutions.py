@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.ethosu.layers.movement import read_pad
-from relaylang.backends.ethosu.layers.parts import (
+from relaylang.backends.ethosu.layers.operands import (
     RANGES,
     Output,
     clamp_of,

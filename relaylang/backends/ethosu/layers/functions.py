@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.backends.ethosu.layers.parts import feature_type, tensor_of
+from relaylang.backends.ethosu.layers.operands import feature_type, tensor_of
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer, as_stored
 from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.diagnostics.unsupported import Unsupported

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relaylang.backends.ethosu.layers.parts import FEATURES, feature_type, op_name
+from relaylang.backends.ethosu.layers.operands import FEATURES, feature_type, op_name
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaylang.backends.ethosu.layers.convolutions import out_of_sums
-from relaylang.backends.ethosu.layers.parts import (
+from relaylang.backends.ethosu.layers.operands import (
     BYTES,
     RANGES,
     Output,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relaylang.backends.ethosu.layers.parts import constant, feature_type, op_name, tensor_of
+from relaylang.backends.ethosu.layers.operands import constant, feature_type, op_name, tensor_of
 from relaylang.backends.ethosu.layers.windows import nchw
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor

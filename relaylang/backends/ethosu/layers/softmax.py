@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.backends.ethosu.layers.parts import (
+from relaylang.backends.ethosu.layers.operands import (
     BYTES,
     Output,
     constant,

@@ -17,12 +17,11 @@ from relaylang.backends.ethosu.layers import (
     matmul,
     movement,
     picks,
-    places,
     pools,
     reductions,
     softmax,
 )
-from relaylang.backends.ethosu.layers.parts import BYTES, FEATURES
+from relaylang.backends.ethosu.layers.operands import BYTES, FEATURES
 from relaylang.backends.ethosu.layers.writer import Write
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Function
@@ -229,10 +228,10 @@ def _layers() -> Iterator[Layer]:
     repeats = [is_op(name)(wildcard()) for name in ("reverse", "nn.mirror_pad", "tile", "repeat")]
     patterns = [_padded(), *repeats, is_op("take")(wildcard(), is_constant())]
     yield Layer("pick", patterns, picks.read_pick, picks.pick, mover=True)
-    takes = places.Gather, "takes entries at computed places"
-    yield Layer("gather", [is_op("take")(*_any(2))], places.read_gather, places.gather, takes)
-    replaces = places.Scatter, "replaces entries at computed places"
-    yield Layer("scatter", [is_op("scatter_nd")(*_any(3))], places.read_scatter, places.scatter, replaces)
+    takes = indexing.Gather, "takes entries at computed places"
+    yield Layer("gather", [is_op("take")(*_any(2))], indexing.read_gather, indexing.gather, takes)
+    replaces = indexing.Scatter, "replaces entries at computed places"
+    yield Layer("scatter", [is_op("scatter_nd")(*_any(3))], indexing.read_scatter, indexing.scatter, replaces)
     yield Layer("split", [is_op("split")(wildcard())], picks.read_split, picks.split, mover=True)
     yield Layer("resize2d", [_real(resized), resized(wildcard())], bilinear.read_resize, bilinear.resize)
     yield table("abs", _function("abs", "qnn.abs"))

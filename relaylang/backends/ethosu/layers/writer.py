@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.ethosu.layers.parts import Output, joined
+from relaylang.backends.ethosu.layers.operands import Output, joined
 from relaylang.backends.ethosu.tosa import Graph, Operator, Tensor
 from relaylang.ir import Call, Constant, Expr, TensorType, Type, Var
 from relaylang.partition.fixed_point import IDENTITY, Rescale

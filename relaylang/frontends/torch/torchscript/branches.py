@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Unsupported
-from relaylang.frontends.torch.torchscript.plain import known, number
+from relaylang.frontends.torch.torchscript.plain_values import known, number
 from relaylang.frontends.torch.torchscript.values import MISSING, Quant, Record, Tensor, Undefined
 from relaylang.ir import Expr
 

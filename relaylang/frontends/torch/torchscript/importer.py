@@ -13,8 +13,8 @@ from relaylang.diagnostics import RelayError, error, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
 from relaylang.frontends.common.complexes import PARTS, Complex, constant, paired, unpaired
 from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.given import check_names
 from relaylang.frontends.common.imported import finish
+from relaylang.frontends.common.inputs import check_names
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import Options
 from relaylang.frontends.torch.custom import Custom

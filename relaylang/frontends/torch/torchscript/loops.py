@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from relaylang.frontends.common import Unsupported
 from relaylang.frontends.common.loops import while_loop
 from relaylang.frontends.torch.torchscript.branches import Journal
-from relaylang.frontends.torch.torchscript.plain import number
+from relaylang.frontends.torch.torchscript.plain_values import number
 from relaylang.frontends.torch.torchscript.values import BIRTHS, Tensor
 from relaylang.ir import Expr
 

@@ -17,7 +17,7 @@ from relaylang.frontends.torch.torchscript.branches import Journal, join
 from relaylang.frontends.torch.torchscript.loops import loop
 from relaylang.frontends.torch.torchscript.operators import Operators
 from relaylang.frontends.torch.torchscript.packed import packed, unpacked
-from relaylang.frontends.torch.torchscript.plain import compute
+from relaylang.frontends.torch.torchscript.plain_values import compute
 from relaylang.frontends.torch.torchscript.values import (
     MISSING,
     Packed,

@@ -15,11 +15,11 @@ from relaylang.frontends.torch import custom
 from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.torchscript.branches import Journal
 from relaylang.frontends.torch.torchscript.calls import called, convert, plain, wrapped
+from relaylang.frontends.torch.torchscript.irregular import SPECIAL
 from relaylang.frontends.torch.torchscript.packed import quantised_call
-from relaylang.frontends.torch.torchscript.plain import PLAIN, compute, number
+from relaylang.frontends.torch.torchscript.plain_values import PLAIN, compute, number
 from relaylang.frontends.torch.torchscript.recurrent import CELLS
 from relaylang.frontends.torch.torchscript.schemas import overload_of
-from relaylang.frontends.torch.torchscript.special import SPECIAL
 from relaylang.frontends.torch.torchscript.values import MISSING, Raised, Skipped, Stored, Tensor, Undefined
 from relaylang.ir import Expr
 

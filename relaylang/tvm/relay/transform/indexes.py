@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from relaylang.ir import Call, Expr, Function, IRModule, children
 from relaylang.passes.manager import Pass
 from relaylang.patterns.graph import Graph
-from relaylang.tvm.ir.places import SourceName, Span
+from relaylang.tvm.ir.spans import SourceName, Span
 
 
 def _order(root: Expr) -> Iterator[Expr]:

@@ -9,7 +9,7 @@ import relaylang as relay
 from relaylang.backends import compile_module
 from relaylang.backends.cpu import emit_c
 from relaylang.backends.cpu.isa import AVX2, AVX512, Isa
-from relaylang.backends.cpu.turns import turn_kernel
+from relaylang.backends.cpu.transposes import turn_kernel
 from relaylang.kernels import render
 
 SHAPES = [(64, 64), (50, 70), (16, 300), (300, 16), (17, 129), (8, 257)]

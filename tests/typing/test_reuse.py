@@ -6,7 +6,7 @@ import pytest
 
 from relaylang.ir import Function, FuncType, GlobalVar, IncompleteType, TupleType, Type, Var, scalar_type
 from relaylang.ir.typed import typed, typed_var
-from relaylang.typing.earlier import Stale
+from relaylang.typing.reuse import Stale
 from relaylang.typing.terms import Unknown, find
 from tests.typing.parts import Parts
 

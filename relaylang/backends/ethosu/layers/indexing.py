@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.backends.ethosu.layers.parts import FEATURES, constant, feature_type
+from relaylang.backends.ethosu.layers.operands import FEATURES, constant, feature_type
 from relaylang.backends.ethosu.layers.picks import Places, check_runs, picked
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor

@@ -10,7 +10,7 @@ import numpy as np
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.frontends.options import Options
 from relaylang.ir import TensorType
-from relaylang.typing.sound import unsound
+from relaylang.typing.valid_types import unsound
 
 
 def check_names(file: str, options: Options, names: Iterable[str], weights: Iterable[str] = ()) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from relaylang.frontends.common import Unsupported
 from relaylang.frontends.common.complexes import PARTS, Complex, as_complex
 from relaylang.frontends.common.nn import broadcast_extents
-from relaylang.frontends.torch.torchscript.plain import compute, known, number
+from relaylang.frontends.torch.torchscript.plain_values import compute, known, number
 from relaylang.frontends.torch.torchscript.recurrent import GRU, LSTM
 from relaylang.frontends.torch.torchscript.values import DTYPES, NUMBERS, Quant, Raised, Tensor
 from relaylang.ir import Expr
