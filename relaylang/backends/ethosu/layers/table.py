@@ -13,6 +13,7 @@ from relaylang.backends.ethosu.layers import (
     bilinear,
     convolutions,
     functions,
+    indexing,
     logic,
     matmul,
     movement,
