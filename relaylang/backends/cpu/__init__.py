@@ -33,6 +33,7 @@ from relaylang.backends.cpu.schedule_space import schedule_of
 from relaylang.backends.target import CompileRest, Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
+from relaylang.ir.bulk import gc_paused
 from relaylang.kernels.cuda import CUDA
 from relaylang.kernels.device import Language
 from relaylang.kernels.opencl import OPENCL
@@ -167,15 +168,16 @@ def compile_for(
 ) -> Artifact:
     """Compile a module's entry function for the CPU; see `relaylang.backends`. Raises `RelayError`."""
     compiler = Compiler(target.options)
-    program = lower_module(mod, entry, params, compiler.isa, schedule_of(target.options))
     keeps = bool(target.options.get("keep-values"))
-    if keeps:
-        spread(program)
-    manifest = _manifest(program, entry, compiler.isa, target.options, compiler.machine)
-    emitter = _emitter(program, manifest, compiler.isa)
-    with timed("c"):
-        text = emitter.file(program, _title(entry))
-        units = emitter.units(program)
+    with gc_paused():
+        program = lower_module(mod, entry, params, compiler.isa, schedule_of(target.options))
+        if keeps:
+            spread(program)
+        manifest = _manifest(program, entry, compiler.isa, target.options, compiler.machine)
+        emitter = _emitter(program, manifest, compiler.isa)
+        with timed("c"):
+            text = emitter.file(program, _title(entry))
+            units = emitter.units(program)
     found = outsiders([program])
     with timed("library"):
         library = compiler.compile(units, text, target.get("keep-c"), objects(found, compiler))
