@@ -34,7 +34,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "disasm": ("relaylang.cli.disasm", "print a program compiled for the VM, instruction by instruction"),
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),
     "partition": ("relaylang.cli.partition", "carve out what an accelerator takes, and say why the rest stays"),
-    "import": ("relaylang.cli.import_", "turn a network (ONNX, TFLite, PyTorch) into Relay text"),
+    "import": ("relaylang.cli.import_", "turn a network (ONNX, PyTorch, TensorFlow, StableHLO, ...) into Relay text"),
     "export": ("relaylang.cli.export", "turn a program into an ONNX model, StableHLO or Relax text"),
     "match": ("relaylang.cli.match", "find a pattern in a program"),
     "viz": ("relaylang.cli.viz", "draw a program's graph: text, Graphviz, SVG, or a page"),

@@ -1,4 +1,6 @@
-"""Import a network of ONNX, TFLite, TensorFlow, PyTorch (.pt2 and TorchScript) or MXNet: it becomes Relay text.
+"""Import a network: it becomes Relay text.
+
+It may be of ONNX, TFLite, TensorFlow, Keras, PyTorch (.pt2 and TorchScript), StableHLO, MXNet or Darknet.
 
 The format is found from the contents. Layers and tensors give their names to variables and to places in diagnostics. What
 cannot be converted is listed whole, and nothing is written; --partial puts external functions there.

@@ -42,7 +42,7 @@ def read_model(data: bytes, file: str, budget: Budget) -> Program:
 def _text_of(data: bytes, file: str) -> bytes:
     """MLIR's text of bytecode, by jaxlib's reader."""
     if find_spec("jaxlib") is None:
-        notes = ["pip install jaxlib"]
+        notes = ["pip install 'relaylang[stablehlo]'"]
         raise RelayError(error("R0803", f"{file}: reading MLIR's bytecode needs the package jaxlib", notes=notes))
     folders = [folder for folder in sys.path if os.path.isabs(folder)]
     try:
