@@ -301,7 +301,8 @@ mod, params = relay.frontend.from_stablehlo(jax.jit(net).lower(params, x))
 ```
 
 - The text has the dialects stablehlo, chlo, func and vhlo, in the generic form or the pretty one.
-- `jax.export.export(jax.jit(net))(x).mlir_module_serialized` is a portable artifact. jaxlib reads it: `pip install 'relaylang[stablehlo]'`.
+- `jax.export.export(jax.jit(net))(x).mlir_module_serialized` is a portable artifact. jaxlib reads it:
+  `pip install 'relaylang[stablehlo]'`.
 - `from_stablehlo` takes a text, bytes, a path, or an object of JAX: what `lower` gives, or an `Exported`.
 - Inputs have the names of the text: `arg0`, `arg1`. Weights that JAX captures are constants, those of `params` are inputs.
 - Extents that `jax.export.symbolic_shape` leaves open become `?`. `--shape` gives them. Checks of shapes are left out.
