@@ -266,7 +266,8 @@ def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tup
             from relaylang.syntax.recovery import syntax_errors
 
             build = start(tokens)
-            found, value = syntax_errors(tab, tokens, source, stop.at, build)
+            with gc_paused():
+                found, value = syntax_errors(tab, tokens, source, stop.at, build)
             raise RelayError(found, (build, value)) from None
 
 

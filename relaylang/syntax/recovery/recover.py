@@ -69,7 +69,8 @@ class Recovery:
 
     def kind(self, i: int) -> str:
         token = self.tokens[i]
-        name = self.tab.names[self.tab.kind_of(token)]
+        number = self.tab.kinds.get(token)
+        name = self.tab.names[number if number is not None else self.tab.kind_of(token)]
         if token == "#" and self.source.text.startswith("#[", self.source.start_of(i)):
             return "BAD"  # a wrong header or a broken metadata section
         if name == "SEMI" and i in self.inner_signs():
