@@ -159,3 +159,16 @@ def test_a_function_with_a_wrong_header_is_known(header: str, codes: list[str]) 
 def test_definitions_in_what_cannot_be_read_are_not_missed() -> None:
     assert errors("type Num { One( }\ndef @a(%n: Num[]) { (One(), Two(), %y) }\n") == ["1 R0102", "2 R0201"]
     assert errors("def @a( = { %x }\ndef @b() { (@a(1), @c()) }\n") == ["1 R0101", "2 R0206"]
+
+
+@pytest.mark.parametrize("call", ["add(%x,", "add(", "add(%x, nn.relu(%x),", "concatenate((%x,"])
+def test_an_unfinished_call_ends_where_the_next_statement_begins(call: str) -> None:
+    text = f"def @f(%x: int32) {{\n  let %y = {call}\n  let %z = 1;\n  add(%z, 1f)\n}}\ndef @g() {{ add(1, 1f) }}"
+    assert errors(text) == ["2 R0102", "4 R0301", "6 R0301"]
+    graph = f"def @f(%x: int32) {{\n  %0 = {call}\n  %1 = 1;\n  add(%1, 1f)\n}}\ndef @g() {{ add(1, 1f) }}"
+    assert errors(graph) == ["2 R0102", "4 R0301", "6 R0301"]
+
+
+@pytest.mark.parametrize("value", ["%p + nn.rellu(1)", "nn.rellu(1) + %p", "%p + ", "where(%p, nn.rellu(1), %p)"])
+def test_a_parameter_beside_an_unknown_value_needs_no_type(value: str) -> None:
+    assert len(errors(f"def @f(%p) {{ {value} }}")) == 1

@@ -64,6 +64,8 @@ class Recovery:
         #: The first `{` whose `}` stands further left than the line that opens it.
         self.suspect: int | None = None
         self.inner: set[int] | None = None
+        #: Opening brackets that nothing closes; known with `inner`.
+        self.unclosed: set[int] = set()
 
     # -- the text's tokens
 
@@ -81,7 +83,7 @@ class Recovery:
         """Each `;` in closed parentheses, and in an arm of a match without braces. It ends no statement of a block."""
         if self.inner is None:
             self.inner = set()
-            opened: list[tuple[str, list[int]]] = []  # brackets, and the `;` in each
+            opened: list[tuple[str, list[int], int]] = []  # brackets, the `;` in each, and their tokens
             heads: dict[int, bool] = {}  # whether the parentheses that a `)` closes stand behind `match`
             tokens = self.tokens
             for i, token in enumerate(tokens):
@@ -90,19 +92,27 @@ class Recovery:
                     opened[-1][1].append(i)
                 elif last in CLOSES and (len(token) == 1 or last == "("):
                     arms = token == "{" and (heads.get(i - 1, False) or tokens[i - 2] in ("match", "match?"))
-                    opened.append((("match" if tokens[i - 1] in ("match", "match?") else "arms" if arms else last), []))
+                    opened.append((("match" if tokens[i - 1] in ("match", "match?") else "arms" if arms else last), [], i))
                     if last == "(" and opened[-1][0] == "match":
                         heads[i] = True
                 elif token in OPENS:
                     wanted = ("(", "match") if token == ")" else ("{", "arms") if token == "}" else ("[",)
                     while token == "}" and opened and opened[-1][0] not in wanted:
-                        opened.pop()
+                        self.unclosed.add(opened.pop()[2])
                     if opened and opened[-1][0] in wanted:
-                        kind, signs = opened.pop()
+                        kind, signs, _ = opened.pop()
                         heads[i] = kind == "match"
                         if token == ")" or kind == "arms":
                             self.inner.update(signs)
+            self.unclosed.update(at for _, _, at in opened)
         return self.inner
+
+    def after_unclosed(self, i: int, kind: str) -> bool:
+        """Whether token `i` begins a statement of its own, on a line behind a `(` that is never closed."""
+        if kind not in ("LET", "GRAPHBIND") or not self.open or self.open[-1][0] != "(" or not self.source.newline_before(i):
+            return False
+        self.inner_signs()
+        return self.open[-1][1] in self.unclosed
 
     def next(self, i: int) -> int:
         """The number of the next token that is no comment."""
@@ -148,7 +158,8 @@ class Recovery:
                 continue
             height = len(self.machine.stack)
             token = self.tokens[i]
-            if self.machine.feed(kind, token, i) or (self.ends(i, kind) and self.machine.feed(kind, token, i)):
+            fits = not self.after_unclosed(i, kind)
+            if fits and (self.machine.feed(kind, token, i) or (self.ends(i, kind) and self.machine.feed(kind, token, i))):
                 self.shifted(i, min(height, len(self.machine.stack) - 1))
                 i += 1
                 continue
