@@ -183,7 +183,7 @@ class Operators:
     def _try_relation(self, node: Call, op: Op, args: list[Type]) -> Type | None:
         """The type that an operator's relation gives, or None where it needs more."""
         solver = self._solver
-        needs = op.needs
+        needs, waits = op.needs, False
         for i in range(len(args)) if needs is None else needs:
             ty = args[i]
             if type(ty) is TensorType:
@@ -195,7 +195,9 @@ class Operators:
                 if isinstance(ty, OpenTensor):
                     args[i] = solver.close_dims(ty)
                     continue
-                return None
+                waits = True
+        if waits:
+            return None
         self._context.types, self._context.node = args, node
         attrs = node.attrs
         if attrs is None and op.attrs is not None:

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from relaylang.diagnostics import Diagnostic
+from relaylang.lsp import features
 from relaylang.lsp.analysis import Analysis, Whole
 from relaylang.lsp.document import Document, NotByParts, start_of
 from relaylang.lsp.segments import Part
@@ -155,6 +156,32 @@ def test_types_of_sound_functions_are_known_beside_a_broken_one() -> None:
     assert not analysis.good
     assert types["%n"] == "int32" and types["@sum"] == "fn (Tree[]) -> int32"
     assert types["%y"] == "Tensor[(2, 4), float32]"  # as it was
+
+
+@pytest.mark.parametrize("wrong", ["add(%0, ", "add(%0 %1);", "let %v = ;", "match (%x) { ", "%0."])
+def test_hover_hints_and_names_answer_beside_a_syntax_error(wrong: str) -> None:
+    text = f"""def @main(%x: Tensor[(2, 3), float32]) {{
+  let %y = nn.relu(%x);
+  %0 = (%y, %x);
+  {wrong}
+}}
+def @other(%n: int32) {{
+  let %m = add(%n, 1);
+  %m
+}}
+"""
+    analysis = Analysis(text, "net.relay")  # with no version before it
+    assert not analysis.good
+    for name, ty in (("%y", "Tensor[(2, 3), float32]"), ("%m", "int32")):
+        at = text.index(f"let {name}") + 4
+        shown = features.hover(analysis, at)
+        assert shown is not None and ty in shown[1]
+        assert (at + 2, f": {ty}") in list(features.hints(analysis, 0, len(text)))
+        used = text.index(name, at + 2)
+        definition = features.definition(analysis, used)
+        assert definition is not None and definition.start == at
+        assert [(token.start, new) for token, new in features.rename(analysis, used, "%new")] == [(at, "%new"), (used, "%new")]
+    assert [symbol.name for symbol in features.outline(analysis)] == ["@main", "@other"]
 
 
 def test_an_unknown_variable_has_no_type_of_another_functions_one() -> None:

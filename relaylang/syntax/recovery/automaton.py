@@ -12,6 +12,9 @@ from relaylang.syntax.actions.errors import Missing, Unread
 
 END = "$END"
 
+#: A reduction: its rule (origin, length, action), and the height of the stack under it.
+Step = tuple[tuple[str, int, str | None], int]
+
 
 class Automaton:
     """A stack of states. Its top is always the state behind the last token that was fed.
@@ -24,6 +27,7 @@ class Automaton:
         self.values: list[AnyValue] = [None]
         self.firsts: list[int] = [0]  # the first token of each value
         self.read = 0  # the last token that was fed
+        self.missing = False  # whether a token was put in whose meaning nobody knows
         self.states: list[dict[str, int]] = data["states"]
         self.rules: list[tuple[str, int, str | None]] = data["rules"]
         self.end: int = data["end"]
@@ -36,11 +40,14 @@ class Automaton:
         `value` is its text, `at` its number.
         """
         trial = Trial(self)
-        if not trial.feed(kind):
+        steps: list[Step] = []
+        if not trial.feed(kind, steps):
             return False
         if self.build is not None:
-            self._reduce(kind, at)
+            self._reduce(steps, at)
             if kind != END:
+                if value.__class__ is Missing:
+                    self.missing = True
                 self.values.append(value)
                 self.firsts.append(at)
                 self.read = max(self.read, at)
@@ -48,24 +55,21 @@ class Automaton:
         self.stack += trial.extra
         return True
 
-    def _reduce(self, kind: str, at: int) -> None:
+    def _reduce(self, steps: list[Step], at: int) -> None:
         """Call the actions of the reductions in front of a token that can follow."""
         assert self.build is not None
-        stack, values, firsts, parts = self.stack, self.values, self.firsts, self.build.parts
-        unknown = self.build.errors.unknown
-        while (code := self.states[stack[-1]].get(kind, 0)) < 0:
-            origin, length, alias = self.rules[~code]
+        values, firsts, parts, unknown = self.values, self.firsts, self.build.parts, self.build.errors.unknown
+        for (origin, length, alias), height in steps:
             first, value = at, None
             if length:
-                inside, first = values[-length:], firsts[-length]
-                del stack[-length:], values[-length:], firsts[-length:]
-                value = inside[0] if length == 1 else inside
-                if origin in unknown and any(type(x) is Missing for x in inside):
+                first = firsts[height]
+                value = values[height] if length == 1 else values[height:]
+                if self.missing and origin in unknown and any(type(x) is Missing for x in values[height:]):
                     value, alias = unknown[origin](first, self.read), None
+                del values[height:], firsts[height:]
             if alias is not None:
                 part, action = ACTIONS[alias]
                 value = action(parts[part], value, first, self.read)
-            stack.append(self.states[stack[-1]][origin])
             values.append(value)
             firsts.append(first)
 
@@ -103,8 +107,8 @@ class Trial:
         self.base = len(of.stack) - dropped
         self.extra: list[int] = []
 
-    def feed(self, kind: str) -> bool:
-        """Takes a token, as the automaton does. After False, the trial is of no further use."""
+    def feed(self, kind: str, steps: list[Step] | None = None) -> bool:
+        """Takes a token, as the automaton does, and adds the reductions to `steps`. After False, it is of no further use."""
         of, extra = self.of, self.extra
         states, rules = of.states, of.rules
         top = extra[-1] if extra else of.stack[self.base - 1]
@@ -117,12 +121,15 @@ class Trial:
             if code >= 0:
                 extra.append(code)
                 return True
-            origin, length, _ = rules[~code]
+            rule = rules[~code]
+            origin, length, _ = rule
             kept = len(extra) - length
             if kept >= 0:
                 del extra[kept:]
             else:
                 extra.clear()
                 self.base += kept
+            if steps is not None:
+                steps.append((rule, self.base + len(extra)))
             top = states[extra[-1] if extra else of.stack[self.base - 1]][origin]
             extra.append(top)

@@ -59,17 +59,22 @@ class Recovery:
         self.since = 3
         self.before: int | None = None
         self.stopped = False
+        #: Where a string without an end begins, and where it should end.
+        self.open_string: tuple[int, int] | None = None
         #: The line of an error whose repair did not lead far: nothing else is said of it.
         self.doubtful = 0
         #: The first `{` whose `}` stands further left than the line that opens it.
         self.suspect: int | None = None
         self.inner: set[int] | None = None
+        #: Opening brackets that nothing closes; known with `inner`.
+        self.unclosed: set[int] = set()
 
     # -- the text's tokens
 
     def kind(self, i: int) -> str:
         token = self.tokens[i]
-        name = self.tab.names[self.tab.kind_of(token)]
+        number = self.tab.kinds.get(token)
+        name = self.tab.names[number if number is not None else self.tab.kind_of(token)]
         if token == "#" and self.source.text.startswith("#[", self.source.start_of(i)):
             return "BAD"  # a wrong header or a broken metadata section
         if name == "SEMI" and i in self.inner_signs():
@@ -80,7 +85,7 @@ class Recovery:
         """Each `;` in closed parentheses, and in an arm of a match without braces. It ends no statement of a block."""
         if self.inner is None:
             self.inner = set()
-            opened: list[tuple[str, list[int]]] = []  # brackets, and the `;` in each
+            opened: list[tuple[str, list[int], int]] = []  # brackets, the `;` in each, and their tokens
             heads: dict[int, bool] = {}  # whether the parentheses that a `)` closes stand behind `match`
             tokens = self.tokens
             for i, token in enumerate(tokens):
@@ -89,19 +94,27 @@ class Recovery:
                     opened[-1][1].append(i)
                 elif last in CLOSES and (len(token) == 1 or last == "("):
                     arms = token == "{" and (heads.get(i - 1, False) or tokens[i - 2] in ("match", "match?"))
-                    opened.append((("match" if tokens[i - 1] in ("match", "match?") else "arms" if arms else last), []))
+                    opened.append((("match" if tokens[i - 1] in ("match", "match?") else "arms" if arms else last), [], i))
                     if last == "(" and opened[-1][0] == "match":
                         heads[i] = True
                 elif token in OPENS:
                     wanted = ("(", "match") if token == ")" else ("{", "arms") if token == "}" else ("[",)
                     while token == "}" and opened and opened[-1][0] not in wanted:
-                        opened.pop()
+                        self.unclosed.add(opened.pop()[2])
                     if opened and opened[-1][0] in wanted:
-                        kind, signs = opened.pop()
+                        kind, signs, _ = opened.pop()
                         heads[i] = kind == "match"
                         if token == ")" or kind == "arms":
                             self.inner.update(signs)
+            self.unclosed.update(at for _, _, at in opened)
         return self.inner
+
+    def after_unclosed(self, i: int, kind: str) -> bool:
+        """Whether token `i` begins a statement of its own, on a line behind a `(` that is never closed."""
+        if kind not in ("LET", "GRAPHBIND") or not self.open or self.open[-1][0] != "(" or not self.source.newline_before(i):
+            return False
+        self.inner_signs()
+        return self.open[-1][1] in self.unclosed
 
     def next(self, i: int) -> int:
         """The number of the next token that is no comment."""
@@ -147,7 +160,8 @@ class Recovery:
                 continue
             height = len(self.machine.stack)
             token = self.tokens[i]
-            if self.machine.feed(kind, token, i) or (self.ends(i, kind) and self.machine.feed(kind, token, i)):
+            fits = not self.after_unclosed(i, kind)
+            if fits and (self.machine.feed(kind, token, i) or (self.ends(i, kind) and self.machine.feed(kind, token, i))):
                 self.shifted(i, min(height, len(self.machine.stack) - 1))
                 i += 1
                 continue
@@ -158,6 +172,8 @@ class Recovery:
                 self.first = i
             self.places.append(self.before if self.tokens[i] in _DEFINITIONS and self.before is not None else i)
             at = self.wrong(i, kind)
+            if self.open_string is not None:
+                return self.found
             stuck = stuck + 1 if at == i else 0
             if at is None or (stuck and not self.tokens[i]):
                 break
@@ -379,12 +395,17 @@ class Recovery:
 def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int, build: Build) -> tuple[list[Diagnostic], AnyValue]:
     """The diagnostics of a text in which the loop stopped at token `at`, and its value.
 
+    A string that does not end is closed on its line in the `source`, and its error comes alone: the text is to be read anew.
     The `build`, a fresh one, makes all of the text that can be read.
     """
     reports = build.reports
     recovery = Recovery(tab, tokens, source, build)
     reports.broken = True
     found = recovery.run()
+    if recovery.open_string is not None:
+        start, end = recovery.open_string
+        source.close_string(start, end)
+        return [d for d in found if d.span is not None and d.span.start == start], None
     values = recovery.machine.values
     value = values[1] if len(values) == 2 and values[1].__class__ is tuple else (True, None)
     build.finish()
