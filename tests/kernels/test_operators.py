@@ -506,3 +506,10 @@ def test_the_example() -> None:
         np.testing.assert_allclose(one, two, rtol=1e-6)
     assert boxes.min() >= 0 and boxes[..., 0::2].max() <= 32 and boxes[..., 1::2].max() <= 48
     assert not valid[0, 2] and valid[0, 3] and counts.tolist() == np.bincount(inputs["scores"].argmax(2).ravel(), minlength=3).tolist()
+
+
+@pytest.mark.parametrize("verb", [["viz"], ["print"], ["match", "argmax(_)"], ["partition", "--target", "cmsis-nn", "--report"]])
+def test_verbs_that_show_a_program_take_a_text(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    net = ROOT / "examples" / "kernels" / "detect.relay"
+    status, _, said = call_relay(capsys, *verb, str(net), "--load", str(net.with_suffix(".kernel")))
+    assert (status, said) == (0, "")
