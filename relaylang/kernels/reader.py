@@ -359,8 +359,13 @@ def _extent_of(value: Expr) -> int | None:
         case ir.Extent(size):
             return size
         case ir.Linear(terms, const):
-            parts = [_extent_of(atom) for atom, _ in terms]
-            return None if None in parts else sum([p * c for p, (_, c) in zip(parts, terms)], const)  # type: ignore[operator]
+            total = const
+            for atom, factor in terms:
+                extent = _extent_of(atom)
+                if extent is None:
+                    return None
+                total = total + extent * factor
+            return total
         case ir.Op("mul", (one, two), ty) if ty == INDEX:
             left, right = _extent_of(one), _extent_of(two)
             return None if left is None or right is None else left * right
