@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from relaylang.cli.arguments import add_load_option, load_files
 from relaylang.cli.common import report, use_color
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
@@ -46,9 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="say where the nearest attempts failed, too")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="show so many matches (100)")
     add_import_options(parser)
+    add_load_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    load_files(args)
     pattern = parse_pattern(args.pattern)
     program = load(args.file, options=import_options(args))
     check(program)

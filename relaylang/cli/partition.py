@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from relaylang.backends.registry import ALIASES, BACKENDS, parse_target, split_targets
-from relaylang.cli.arguments import add_value_options, needed_by, values_for
+from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, values_for
 from relaylang.cli.common import add_print_options, check_ending, check_program_file, check_writable, report, write_text
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
@@ -58,9 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_value_options(parser)
     add_print_options(parser)
     add_import_options(parser)
+    add_load_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    load_files(args)
     reports = args.report or args.report_format is not None
     if reports:
         check_writable(args.output)

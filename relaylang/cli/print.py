@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from relaylang.cli.arguments import add_load_option, load_files
 from relaylang.cli.common import add_print_options, check_program_file, check_writable, report, write_program
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
@@ -39,9 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--params", metavar="FILE", help="the constants that the text leaves out, as --constants wrote them")
     add_print_options(parser)
     add_import_options(parser)
+    add_load_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    load_files(args)
     check_program_file("print", args.output)
     program = load(args.file, args.params, options=import_options(args))
     if not args.no_types:

@@ -13,6 +13,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from relaylang.cli.arguments import add_load_option, load_files
 from relaylang.cli.common import check_ending, check_writable, report, write_bytes, write_text
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import check, load
@@ -61,9 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascii", action="store_true", help="draw text without box characters")
     parser.add_argument("--no-types", action="store_true", help="do not check types, also for programs that are wrong")
     add_import_options(parser)
+    add_load_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    load_files(args)
     check_writable(args.output)
     suffix = Path(args.output or "").suffix.lower()
     if args.form is not None:

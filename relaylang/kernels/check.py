@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from relaylang.kernels import ir
 from relaylang.kernels.ops import DOTS, INTRINSICS, OPERATIONS
-from relaylang.kernels.visit import bodies, expressions, exprs, used
+from relaylang.kernels.visit import bodies, expressions, exprs, parts, used
 
 
 class _Place:
@@ -83,8 +83,21 @@ def _span(index: ir.Expr, ranges: dict[str, tuple[int, int]]) -> tuple[int, int]
     return index.const + sum(e[0] for e in ends), index.const + sum(e[1] for e in ends)
 
 
+def _whole(ty: str) -> bool:
+    return ty == ir.INDEX or (ty.startswith(("int", "uint")) and not ty.endswith("*"))
+
+
 def _types(stmt: ir.Stmt, at: _Place) -> str | None:
-    """Indices are of the type index; conditions of loops, too."""
+    """Indices and their parts are whole numbers, and so are the bounds of loops."""
+    for value in exprs(stmt):
+        for part in expressions(value):
+            for atom in parts(part) if isinstance(part, ir.Linear) else ():
+                if not _whole(atom.type):
+                    return f"an index is computed from a value of the type {atom.type}"
+    if isinstance(stmt, ir.Loop):
+        for bound in (stmt.low, stmt.high):
+            if not _whole(bound.type):
+                return f"loop {stmt.var} has a bound of the type {bound.type}"
     wrong = [
         p for v in exprs(stmt) for p in expressions(v) if isinstance(p, ir.Load) and p.index.type not in (ir.INDEX, "int64", "int32")
     ]

@@ -121,8 +121,8 @@ def _default(words: Words, kind: str) -> Any:
     node = words.operand()
     if kind == "str" and node.kind == "string":
         return node.text
-    if kind == "bool" and node.text in ("True", "False"):
-        return node.text == "True"
+    if kind == "bool" and node.kind == "const" and node.text == "bool":
+        return node.parts[0].text == "1"
     if kind in ("int", "float") and node.kind == "number" and (kind == "float" or node.text.lstrip("-").isdigit()):
         return int(node.text) if kind == "int" else float(node.text)
     wrong(span, f"this is no default of the kind {kind}")

@@ -6,6 +6,7 @@ A record may come with a text, too. Its own relation then gives the type, and th
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -19,8 +20,10 @@ from relaylang.kernels.heads import templates
 from relaylang.kernels.templates import Misfit, Template, stages
 from relaylang.kernels.values import OutOfBounds
 from relaylang.kernels.words import wrong
-from relaylang.ops.record import Op, Relation, RelationContext, RelationError, attrs_class, tensor
+from relaylang.ops.record import Attributes, Op, Relation, RelationContext, RelationError, attrs_class, tensor
 
+#: Names of the class that a text's attributes become.
+_OF_PYTHON = ("self", "type_key", "schema", "in_metadata")
 _KINDS = ("int", "float", "bool", "str", "Ints", "Floats")
 #: The byte of results that nothing has written yet.
 _UNSET = 0xAB
@@ -77,6 +80,8 @@ class TextKernel:
             buffers[argument.name] = np.ascontiguousarray(array)
         for kind in ("out", "work"):
             for argument, (shape, dtype) in zip(self.template.of(kind), self.template.results(names, kind)):
+                if min(shape, default=0) < 0:
+                    raise KernelError(f"a shape is negative: `{argument.text}` is {shape}")
                 made = np.empty(shape, np.dtype(dtype))
                 made.reshape(-1).view(np.uint8)[:] = 1 if dtype == "bool" else _UNSET
                 buffers[argument.name] = made
@@ -158,6 +163,9 @@ def _operator(template: Template) -> tuple[Op, TextKernel]:
 def _attributes(template: Template) -> type | None:
     if not template.attributes:
         return None
+    for a in template.attributes:
+        if keyword.iskeyword(a.name) or a.name in _OF_PYTHON or hasattr(Attributes, a.name):
+            wrong(a.span, f"no attribute can be called {a.name}", "Python has this name", notes=(f"use another name: {a.name}_",))
     body: dict[str, Any] = {"__annotations__": {a.name: a.kind for a in template.attributes}}
     body |= {a.name: a.default for a in template.attributes if a.default is not None}
     name = "".join(part.capitalize() for part in template.name.replace(".", "_").split("_")) + "Attrs"

@@ -46,6 +46,7 @@ class Reader:
         #: Where each statement stands.
         self.spans = spans
         self.sizes = Sizes(())
+        self.has_sizes = True
 
     # -- types -----------------------------------------------------------------------------------------------------------
 
@@ -99,16 +100,16 @@ class Reader:
                 return self.number(node, place or INDEX)
             case "const":
                 return self.number(node.parts[0], node.text)
-            case "name" if node.text not in self.types and (match := re.fullmatch(r"size\d+", node.text)):
-                return ir.Extent(self.extent(match[0]))  # type: ignore[arg-type]
             case "name" if node.text in self.names:
                 return ir.Extent(self.names[node.text])
+            case "name" if node.text not in self.types and re.fullmatch(r"size\d+", node.text):
+                return self.size(node)
             case "string":
                 wrong(node.span, f'"{node.text}" can be compared with another text, and no more')
             case "name":
                 return ir.Var(node.text, self.known(node) or INDEX)
             case "size":
-                return ir.Extent(self.extent(node.text))  # type: ignore[arg-type]
+                return self.size(node)
             case "load":
                 return ir.Load(node.text, self.build(node.parts[0], INDEX), self.place(node), node.aligned)
             case "address":
@@ -148,6 +149,10 @@ class Reader:
             wrong(node.span, f"the type of {name} is not known here", notes=(f"write {name}<type>(...)",))
         if result == INDEX and name in ("add", "sub", "mul") and len(args) == 2:
             return ir.binary(name, *args)
+        if result == INDEX and name in ("quotient", "remainder") and len(args) == 2 and self.names:
+            left, right = map(_extent_of, args)
+            if left is not None and right is not None and (right > 0 or (type(left) is type(right) is int and right)):
+                return ir.expr(left // right if name == "quotient" else left % right)  # as heads have it
         return ir.Intrinsic(name, args, result) if intrinsic else ir.Op(name, args, result)
 
     def number(self, node: Node, ty: str) -> Expr:
@@ -160,6 +165,12 @@ class Reader:
         if not whole and "float" not in ty:
             wrong(node.span, f"{text} is no number of the type {ty}")
         return ir.Const(int(text) if whole and "float" not in ty else float(text), ty)
+
+    def size(self, node: Node) -> Expr:
+        """A size of the kernel that a page is of; operators have names for theirs."""
+        if not self.has_sizes:
+            wrong(node.span, "an operator has extents with names, and no sizes")
+        return ir.Extent(self.extent(node.text))  # type: ignore[arg-type]
 
     def extent(self, text: str) -> int:
         """A size of its text: a sum of products of names, numbers, and quotients and the like in brackets."""
@@ -340,6 +351,25 @@ class Reader:
                 words.need("]")
                 break
         return out
+
+
+def _extent_of(value: Expr) -> int | None:
+    """The extent that an index always is; None where it depends on more than extents."""
+    match value:
+        case ir.Extent(size):
+            return size
+        case ir.Linear(terms, const):
+            total = const
+            for atom, factor in terms:
+                extent = _extent_of(atom)
+                if extent is None:
+                    return None
+                total = total + extent * factor
+            return total
+        case ir.Op("mul", (one, two), ty) if ty == INDEX:
+            left, right = _extent_of(one), _extent_of(two)
+            return None if left is None or right is None else left * right
+    return None
 
 
 def _split(text: str, sign: str) -> list[str]:

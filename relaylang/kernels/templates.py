@@ -249,6 +249,7 @@ class Template:
         plain = {name: stands for name, stands in names.items() if "." not in name}
         reader = Reader(self.span.source, pointers, spans, plain)
         reader.types = dict(pointers)
+        reader.has_sizes = False
         body = reader.body(self.lines)
         if any(isinstance(s, ir.Loop) and s.kind == ir.PARALLEL for s in body):
             for stmt in body:

@@ -245,6 +245,8 @@ class Words:
         name = self._of("name", "value")
         if name in ("nan", "inf"):
             return Node("number", span, name)
+        if name in ("True", "False"):
+            return Node("const", span, "bool", (Node("number", span, str(int(name == "True"))),), "bool")
         if name in self.names:
             stands = self.names[name]
             if not isinstance(stands, str):

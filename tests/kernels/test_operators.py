@@ -340,6 +340,72 @@ operator u.names
 """
 
 
+def test_a_quotient_of_extents_is_that_of_the_head() -> None:
+    """It is rounded down in both, so that a window larger than the data has no places, with `?` too."""
+    register_text("""
+    operator u.places
+      type T: float32
+      attr window: int
+      in data: T[N]
+      out y: T[(N - window) / 2 + 1]
+      out count: int32[2]
+      parallel i in 0 .. (N - window) / 2 + 1
+        y[i] = data[i * 2 + window - 1]
+      for i in 0 .. 1
+        count[0] = int32((N - window) / 2 + 1)
+        count[1] = int32((N - window) % 2)
+    """)
+    for extent in ("3", "?"):
+        mod = relay.parse(f"def @main(%x: Tensor[({extent}), float32]) {{ u.places(%x, window=4) }}")
+        x = np.ones(3, "float32")
+        machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
+        for found in (relay.evaluate(mod, x), [part.numpy() for part in machine.run(x)]):
+            assert (flat(found)[0].shape, flat(found)[1].tolist()) == ((0,), [0, 1])
+    with pytest.raises(RelayError, match=r"a shape is negative: `y: T\[.*\]` is \(-1,\)"):
+        relay.evaluate(mod, np.ones(1, "float32"))
+
+
+def test_truth_values() -> None:
+    register_text("""
+    operator u.truth
+      attr flip: bool = True
+      in x: float32[N]
+      out y: bool[N]
+      var seen: bool = False
+      for n in 0 .. N
+        seen = seen | (x[n] > 1)
+        y[n] = flip ? seen : True
+    """)
+    mod = relay.parse("def @main(%x: Tensor[(3), float32]) { (u.truth(%x), u.truth(%x, flip=False)) }")
+    x = np.float32([0, 2, 0])
+    for found in (relay.evaluate(mod, x), relay.build(mod).run(x)):
+        assert [part.tolist() for part in flat(found)] == [[False, True, True], [True, True, True]]
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("y[0] = x[x[0] + 1]", "an index is computed from a value of the type float32"),
+        ("y[0] = x[x*2]", r"an index is computed from a value of the type const float32\*"),
+        ("for i in 0 .. x[0]\n    y[i] = 0", "loop i has a bound of the type float32"),
+        ("for i in 0 .. x\n    y[i] = 0", r"loop i has a bound of the type const float32\*"),
+        ("for i in 0 .. size1\n    y[i] = 0", "an operator has extents with names, and no sizes"),
+        ("y[0] = x[size(3)]", "an operator has extents with names, and no sizes"),
+    ],
+)
+def test_indices_are_whole(statement: str, said: str) -> None:
+    with pytest.raises(RelayError, match=said) as problem:
+        register_text(f"operator u.wrong\n  in x: float32[N]\n  out y: float32[N]\n  {statement}\n")
+    span = problem.value.diagnostics[0].span
+    assert span is not None and span.line == 4
+
+
+@pytest.mark.parametrize("name", ["lambda", "self", "keys", "schema"])
+def test_attributes_have_no_names_of_python(name: str) -> None:
+    with pytest.raises(RelayError, match=f"no attribute can be called {name}"):
+        register_text(f"operator u.wrong\n  attr {name}: int = 1\n  out y: float32[2]\n  y[0] = {name}\n")
+
+
 def test_names_of_c_are_no_names_of_the_kernel() -> None:
     register_text(_C_NAMES)
     mod = relay.parse("def @main(%x: Tensor[(2), float32]) { u.names(%x) }")
@@ -440,3 +506,10 @@ def test_the_example() -> None:
         np.testing.assert_allclose(one, two, rtol=1e-6)
     assert boxes.min() >= 0 and boxes[..., 0::2].max() <= 32 and boxes[..., 1::2].max() <= 48
     assert not valid[0, 2] and valid[0, 3] and counts.tolist() == np.bincount(inputs["scores"].argmax(2).ravel(), minlength=3).tolist()
+
+
+@pytest.mark.parametrize("verb", [["viz"], ["print"], ["match", "argmax(_)"], ["partition", "--target", "cmsis-nn", "--report"]])
+def test_verbs_that_show_a_program_take_a_text(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    net = ROOT / "examples" / "kernels" / "detect.relay"
+    status, _, said = call_relay(capsys, *verb, str(net), "--load", str(net.with_suffix(".kernel")))
+    assert (status, said) == (0, "")

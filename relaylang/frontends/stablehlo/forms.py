@@ -50,8 +50,8 @@ def pretty(name: str, attributes: dict[str, Any], words: list[Any], tokens: Toke
     for key, word in zip(_POSITIONS.get(kind, ()), words):
         found[key] = word
     if kind == "slice" and words:
-        parts = [[*part, 1] if len(part) == 2 else part for part in words[-1]]
-        if any(len(part) != 3 for part in parts):
+        parts = [[*p, 1] if isinstance(p, list) and len(p) == 2 else p for p in (words[-1] if isinstance(words[-1], list) else ())]
+        if not isinstance(words[-1], list) or not all(isinstance(p, list) and len(p) == 3 for p in parts):
             tokens.fail("the bounds of a slice are wrong", at)
         found |= dict(zip(("start_indices", "limit_indices", "strides"), [[p[i] for p in parts] for i in range(3)]))
     elif kind == "get_tuple_element" and words:

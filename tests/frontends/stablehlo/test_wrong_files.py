@@ -43,6 +43,7 @@ BAD = {
     "%0 = call @main(%x, %i) : (tensor<2x3xf32>, tensor<i32>) -> tensor<2x3xf32>": ("R0801", "cannot be converted", 2),
     "%0 = stablehlo.compare XX, %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>": ("R0805", "must be one of", 2),
     "%0 = stablehlo.slice %x [0:9, 0:3] : (tensor<2x3xf32>) -> tensor<9x3xf32>": ("R0805", "whose extent is 2", 2),
+    "%0 = stablehlo.slice %x 0:2, 0:3:1] : (tensor<2x3xf32>) -> tensor<2x3xf32>": ("R0802", "the bounds of a slice are wrong", 2),
     "%0 = stablehlo.iota dim = 0 : tensor<1000000x1000000xf32>": ("R0805", "its result is", 1),
     '%0 = "stablehlo.sort"(%x)[^bb1] : (tensor<2x3xf32>) -> tensor<2x3xf32>': ("R0802", "successors", 2),
 }
