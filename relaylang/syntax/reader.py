@@ -14,7 +14,7 @@ from typing import Any as AnyValue
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, Fix, RelayError, by_place, did_you_mean, error
+from relaylang.diagnostics import Diagnostic, Fix, RelayError, did_you_mean, error
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Expr, MetaRef, Var
@@ -241,7 +241,6 @@ def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tup
     """
     tab = source.tables
     tokens = source.tokens()
-    strings: list[Diagnostic] = []  # the errors of strings without an end
     while True:
         build = start(tokens)
         try:
@@ -249,9 +248,6 @@ def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tup
                 value = run(tab, tokens, build.parts, source)
             build.finish()
             try:
-                if strings:
-                    build.reports.broken = True
-                    raise RelayError(_with_strings(strings, build.reports.said.items))
                 build.reports.said.raise_errors()
             except RelayError as wrong:
                 wrong.partial = build, value
@@ -271,31 +267,8 @@ def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tup
 
             build = start(tokens)
             with gc_paused():
-                scanned = source.scanned
                 found, value = syntax_errors(tab, tokens, source, stop.at, build)
-            if source.scanned is not scanned:
-                strings += found
-                if not found or len(strings) > _REREAD // len(source.text) + 1:
-                    raise RelayError(by_place(strings)) from None
-                tokens = source.tokens()
-                continue
-            raise RelayError(_with_strings(strings, found), (build, value)) from None
-
-
-#: The most characters that are read anew because of strings without an end.
-_REREAD = 500_000
-
-
-def _with_strings(strings: list[Diagnostic], found: list[Diagnostic]) -> list[Diagnostic]:
-    """The errors of strings without an end, and the others. Such a string may hold what its line lacks behind it."""
-    starts = {d.span.line: d.span.start for d in strings if d.span is not None}
-
-    def apart(d: Diagnostic) -> bool:
-        if d.span is None or d.span.line not in starts:
-            return True
-        return d.code != "R0102" and d.span.end < starts[d.span.line]
-
-    return by_place([*strings, *filter(apart, found)]) if strings else found
+            raise RelayError(found, (build, value)) from None
 
 
 def comment_type(comment: str, reports: Reports, types: TypeNames) -> Type | None:

@@ -36,8 +36,6 @@ class TokenSource(SourceFile):
         self.end = metadata_start(text)
         self.scanned = text
         self.splits: dict[int, tuple[int, ...]] = {}
-        #: Whether strings without an end got one (`close_string`).
-        self.strings_closed = False
         #: The two changes that a text gets at most once: its nested comments blanked, its subtractions split.
         self.blanked = self.names_split = False
         self._places: tuple[list[int], list[int]] | None = None
@@ -118,15 +116,6 @@ class TokenSource(SourceFile):
         self.scanned = "".join([*out, text[done:]])
         self._places = None
         return None
-
-    def close_string(self, start: int, end: int) -> None:
-        """Let the string at offset `start`, whose end is missing, end at offset `end`. All places stay."""
-        string = '"' + "?" * (end - start - 2) + '"' if end - start > 1 else " "
-        self.scanned = self.scanned[:start] + string + self.scanned[start + len(string) :]
-        self.strings_closed = True
-        self._places = None
-        self.splits = {}
-        self.names_split = False
 
     def cut_anew(self, tokens: list[str]) -> list[str]:
         """The tokens once more: at first without nested comments, the next time with names split into subtractions.

@@ -172,11 +172,3 @@ def test_an_unfinished_call_ends_where_the_next_statement_begins(call: str) -> N
 @pytest.mark.parametrize("value", ["%p + nn.rellu(1)", "nn.rellu(1) + %p", "%p + ", "where(%p, nn.rellu(1), %p)"])
 def test_a_parameter_beside_an_unknown_value_needs_no_type(value: str) -> None:
     assert len(errors(f"def @f(%p) {{ {value} }}")) == 1
-
-
-@pytest.mark.parametrize("value", ['nn.conv2d(%x, %x, data_layout="NCHW)', '"text', 'nn.conv2d(%x, %x, data_layout="NCHW, groups=1)'])
-def test_a_string_without_an_end_ends_with_its_line(value: str) -> None:
-    text = f"def @f(%x: int32) {{\n  nn.rellu(%x);\n  let %y = {value};\n  %y + 1f;\n  add(1, 1f)\n}}\n"
-    assert errors(text) == ["2 R0202", "3 R0102", "5 R0301"]
-    again = text + text.replace("@f", "@g") + 'def @h() { (add(1, 1f), "end") }'
-    assert [e for e in errors(again) if "R0205" not in e][:6] == ["2 R0202", "3 R0102", "5 R0301", "8 R0202", "9 R0102", "11 R0301"]

@@ -184,7 +184,7 @@ class AttributeActions:
                 name, start, begin = key, piece.start(), piece.end()
                 continue
             if quoted is not None:
-                value = self._string(quoted)
+                value = string(quoted)
             elif word is not None:
                 value = self._word(word.replace(" ", ""), at, piece.start(), piece.end())
             elif sign == "[":
@@ -272,12 +272,8 @@ class AttributeActions:
             self.reports.add(error("R0105", str(e), self.reports.place(first, last)))
             return WRONG
 
-    def on_av_string(self, v: str, first: int, last: int) -> AnyValue:
-        return self._string(v)
-
-    def _string(self, quoted: str) -> AnyValue:
-        """The value of a string. Nobody knows that of one without an end, which `TokenSource.close_string` filled."""
-        return WRONG if self.reports.source.strings_closed and not quoted.strip('"?') else string(quoted)
+    def on_av_string(self, v: str, first: int, last: int) -> str:
+        return string(v)
 
     def on_av_name(self, v: str, first: int, last: int) -> AnyValue:
         return self._word(v, first, 0, len(v))

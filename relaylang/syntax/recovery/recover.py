@@ -59,8 +59,6 @@ class Recovery:
         self.since = 3
         self.before: int | None = None
         self.stopped = False
-        #: Where a string without an end begins, and where it should end.
-        self.open_string: tuple[int, int] | None = None
         #: The line of an error whose repair did not lead far: nothing else is said of it.
         self.doubtful = 0
         #: The first `{` whose `}` stands further left than the line that opens it.
@@ -172,8 +170,6 @@ class Recovery:
                 self.first = i
             self.places.append(self.before if self.tokens[i] in _DEFINITIONS and self.before is not None else i)
             at = self.wrong(i, kind)
-            if self.open_string is not None:
-                return self.found
             stuck = stuck + 1 if at == i else 0
             if at is None or (stuck and not self.tokens[i]):
                 break
@@ -395,17 +391,12 @@ class Recovery:
 def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int, build: Build) -> tuple[list[Diagnostic], AnyValue]:
     """The diagnostics of a text in which the loop stopped at token `at`, and its value.
 
-    A string that does not end is closed on its line in the `source`, and its error comes alone: the text is to be read anew.
     The `build`, a fresh one, makes all of the text that can be read.
     """
     reports = build.reports
     recovery = Recovery(tab, tokens, source, build)
     reports.broken = True
     found = recovery.run()
-    if recovery.open_string is not None:
-        start, end = recovery.open_string
-        source.close_string(start, end)
-        return [d for d in found if d.span is not None and d.span.start == start], None
     values = recovery.machine.values
     value = values[1] if len(values) == 2 and values[1].__class__ is tuple else (True, None)
     build.finish()

@@ -120,7 +120,7 @@ def string_over_lines(h: Here) -> Answer:
                 notes=["a line end in a string is written `\\n`"],
                 fix=Fix(place, '"', 'put `"` here'),
             )
-            h.r.open_string = h.part(at, 0, stop).start, h.part(at, 0, stop).end
+            h.r.stopped = True
             return said, None
     return None
 
@@ -142,7 +142,6 @@ def no_token(h: Here) -> Answer:
         stop = _string_end(end)
         fix = Fix(h.part(h.i, stop, stop), '"', 'put `"` here')
         h.r.owed.clear()
-        h.r.open_string = begin.start, begin.start + stop
         return error("R0102", "this string is never closed", begin, "opened here", fix=fix), None
     if t[0] in _QUOTES:
         line = h.r.source.plain.line(place.line)[place.column - 1 :]
