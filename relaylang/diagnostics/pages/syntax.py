@@ -83,8 +83,8 @@ PAGES = (
         "another language",
         """The text is not Relay: it is TVMScript or other Python, MLIR, JSON, or another framework's text. relaylang reads what
         TVM 0.6 to 0.19 printed with `mod.astext()`. Relax and TensorIR have no Relay text.""",
-        "func.func @main(%arg0: tensor<1x3xf32>) -> tensor<1x3xf32> {\n  return %arg0 : tensor<1x3xf32>\n}",
-        "def @main(%arg0: Tensor[(1, 3), float32]) -> Tensor[(1, 3), float32] {\n  %arg0\n}",
+        '@R.function\ndef main(x: R.Tensor((1, 3), "float32")):\n    return x',
+        "def @main(%x: Tensor[(1, 3), float32]) -> Tensor[(1, 3), float32] {\n  %x\n}",
     ),
     Page(
         "R0112",
