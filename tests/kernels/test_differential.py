@@ -78,23 +78,27 @@ def test_a_seed_gives_the_same_kernel() -> None:
 
 
 def of_constants(values: list[float]) -> list[Generated]:
-    """Kernels that convert constants of floats to integers, beside elements that compilers know nothing of."""
+    """Kernels that convert constants of floats to integers and back, beside elements that compilers know nothing of."""
     out = []
     for seed, source in enumerate(FLOATS):
         buffers = [Buffer("a", source, np.asarray(values, source), False)]
+        buffers.append(Buffer("back", source, np.zeros(2 * len(values) * len(INTS), source), True))
         body: ir.Body = []
-        for dtype in INTS:
+        for row, dtype in enumerate(INTS):
             buffers.append(Buffer(f"z{dtype}", dtype, np.zeros(2 * len(values), dtype), True))
             for n, value in enumerate(values):
                 known = ir.Const(value, source)
                 either = ir.select(ir.Load("a", ir.number(n), source).eq(3), ir.Load("a", ir.number(n), source), known)
-                body += [ir.Store(f"z{dtype}", ir.number(2 * n + m), ir.cast(v, dtype)) for m, v in enumerate((known, either))]
+                for m, v in enumerate((known, either)):
+                    body.append(ir.Store(f"z{dtype}", ir.number(2 * n + m), ir.cast(v, dtype)))
+                    body.append(ir.Store("back", ir.number(2 * (row * len(values) + n) + m), ir.cast(ir.cast(v, dtype), source)))
         out.append(Generated(seed, body, [], buffers))
     return out
 
 
-def test_floats_that_no_integer_has(tmp_path: Path) -> None:
-    values = [1e10, -1e10, float("nan"), float("inf"), -float("inf"), 2.0**31, -(2.0**31), 2.0**63, -(2.0**63), 1e30, -1e30, 255.5]
+def test_floats_as_integers_and_back(tmp_path: Path) -> None:
+    limits = [sign * 2.0**bits for bits in (31, 63) for sign in (1, -1)]
+    values = [1e10, -1e10, float("nan"), float("inf"), -float("inf"), *limits, 1e30, -1e30, 255.5, -0.5, 0.5, -0.0]
     made = of_constants(values)
     expected = [evaluated(k) for k in made]
     for name, compiler, extra in compilers():

@@ -26,13 +26,14 @@
 
 //@ r_whole_i32 r_whole_i32_float32 r_whole_i32_float64
 // A float cut to a whole number; the least one where it does not fit, as x86's instructions have it. Compilers take a
-// conversion that does not fit for anything, so none reaches them.
-R_INLINE int32_t r_whole_i32_float32(float x) { return (int32_t)(__builtin_fabsf(x) < 0x1p31f ? x : -0x1p31f); }
-R_INLINE int32_t r_whole_i32_float64(double x) { return (int32_t)(__builtin_fabs(x) < 0x1p31 ? x : -0x1p31); }
+// conversion that does not fit for anything, so none reaches them. Nor does a fraction: gcc 12 takes a conversion to an
+// integer and back for a truncation, which keeps the sign of zero.
+R_INLINE int32_t r_whole_i32_float32(float x) { return (int32_t)(__builtin_fabsf(x) < 1 ? 0 : __builtin_fabsf(x) < 0x1p31f ? x : -0x1p31f); }
+R_INLINE int32_t r_whole_i32_float64(double x) { return (int32_t)(__builtin_fabs(x) < 1 ? 0 : __builtin_fabs(x) < 0x1p31 ? x : -0x1p31); }
 
 //@ r_whole_i64 r_whole_i64_float32 r_whole_i64_float64
-R_INLINE int64_t r_whole_i64_float32(float x) { return (int64_t)(__builtin_fabsf(x) < 0x1p63f ? x : -0x1p63f); }
-R_INLINE int64_t r_whole_i64_float64(double x) { return (int64_t)(__builtin_fabs(x) < 0x1p63 ? x : -0x1p63); }
+R_INLINE int64_t r_whole_i64_float32(float x) { return (int64_t)(__builtin_fabsf(x) < 1 ? 0 : __builtin_fabsf(x) < 0x1p63f ? x : -0x1p63f); }
+R_INLINE int64_t r_whole_i64_float64(double x) { return (int64_t)(__builtin_fabs(x) < 1 ? 0 : __builtin_fabs(x) < 0x1p63 ? x : -0x1p63); }
 
 //@ r_clamp_index
 static inline int64_t r_clamp_index(int64_t i, int64_t low, int64_t high) {
