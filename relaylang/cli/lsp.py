@@ -11,18 +11,21 @@ import argparse
 import importlib
 import os
 
+from relaylang.cli.arguments import add_load_option, load_files
 from relaylang.diagnostics import RelayError, error
 
 EPILOG = """\
 examples:
   relay lsp                                 (an editor calls this)
   relay lsp --tcp 127.0.0.1:2087            for an editor that connects
+  relay lsp --load hinge.kernel             with operators of your own
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("--stdio", action="store_true", help="speak through stdin and stdout (the default)")
+    add_load_option(parser)
     parser.add_argument("--tcp", metavar="HOST:PORT", help="listen there instead")
 
 
@@ -32,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     except ImportError:
         notes = ["pip install 'relaylang[lsp]'"]
         raise RelayError(error("R0763", "relay lsp needs the package pygls", notes=notes)) from None
+    load_files(args)
     server = importlib.import_module("relaylang.lsp.server").make_server()
     if args.tcp is None:
         # The server closes its own stream, and nothing else may write there.

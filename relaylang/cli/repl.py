@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 
+from relaylang.cli.arguments import add_load_option, load_files
 from relaylang.cli.common import use_color
 from relaylang.cli.limits import Limits, add_limit_options
 from relaylang.cli.streams import can_show
@@ -30,10 +31,12 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add_limit_options(parser, "an input")
+    add_load_option(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help="Relay text whose definitions the session begins with")
 
 
 def run(args: argparse.Namespace) -> int:
+    load_files(args)
     session = Session()
     session.style = Style(100, plain=not can_show("▀▁░"))
     limits = Limits(args)

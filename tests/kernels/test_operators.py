@@ -21,6 +21,7 @@ from relaylang.tvm.op.registering import METHODS, register_compute
 from relaylang.tvm.op.registering import register as begin
 from relaylang.typing import check
 from tests.cli.command import relay as call_relay
+from tests.cli.command import relay_process
 from tests.plugins.packages import install, undone
 from tests.shared import ROOT
 
@@ -513,3 +514,10 @@ def test_verbs_that_show_a_program_take_a_text(verb: list[str], capsys: pytest.C
     net = ROOT / "examples" / "kernels" / "detect.relay"
     status, _, said = call_relay(capsys, *verb, str(net), "--load", str(net.with_suffix(".kernel")))
     assert (status, said) == (0, "")
+
+
+def test_a_session_takes_a_text() -> None:
+    net = ROOT / "examples" / "kernels" / "detect.relay"
+    status, out, said = relay_process("repl", "--load", net.with_suffix(".kernel"), net, stdin=":type @main\n")
+    assert (status, said) == (0, "")
+    assert out.endswith("Tensor[(3), int32])\n")

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -22,9 +23,9 @@ class Failed(Exception):
 class Client:
     """Starts `relay lsp`; `request` waits for the answer, `diagnostics` for the next ones of a text."""
 
-    def __init__(self, cwd: Path, encodings: list[str] | None = None) -> None:
+    def __init__(self, cwd: Path, encodings: list[str] | None = None, options: Sequence[str] = ()) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "relaylang", "lsp"],
+            [sys.executable, "-m", "relaylang", "lsp", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

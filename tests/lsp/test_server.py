@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.lsp.client import URI, Client, Failed
-from tests.shared import processor_time
+from tests.shared import ROOT, processor_time
 
 pytest.importorskip("pygls", reason="relay lsp needs pygls: pip install 'relaylang[lsp]'")
 
@@ -411,3 +411,12 @@ def test_hints_are_chosen(client: Client) -> None:
     assert hints() == {", axis=-1"}
     client.notify("workspace/didChangeConfiguration", {"settings": {"relay": {"hints": {"types": True, "defaults": False}}}})
     assert any(label.startswith(": ") for label in hints())
+
+
+def test_operators_of_a_text(tmp_path: Path) -> None:
+    net = ROOT / "examples" / "kernels" / "detect.relay"
+    client = Client(tmp_path, options=["--load", str(net.with_suffix(".kernel"))])
+    try:
+        assert client.open(net.read_text(encoding="utf-8")) == []
+    finally:
+        client.close()
