@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 from relaylang.interpreter.values import Value
 from relaylang.ir import Expr, Function, Var
 
-if TYPE_CHECKING:
-    from relaylang.interpreter.steps import Slots, Step
+#: The values of a frame; and what computes one of them from others.
+Slots = list[Any]
+Step = Callable[[Slots], None]
 
 #: How a block ends.
 RETURN, JUMP, BRANCH, MATCH, CALL, TAIL_CALL = range(6)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from relaylang.interpreter.code import Code, Slots
 from relaylang.interpreter.values import is_tensor, value_type
-from relaylang.interpreter.watch import Site, Slots, Watch, place
-
-if TYPE_CHECKING:
-    from relaylang.interpreter.code import Code
+from relaylang.interpreter.watch import Site, Watch, place
 
 
 @dataclass

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from relaylang.interpreter.code import Code, Slots, Step
 from relaylang.interpreter.errors import Fault
 from relaylang.interpreter.memory import MemoryLimit
+from relaylang.interpreter.onlookers import Binding, Observer
 from relaylang.interpreter.values import Closure, ConstructorValue, RefValue, Value
 from relaylang.interpreter.watch import Site, Watch
 from relaylang.ir import Constructor, Expr, Pattern, PatternConstructor, PatternTuple, PatternVar, Var
-
-if TYPE_CHECKING:
-    from relaylang.interpreter.code import Code
-    from relaylang.interpreter.onlookers import Binding, Observer
-
-Slots = list[Any]
-Step = Callable[[Slots], None]
 
 
 def op_step(kernel: Callable[..., Value], attrs: Any, into: int, args: tuple[int, ...]) -> Step:

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, error
-from relaylang.diagnostics.source import Span
+from relaylang.diagnostics import Diagnostic, Span, error
+from relaylang.interpreter.code import Code, Slots
 from relaylang.interpreter.values import Value, is_tensor, value_text, value_type
 from relaylang.ir import Call, Expr, GlobalVar, Tuple, Type, Var, type_text
 from relaylang.ops.record import Op
-
-if TYPE_CHECKING:
-    from relaylang.interpreter.code import Code
-
-Slots = list[Any]
 
 _SHOWN = 60
 _FEW = 4

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from relaylang.diagnostics import RelayError, did_you_mean, error, render
-from relaylang.diagnostics.source import Span
-from relaylang.interpreter.code import Code
+from relaylang.diagnostics import RelayError, Span, did_you_mean, error, render
+from relaylang.interpreter.code import Code, Slots
 from relaylang.interpreter.machine import active_calls
 from relaylang.interpreter.values import Value as Data
 from relaylang.interpreter.values import to_arrays
-from relaylang.interpreter.watch import Site, Slots, Watch, place, summary, type_says
+from relaylang.interpreter.watch import Site, Watch, place, summary, type_says
 from relaylang.ir import Call, Expr, Function, IRModule, Let, Type, Var, post_order
 from relaylang.ops.record import Op
-from relaylang.repl.session import Session, Value
+from relaylang.repl.definitions import Value
+from relaylang.repl.session import Session
 from relaylang.repl.show import show
 
 HELP = """\

@@ -26,10 +26,7 @@ from relaylang.repl.saving import session_text
 from relaylang.runtime.files import atomic_write
 from relaylang.runtime.text import reason
 from relaylang.syntax import astext
-from relaylang.viz.graph import Graph, graph_of
-from relaylang.viz.html import as_html
-from relaylang.viz.repeats import fold_repeats
-from relaylang.viz.text import as_text
+from relaylang.viz import Graph, as_html, as_text, fold_repeats, graph_of
 
 if TYPE_CHECKING:
     from relaylang.repl.session import Session

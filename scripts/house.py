@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.shared import ROOT
-from tests.test_project import ALL, FACE, KNOWN, circles, imports, nodes_of
+from tests.test_project import ALL, FACE, circles, nodes_of, uses
 
 FOLDERS = ("relaylang", "interpreter", "repl")
 LINES, COMPLEXITY, IMPORTS = 4, 20, 25
@@ -91,7 +91,7 @@ def wide() -> list[str]:
 
 def rings() -> list[str]:
     """The modules that reach each other by imports, those under TYPE_CHECKING included."""
-    graph = {m: {target.removeprefix("relaylang.") for target, _ in imports(nodes_of(m), KNOWN)} for m in ALL if m not in FACE}
+    graph = {m: uses(m, types=True) for m in ALL if m not in FACE}
     return [f"{len(circle)}: {' '.join(sorted(circle))}" for circle in circles(graph)]
 
 

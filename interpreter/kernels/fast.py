@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.interpreter.code import Slots, Step
 from relaylang.interpreter.kernels.common import np_dtype
-from relaylang.interpreter.steps import Slots, Step
 from relaylang.ir import Call, TensorType
 from relaylang.ops.record import Op
 

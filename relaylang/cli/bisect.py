@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from relaylang.cli.arguments import needed_by, values_for
+from relaylang.cli.common import report
+from relaylang.cli.inputs import entry_function, split_inputs
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.interpreter import evaluate
-from relaylang.ir import IRModule
+from relaylang.ir import IRModule, post_order
+from relaylang.ir.missing import fill_missing
 from relaylang.passes.context import PassContext
 from relaylang.passes.manager import Pass, Sequential
+from relaylang.repl.session import Session
 
 #: The largest difference of results, relative to a tensor's largest number. Reordered sums stay below it.
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
@@ -87,3 +94,24 @@ def first_difference(mod: IRModule, passes: Sequence[Pass], inputs: Sequence[Any
             return found
         found.lines.append(f"{name} keeps the result")
     return found
+
+
+def bisect(mod: IRModule, passes: Sequence[Pass], args: argparse.Namespace, config: dict[str, Any]) -> int:
+    """`relay opt --bisect`: tell which pass changes the result. Returns the exit status."""
+    entry = args.entry.removeprefix("@")
+    function = entry_function(mod, args.entry)
+    needed = needed_by(function.params, list(post_order(function.body)))
+    if args.random_params is None:
+        args.random_params = 0
+    values, _ = values_for(needed, args, split_inputs(args.input), Session(mod))
+    names = {p.name_hint for p in function.params}
+    mod = fill_missing(mod, {n: v for n, v in values.items() if n not in names})
+    with PassContext(args.opt_level, disabled_pass=args.disable, config=config):
+        found = first_difference(mod, passes, [values[p.name_hint] for p in function.params], entry)
+    for line in found.lines:
+        print(line, file=sys.stderr)
+    if found.diagnostic is None:
+        print("no pass changes the result", file=sys.stderr)
+        return 0
+    report([found.diagnostic])
+    return 1

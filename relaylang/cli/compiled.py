@@ -18,7 +18,8 @@ from relaylang.cli.outputs import write_arrays
 from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
 from relaylang.ir import TensorType, TupleType, Type
-from relaylang.repl.session import Session, Value
+from relaylang.repl.definitions import Value
+from relaylang.repl.session import Session
 from relaylang.runtime.artifact import LIBRARY_MAGIC, SIMULATORS, loads
 from relaylang.runtime.text import read_bytes
 

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from relaylang.cli.arguments import add_value_options, needed_by, values_for
-from relaylang.cli.bisect import first_difference
+from relaylang.cli.arguments import add_value_options
+from relaylang.cli.bisect import bisect
 from relaylang.cli.common import (
     VERIFY_HELP,
     add_print_options,
@@ -26,25 +26,20 @@ from relaylang.cli.common import (
     verified,
     write_text,
 )
-from relaylang.cli.inputs import entry_function, split_inputs
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import write_printed
 from relaylang.cli.program import check, load
 from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
-from relaylang.diagnostics import RelayError
-from relaylang.diagnostics.source import SourceFile
-from relaylang.ir import IRModule, post_order
-from relaylang.ir.missing import fill_missing
+from relaylang.diagnostics import RelayError, SourceFile
+from relaylang.ir import IRModule
 from relaylang.passes import PASSES
 from relaylang.passes.context import PassContext, PassInfo, PassInstrument
 from relaylang.passes.describe import heading, summary
-from relaylang.passes.infer_type import InferType
 from relaylang.passes.instruments import PassTimingInstrument, PrintChanged, PrintIRAfter, PrintIRBefore, Verify
 from relaylang.passes.manager import Pass, Sequential
 from relaylang.passes.spec import STANDARD, parse_passes
 from relaylang.plugins.files import Passes
-from relaylang.repl.session import Session
 from relaylang.runtime.files import together
 from relaylang.viz.steps import DrawSteps
 
@@ -119,7 +114,7 @@ def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -
         report(program.notes)
         if args.bisect:
             with stages.stage("passes"):
-                return _bisect(program.module, passes, args)
+                return bisect(program.module, passes, args, _config(args.config))
         timing = PassTimingInstrument()
         drawn = DrawSteps(program.module) if args.viz else None
         with stages.stage("passes", _count(passes)) as step, _context(args, timing, drawn, stages, step):
@@ -129,16 +124,12 @@ def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -
                     print(timing.render(), file=sys.stderr)
         if not args.no_types:
             with stages.stage("check"):
-                check_types(mod)
+                Sequential([PASSES["InferType"]()])(mod)
     with together():
         if drawn is not None:
             write_text(args.viz, drawn.page(os.path.basename(program.name)))
         write_printed(mod, args)
     return 0
-
-
-def check_types(mod: IRModule) -> None:
-    Sequential([InferType()])(mod)
 
 
 def listing(registry: Passes) -> str:
@@ -212,23 +203,3 @@ def _config(items: list[str]) -> dict[str, Any]:
         plain = {"True": True, "False": False, "true": True, "false": False}
         config[key] = plain.get(value, int(value) if value.lstrip("-").isdigit() else value)
     return config
-
-
-def _bisect(mod: IRModule, passes: list[Pass], args: argparse.Namespace) -> int:
-    entry = args.entry.removeprefix("@")
-    function = entry_function(mod, args.entry)
-    needed = needed_by(function.params, list(post_order(function.body)))
-    if args.random_params is None:
-        args.random_params = 0
-    values, _ = values_for(needed, args, split_inputs(args.input), Session(mod))
-    names = {p.name_hint for p in function.params}
-    mod = fill_missing(mod, {n: v for n, v in values.items() if n not in names})
-    with PassContext(args.opt_level, disabled_pass=args.disable, config=_config(args.config)):
-        found = first_difference(mod, passes, [values[p.name_hint] for p in function.params], entry)
-    for line in found.lines:
-        print(line, file=sys.stderr)
-    if found.diagnostic is None:
-        print("no pass changes the result", file=sys.stderr)
-        return 0
-    report([found.diagnostic])
-    return 1

@@ -16,14 +16,7 @@ import numpy as np
 
 from relaylang.backends import parse_target
 from relaylang.backends.registry import with_options
-from relaylang.cli.arguments import (
-    add_load_option,
-    add_value_options,
-    free_inputs,
-    load_files,
-    needed_by,
-    values_for,
-)
+from relaylang.cli.arguments import add_load_option, add_value_options, free_inputs, load_files, needed_by, values_for
 from relaylang.cli.common import check_writable, report
 from relaylang.cli.compiled import computed_by, is_compiled, run_compiled
 from relaylang.cli.debugging import Debugging, add_debugging_options
@@ -41,7 +34,8 @@ from relaylang.interpreter import evaluate
 from relaylang.ir import Call, IRModule, TensorType, Type, Var, parameter_names, post_order
 from relaylang.ir.missing import fill_missing
 from relaylang.repl.debugger import Stopped
-from relaylang.repl.session import Session, Value, typed
+from relaylang.repl.definitions import Value, typed
+from relaylang.repl.session import Session
 from relaylang.runtime.artifact import MAX_THREADS, SIMULATORS
 from relaylang.runtime.benchmark import timed
 from relaylang.runtime.vm.executable import VMExecutable

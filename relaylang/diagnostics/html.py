@@ -1,16 +1,11 @@
-"""Coloured terminal text as HTML, for notebooks and pages; and diagnostics as HTML."""
+"""Coloured terminal text as HTML, for notebooks and pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
-
-from relaylang.diagnostics.rendering import render
-
-if TYPE_CHECKING:
-    from relaylang.diagnostics.value import Diagnostic
+from typing import NamedTuple
 
 _CODE = re.compile(r"\x1b\[([0-9;]*)m")
 #: A notebook's colour by ANSI code, readable on the light box.
@@ -47,10 +42,10 @@ def runs(text: str) -> Iterator[Run]:
                 colour = code
 
 
-def as_html(diagnostic: Diagnostic) -> str:
-    """A diagnostic as a terminal shows it, in a box with its own colours."""
+def as_html(coloured: str) -> str:
+    """A text with ANSI colours as a terminal shows it, in a box with its own colours."""
     pieces: list[str] = []
-    for text, colour, bold in runs(render(diagnostic, True)):
+    for text, colour, bold in runs(coloured):
         style = ([f"color: {_COLOURS[colour]}"] if colour else []) + (["font-weight: bold"] if bold else [])
         pieces.append(f'<span style="{"; ".join(style)}">{escape(text)}</span>' if style else escape(text))
     return f'<pre style="{BOX}">{"".join(pieces)}</pre>'

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from relaylang.diagnostics.source import SourceFile
 
 if TYPE_CHECKING:
-    from relaylang.diagnostics import Diagnostic, Fix
+    from relaylang.diagnostics.value import Diagnostic, Fix
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "note": "\x1b[1;36m"}
 _BLUE, _BOLD, _GREEN, _RESET = "\x1b[1;34m", "\x1b[1m", "\x1b[1;32m", "\x1b[0m"

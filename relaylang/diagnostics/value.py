@@ -64,7 +64,7 @@ class Diagnostic:
         return render(self)
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        return as_html(render(self, True))
 
 
 def error(

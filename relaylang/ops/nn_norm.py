@@ -8,15 +8,7 @@ from typing import Any as AnyValue
 from relaylang.ir.types import TensorType, TupleType, Type
 from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import identity
-from relaylang.ops.shapes import (
-    distinct_axes,
-    divided,
-    is_float_dtype,
-    need_rank,
-    norm_axis,
-    product,
-    same_dim,
-)
+from relaylang.ops.shapes import distinct_axes, divided, is_float_dtype, need_rank, norm_axis, product, same_dim
 from relaylang.ops.traits import Trait
 
 E, B, I, F = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.OUT_ELEMWISE_FUSABLE
@@ -42,11 +34,8 @@ class BatchNormAttrs:
 
 
 @attrs_class("relay.attrs.InstanceNormAttrs")
-class InstanceNormAttrs:
-    axis: int = 1
-    epsilon: float = 1e-5
-    center: bool = True
-    scale: bool = True
+class InstanceNormAttrs(BatchNormAttrs):
+    pass
 
 
 @attrs_class("relay.attrs.LayerNormAttrs")

@@ -49,51 +49,23 @@ class MaxPool3DAttrs:
 
 
 @attrs_class("relay.attrs.AvgPool1DAttrs")
-class AvgPool1DAttrs:
-    pool_size: Ints
-    strides: Ints = (1,)
-    dilation: Ints = (1,)
-    padding: Ints = (0,)
-    layout: str = "NCW"
-    out_layout: String = ""
-    ceil_mode: bool = False
+class AvgPool1DAttrs(MaxPool1DAttrs):
     count_include_pad: bool = False
 
 
 @attrs_class("relay.attrs.AvgPool2DAttrs")
-class AvgPool2DAttrs:
-    pool_size: Ints
-    strides: Ints = (1, 1)
-    dilation: Ints = (1, 1)
-    padding: Ints = (0, 0)
-    layout: String = "NCHW"
-    out_layout: String = ""
-    ceil_mode: bool = False
+class AvgPool2DAttrs(MaxPool2DAttrs):
     count_include_pad: bool = False
 
 
 @attrs_class("relay.attrs.AvgPool3DAttrs")
-class AvgPool3DAttrs:
-    pool_size: Ints
-    strides: Ints = (1, 1, 1)
-    dilation: Ints = (1, 1, 1)
-    padding: Ints = (0, 0, 0)
-    layout: str = "NCDHW"
-    out_layout: String = ""
-    ceil_mode: bool = False
+class AvgPool3DAttrs(MaxPool3DAttrs):
     count_include_pad: bool = False
 
 
 @attrs_class("relay.attrs.AvgPool2DAttrs", in_metadata=True)
-class AvgPool2DGradAttrs:
-    pool_size: Ints
-    strides: Ints = (1, 1)
-    dilation: Ints = (1, 1)
-    padding: Ints = (0, 0)
-    layout: String = "NCHW"
-    out_layout: String = ""
-    ceil_mode: bool = False
-    count_include_pad: bool = False
+class AvgPool2DGradAttrs(AvgPool2DAttrs):
+    pass
 
 
 @attrs_class("relay.attrs.GlobalPool2DAttrs")

@@ -42,9 +42,8 @@ class QuantizeAttrs:
 
 
 @attrs_class("relay.attrs.DequantizeAttrs")
-class DequantizeAttrs:
-    out_dtype: str
-    axis: int = -1
+class DequantizeAttrs(QuantizeAttrs):
+    pass
 
 
 @attrs_class("relay.attrs.RequantizeAttrs")

@@ -26,9 +26,8 @@ class UniformAttrs:
 
 
 @attrs_class("relay.attrs.NormalAttrs")
-class NormalAttrs:
-    out_shape: Ints
-    out_dtype: str | None = None
+class NormalAttrs(UniformAttrs):
+    pass
 
 
 @attrs_class("relay.attrs.MultinomialAttrs")

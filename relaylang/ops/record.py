@@ -281,21 +281,24 @@ def attrs_class(type_key: str, in_metadata: bool = False) -> Callable[[type[_C]]
 
     Instances are made with keywords only, so that a field without a default may stand behind one that has it.
 
+    A class may extend another one: it has that one's attributes before its own, under a `type_key` of its own.
+
     `type_key` is TVM's name for the class; two operators with equal attributes may share one class. `in_metadata` says
     that TVM prints a call's attributes as one object of the metadata section. TVM does not tie such attributes to the
     operator.
     """
 
     def wrap(cls: type[_C]) -> type[_C]:
-        annotations = inspect.get_annotations(cls)
-        body = {name: value for name, value in vars(cls).items() if name not in annotations and name not in _OF_A_CLASS}
+        own = inspect.get_annotations(cls)
+        base = cls.__base__ if issubclass(cls, Attributes) else None
+        annotations = {**(inspect.get_annotations(base) if base is not None else {}), **own}
+        body = {name: value for name, value in vars(cls).items() if name not in own and name not in _OF_A_CLASS}
         body["__slots__"] = tuple(annotations)
         body["__annotations__"] = annotations
         body["__doc__"] = cls.__doc__ or cls.__name__
         body["type_key"] = type_key
-        body["schema"] = {
-            name: AttrField(name, _annotation(kind), cls.__dict__.get(name, MISSING)) for name, kind in annotations.items()
-        }
+        fields = {name: AttrField(name, _annotation(kind), cls.__dict__.get(name, MISSING)) for name, kind in own.items()}
+        body["schema"] = {**getattr(base, "schema", {}), **fields}
         body["in_metadata"] = in_metadata
         return type(cls.__name__, (Attributes,), body)  # type: ignore[return-value]
 

@@ -29,10 +29,7 @@ class ArgReduceAttrs:
 
 
 @attrs_class("relay.attrs.VarianceAttrs")
-class VarianceAttrs:
-    axis: Ints | None = None
-    keepdims: bool = False
-    exclude: bool = False
+class VarianceAttrs(ReduceAttrs):
     unbiased: bool = False
 
 

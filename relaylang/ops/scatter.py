@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
+from relaylang.ops.create import InitOpAttrs
 from relaylang.ops.dyn import check_coordinates, check_sparse, length_of
 from relaylang.ops.indexing import index_depth
 from relaylang.ops.record import Bool, Integer, Ints, Op, OpPattern, RelationContext, String, attrs_class, tensor
@@ -78,9 +79,8 @@ class DilateAttrs:
 
 
 @attrs_class("relay.attrs.InitOpAttrs", in_metadata=True)
-class CollapseSumToAttrs:
-    shape: Ints | None
-    dtype: str | None = None
+class CollapseSumToAttrs(InitOpAttrs):
+    pass
 
 
 @attrs_class("relay.attrs.SparseToDenseAttrs")

@@ -88,9 +88,8 @@ class LayoutTransformAttrs:
 
 
 @attrs_class("relay.attrs.AutoSchedulerLayoutTransformAttrs")
-class AutoSchedulerLayoutTransformAttrs:
-    src_layout: str
-    dst_layout: str
+class AutoSchedulerLayoutTransformAttrs(LayoutTransformAttrs):
+    pass
 
 
 @attrs_class("relay.attrs.MetaScheduleLayoutTransformAttrs")

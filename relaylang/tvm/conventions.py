@@ -1,6 +1,7 @@
 """The conventions of TVM that nodes, types and passes follow once `relaylang.tvm.install` is imported.
 
-Each is given to a class from here; the classes know nothing of it.
+`_table` has them, and `adopt` gives them to the classes, which know nothing of them. Subclasses would not do: a script gets
+nodes from the reader, the importers and the passes.
 
 | convention | class |
 |---|---|
@@ -22,51 +23,30 @@ Each is given to a class from here; the classes know nothing of it.
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.interpreter.values import ConstructorValue
-from relaylang.ir import (
-    ANY,
-    Call,
-    Constant,
-    Expr,
-    Function,
-    FuncType,
-    GlobalVar,
-    IRModule,
-    Let,
-    TensorType,
-    Type,
-    Var,
-    is_incomplete,
-    post_order,
-)
-from relaylang.ir.typed import forget_stale_types
-from relaylang.ir.typed import typed as with_type
-from relaylang.ir.types import Extent, SymbolicDim, type_text
-from relaylang.ir.visit import rewrite
-from relaylang.ops.extensions import find, unknown
-from relaylang.ops.extensions import names as operator_names
+from relaylang.ir import ANY, Call, Constant, Expr, Function, GlobalVar, IRModule, TensorType, Var
+from relaylang.ir.types import Extent, SymbolicDim
+from relaylang.ops import extensions
 from relaylang.ops.record import Op
 from relaylang.passes.devices.virtual_device import VirtualDevice
 from relaylang.passes.manager import Pass
 from relaylang.services import service
 from relaylang.tvm.arrays import Data
-from relaylang.tvm.ir import attributes, diagnostics
+from relaylang.tvm.ir import attributes
 from relaylang.tvm.ir.attributes import DictAttrs
 from relaylang.tvm.ir.spans import source_name
 from relaylang.tvm.op.registering import METHODS
 from relaylang.tvm.tir import SIGNS, boxed, compute
-from relaylang.typing import infer
+from relaylang.tvm.typed_results import with_types
 
 
-def _slot(cls: type, name: str, shown: Callable[[Any], Any]) -> None:
+def _slot(cls: type, name: str, shown: Callable[[Any], Any]) -> property:
     """Let a slot hold the value that TVM shows. The first read makes it, so that it keeps its identity."""
     slot = cls.__dict__[name]
 
@@ -77,7 +57,7 @@ def _slot(cls: type, name: str, shown: Callable[[Any], Any]) -> None:
             slot.__set__(self, other)
         return other
 
-    setattr(cls, name, property(read, slot.__set__))
+    return property(read, slot.__set__)
 
 
 def _array(data: Any) -> Any:
@@ -130,16 +110,10 @@ def _dict_attrs(attrs: Any) -> Any:
 
 def _op_get(op_name: str) -> Op:
     """The operator of a name. Raises `ValueError`."""
-    found = find(op_name)
+    found = extensions.find(op_name)
     if found is None:
-        raise ValueError(unknown(op_name))
+        raise ValueError(extensions.unknown(op_name))
     return found
-
-
-def _give(cls: type, **names: Any) -> None:
-    """Set attributes of a class."""
-    for name, value in names.items():
-        setattr(cls, name, value)
 
 
 def _arithmetic() -> dict[str, Any]:
@@ -149,103 +123,6 @@ def _arithmetic() -> dict[str, Any]:
         made[f"__{sign}__"] = lambda self, other, key=key: compute(key, self, other)
         made[f"__r{sign}__"] = lambda self, other, key=key: compute(key, other, self)
     return made
-
-
-_OUTER = threading.local()
-
-
-def _call(original: Callable[[Pass, IRModule], IRModule]) -> Callable[[Pass, IRModule], IRModule]:
-    """A pass of ours that a script calls finds the types of its result. A script's own passes, and what a pass calls, do not."""
-
-    def call(self: Pass, mod: IRModule) -> IRModule:
-        if getattr(_OUTER, "busy", False):
-            return original(self, mod)
-        _OUTER.busy = True
-        try:
-            made = original(self, mod)
-            if self.info.name == "ToANormalForm":
-                return _without_types_of_lets(made, mod)
-            return typed(made) if self.info.builtin or self.info.sequence else made
-        except RelayError as wrong:
-            diagnostics.show(wrong)
-            raise
-        finally:
-            _OUTER.busy = False
-
-    return call
-
-
-def typed(mod: IRModule) -> IRModule:
-    """A well-typed module with types at its nodes and its variables, and results of functions. Another module stays as it is."""
-    if any(d.severity == "error" for d in infer(mod)):
-        return mod
-    new = {gv: annotated(f) for gv, f in mod.functions.items()}
-    if all(new[gv] is f for gv, f in mod.functions.items()):
-        return mod
-    made = mod.with_functions(new)
-    made.library = mod.library
-    infer(made)
-    return made
-
-
-def annotated(func: Function) -> Function:
-    """A function whose parameters, let variables and results say their types, where these are known."""
-    lacking = [v for v in _variables(func) if _lacks(v.type_annotation, v)]
-    variables = {v: with_type(Var(v.name_hint, v.checked_type, v.span, v.virtual_device), v.checked_type) for v in lacking}
-
-    def say(old: Expr, new: Expr) -> Expr:
-        match new:
-            case Var():
-                return variables.get(new, new)
-            case Let() if new.variable in variables:
-                return Let(variables[new.variable], new.value, new.body, new.span)
-            case Function() if new.body is not None:
-                lacks = _lacks(new.ret_type, old)
-                if not lacks and variables.keys().isdisjoint(new.params):
-                    return new
-                ty = old.checked_type
-                result = ty.ret_type if lacks and isinstance(ty, FuncType) else new.ret_type
-                params = [variables.get(p, p) for p in new.params]
-                return with_type(Function(params, new.body, result, new.type_params, new.attrs, new.span), ty)
-        return new
-
-    made = rewrite(func, say)
-    assert isinstance(made, Function)
-    return made if made is func else forget_stale_types(made)  # type: ignore[return-value]
-
-
-def _variables(func: Function) -> Iterator[Var]:
-    """The parameters and the let variables of a function, and of those in it."""
-    for node in post_order(func):
-        if isinstance(node, Function):
-            yield from node.params
-        elif isinstance(node, Let):
-            yield node.variable
-
-
-def _lacks(annotation: Type | None, node: Expr) -> bool:
-    """Whether a known type is not written."""
-    return (annotation is None or is_incomplete(annotation)) and node.checked_type is not None and not is_incomplete(node.checked_type)
-
-
-def _without_types_of_lets(new: IRModule, old: IRModule) -> IRModule:
-    """A module whose let variables that another one lacks have no types, as TVM's ToANormalForm leaves them."""
-    kept = {v for f in old.functions.values() for v in _variables(f)}
-
-    def bare(func: Function) -> Function:
-        lets = [node.variable for node in post_order(func) if isinstance(node, Let) and node.variable not in kept]
-        variables = {v: Var(v.name_hint, None, v.span, v.virtual_device) for v in lets}
-
-        def untyped(_: Expr, node: Expr) -> Expr:
-            if isinstance(node, Let) and node.variable in variables:
-                return Let(variables[node.variable], node.value, node.body, node.span)
-            return variables.get(node, node) if isinstance(node, Var) else node
-
-        made = rewrite(func, untyped)
-        assert isinstance(made, Function)
-        return made
-
-    return new.with_functions({gv: bare(f) for gv, f in new.functions.items()})
 
 
 def _shown(self: Expr | IRModule) -> str:
@@ -262,45 +139,51 @@ def _place_function(self: Function, device: Any) -> None:
     self.attrs = {**self.attrs, "virtual_device": VirtualDevice(device)}
 
 
+def _table() -> dict[type, dict[str, Any]]:
+    """What each class gets, by name."""
+    return {
+        Expr: {"__str__": _shown, "virtual_device_": None},
+        IRModule: {"__str__": _shown},
+        GlobalVar: {"__str__": lambda self: f"@{self.name_hint}"},
+        Var: {"vid": property(lambda self: self), "virtual_device_": property(lambda self: self.virtual_device, _place_variable)},
+        Constant: {"data": _slot(Constant, "data", _array)},
+        Call: {"type_args": _operator_types(), "args": _arguments()},
+        Function: {
+            "attrs": _slot(Function, "attrs", _dict_attrs),
+            "virtual_device_": property(lambda self: self.attrs.get("virtual_device"), _place_function),
+        },
+        TensorType: {"shape": _slot(TensorType, "shape", _shape)},
+        Extent: {"value": property(int)},
+        SymbolicDim: {"name": property(lambda self: self.name_hint), **_arithmetic()},
+        type(ANY): _arithmetic(),
+        Span: {"source_name": property(source_name), "same_as": lambda self, other: self is other},
+        Op: {
+            "get": staticmethod(_op_get),
+            "list_op_names": staticmethod(lambda: sorted(extensions.names())),
+            "get_attr": attributes.get_attr,
+            "has_attr": attributes.has_attr,
+            "set_attr": attributes.set_attr,
+            "reset_attr": attributes.reset_attr,
+            "num_inputs": property(lambda self: -1 if self.variadic else len(self.args)),
+            "support_level": property(lambda self: self.level),
+            "attrs_type_key": property(lambda self: getattr(self.attrs, "type_key", "")),
+            "description": property(lambda self: self.doc),
+            **METHODS,
+        },
+        # A value without fields is a value as any other.
+        ConstructorValue: {
+            "__len__": lambda self: len(self.fields),
+            "__getitem__": lambda self, index: self.fields[index],
+            "__bool__": lambda self: True,
+        },
+        VirtualDevice: {"device_type_int": property(lambda self: self.device_type)},
+        Pass: {"__call__": with_types(Pass.__call__)},
+    }
+
+
 def adopt() -> None:
     """Give the conventions to the classes; a second call does nothing."""
-    if isinstance(Constant.__dict__["data"], property):
-        return
-    for shown in (Expr, IRModule):
-        _give(shown, __str__=_shown)
-    _give(Type, __str__=type_text)
-    _give(Call, type_args=_operator_types(), args=_arguments())
-    _give(GlobalVar, __str__=lambda self: f"@{self.name_hint}")
-    _slot(Constant, "data", _array)
-    _slot(TensorType, "shape", _shape)
-    _slot(Function, "attrs", _dict_attrs)
-    _give(Extent, value=property(int))
-    _give(Span, source_name=property(source_name), same_as=lambda self, other: self is other)
-    _give(Expr, virtual_device_=None)
-    _give(SymbolicDim, name=property(lambda self: self.name_hint), **_arithmetic())
-    _give(type(ANY), **_arithmetic())
-    _give(
-        Op,
-        get=staticmethod(_op_get),
-        list_op_names=staticmethod(lambda: sorted(operator_names())),
-        get_attr=attributes.get_attr,
-        has_attr=attributes.has_attr,
-        set_attr=attributes.set_attr,
-        reset_attr=attributes.reset_attr,
-        num_inputs=property(lambda self: -1 if self.variadic else len(self.args)),
-        support_level=property(lambda self: self.level),
-        attrs_type_key=property(lambda self: getattr(self.attrs, "type_key", "")),
-        description=property(lambda self: self.doc),
-        **METHODS,
-    )
-    # A value without fields is a value as any other.
-    _give(
-        ConstructorValue,
-        __len__=lambda self: len(self.fields),
-        __getitem__=lambda self, index: self.fields[index],
-        __bool__=lambda self: True,
-    )
-    _give(Var, vid=property(lambda self: self), virtual_device_=property(lambda self: self.virtual_device, _place_variable))
-    _give(Function, virtual_device_=property(lambda self: self.attrs.get("virtual_device"), _place_function))
-    _give(VirtualDevice, device_type_int=property(lambda self: self.device_type))
-    _give(Pass, __call__=_call(Pass.__call__))
+    if not isinstance(Constant.__dict__["data"], property):
+        for cls, names in _table().items():
+            for name, value in names.items():
+                setattr(cls, name, value)

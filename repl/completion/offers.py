@@ -27,11 +27,8 @@ from relaylang.ir import (
     type_text,
 )
 from relaylang.ir.types import READABLE
-from relaylang.ops import OPS
+from relaylang.ops import OPS, domains, extensions
 from relaylang.ops.common import COMMON
-from relaylang.ops.domains import ELEMENT_TYPES, offered
-from relaylang.ops.extensions import find
-from relaylang.ops.extensions import names as operator_names
 from relaylang.ops.record import AttrField, Op
 from relaylang.repl.calls import Bracket
 from relaylang.repl.completion.expressions import Expressions, variable_name
@@ -129,7 +126,7 @@ class _Place:
     def _operator(self) -> Op | None:
         """The called operator. None for a broken package; the call reports the failure."""
         try:
-            return find(self.cursor.call.name) if self.cursor.call is not None else None
+            return extensions.find(self.cursor.call.name) if self.cursor.call is not None else None
         except RelayError:
             return None
 
@@ -144,7 +141,7 @@ class _Place:
         if self.cursor.back() != "=":
             return  # inside a list
         default = f"default of {op.name}"
-        known = offered(op, field)
+        known = domains.offered(op, field)
         fitting: Sequence[object] = ()
         if len(known) > 1 and field.kind == "str":
             fitting = values_that_fit(op, field.name, known, self.cursor, self._variables(), self.expressions)
@@ -203,7 +200,7 @@ class _Place:
 
     def _dtypes(self) -> Iterator[Offer]:
         used = Counter(t.text for t in self.cursor.code if t.kind == "type" and is_dtype(t.text))
-        names = dict.fromkeys([*(name for name, _ in used.most_common()), *ELEMENT_TYPES])
+        names = dict.fromkeys([*(name for name, _ in used.most_common()), *domains.ELEMENT_TYPES])
         yield from (Offer(name, "type", "element type") for name in names)
 
     def _types(self) -> Iterator[Offer]:
@@ -445,7 +442,7 @@ class _Place:
         used = self.cursor.table.operators
         common = {name: i for i, name in enumerate(COMMON)}
         most = len(common)
-        listed = sorted(operator_names(), key=lambda n: (n not in used, common.get(n, most), OPS[n].level if n in OPS else 99, n))
+        listed = sorted(extensions.names(), key=lambda n: (n not in used, common.get(n, most), OPS[n].level if n in OPS else 99, n))
         yield from (Offer(name, "operator", OPS[name].signature() if name in OPS else ADDED) for name in listed)
 
 

@@ -14,24 +14,16 @@ from functools import partial
 from time import perf_counter
 from typing import Any
 
+from relaylang.backends.cpu import memory, origin
 from relaylang.backends.cpu.flatten import Calls, flatten
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel
-from relaylang.backends.cpu.lower.channels import channels_last, without_blocks
-from relaylang.backends.cpu.lower.fusion import pattern_of
-from relaylang.backends.cpu.lower.fusion_barriers import assembled_apart, held_apart, narrow_apart
-from relaylang.backends.cpu.lower.halos import with_halos
-from relaylang.backends.cpu.lower.joins import joined
-from relaylang.backends.cpu.lower.storage import through_float32
-from relaylang.backends.cpu.lower.texts import with_texts
+from relaylang.backends.cpu.lower import channels, fusion, fusion_barriers, halos, joins, storage, texts
 from relaylang.backends.cpu.lowering import Strides, lower_function
-from relaylang.backends.cpu.memory import plan
-from relaylang.backends.cpu.origin import describe
 from relaylang.backends.cpu.program import Program
 from relaylang.backends.cpu.schedule import make_program
 from relaylang.backends.cpu.schedule_space import PROGRAM, Schedule
-from relaylang.ir import Constant, Expr, Function, IRModule, Var
-from relaylang.ir.structural import structural_hash
+from relaylang.ir import Constant, Expr, Function, IRModule, Var, structural_hash
 from relaylang.passes.decompose import decompose
 from relaylang.passes.fusion.fuse_ops import fuse_expr
 from relaylang.passes.lower_extensions import lower_extensions
@@ -77,31 +69,35 @@ GRAPH: tuple[GraphStage, ...] = (
     GraphStage(
         "flat", "one data-flow graph: functions, branches and loops are written out", lambda graph, s: flatten(s.mod, s.entry, s.calls)
     ),
-    GraphStage("float32", "short floats are stored, and computed in float32", lambda graph, s: through_float32(graph, s.isa)),
+    GraphStage("float32", "short floats are stored, and computed in float32", lambda graph, s: storage.through_float32(graph, s.isa)),
     GraphStage(
-        "extensions", "operators of packages are what they stand for", lambda graph, s: lower_extensions(graph, keep=with_texts())
+        "extensions",
+        "operators of packages are what they stand for",
+        lambda graph, s: lower_extensions(graph, keep=texts.with_texts()),
     ),
-    GraphStage("plain", "blocked layouts are plain ones", lambda graph, s: without_blocks(graph, s.mod)),
+    GraphStage("plain", "blocked layouts are plain ones", lambda graph, s: channels.without_blocks(graph, s.mod)),
     GraphStage("simple", "what only training needs is gone", lambda graph, s: simplify_expr(graph), "SimplifyInference"),
     GraphStage("legal", "operators without loops of their own are made of others", lambda graph, s: decompose(graph), "Legalize"),
     GraphStage(
         "channels",
         "channels are last where kernels gain",
-        lambda graph, s: decompose(channels_last(graph, s.mod), rules=LAST),
+        lambda graph, s: decompose(channels.channels_last(graph, s.mod), rules=LAST),
         "ChannelsLast",
     ),
-    GraphStage("relay", "the program as one data-flow graph, ready for fusion", lambda graph, s: joined(graph)),
+    GraphStage("relay", "the program as one data-flow graph, ready for fusion", lambda graph, s: joins.joined(graph)),
     GraphStage(
         "apart",
         "copies, borders and short integers are calls of their own",
-        lambda graph, s: narrow_apart(held_apart(with_halos(graph), s.bound)),
+        lambda graph, s: fusion_barriers.narrow_apart(fusion_barriers.held_apart(halos.with_halos(graph), s.bound)),
     ),
-    GraphStage("fused", "operators grouped into kernels", lambda graph, s: assembled_apart(_fused(graph, s)), "FuseOps"),
+    GraphStage(
+        "fused", "operators grouped into kernels", lambda graph, s: fusion_barriers.assembled_apart(_fused(graph, s)), "FuseOps"
+    ),
 )
 
 
 def _fused(graph: Expr, setting: Setting) -> Function:
-    fused = fuse_expr(graph, max_depth=setting.depth, pattern_of=pattern_of)
+    fused = fuse_expr(graph, max_depth=setting.depth, pattern_of=fusion.pattern_of)
     assert isinstance(fused, Function)
     return fused
 
@@ -180,8 +176,8 @@ def lower_module(
         return kernels[key]
 
     with timed("loops"):
-        program = make_program(fused, set(bound), lower, describe)
+        program = make_program(fused, set(bound), lower, origin.describe)
     program.space = whole
     with timed("memory"):
-        plan(program)
+        memory.plan(program)
     return program

@@ -19,22 +19,9 @@ from relaylang.backends.vm.scalars import rows
 from relaylang.backends.vm.source import ProgramEmitter
 from relaylang.backends.vm.translate import translated
 from relaylang.diagnostics.source import Span
-from relaylang.ir import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    IRModule,
-    TensorType,
-    Type,
-    Var,
-    children,
-    rewrite,
-)
+from relaylang.ir import Call, Constant, Expr, Function, GlobalVar, IRModule, TensorType, Type, Var, children, rewrite, structural_hash
 from relaylang.ir.binding import bind_params
 from relaylang.ir.missing import fill_missing
-from relaylang.ir.structural import structural_hash
 from relaylang.ir.typed import typed_var
 from relaylang.ops.record import Op
 from relaylang.runtime.vm.executable import VMExecutable

@@ -4,9 +4,31 @@ from __future__ import annotations
 
 from relaylang.diagnostics.unsupported import Report, Unsupported
 from relaylang.frontends.common.builder import Builder
-from relaylang.frontends.common.imported import Imported
+from relaylang.frontends.common.files import damaged, need_package
+from relaylang.frontends.common.imported import Imported, finish
+from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.listing import Layer, Listing
-from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.common.partial import external
+from relaylang.frontends.common.report import Malformed, failure
 from relaylang.frontends.common.table import Rule, Table
 
-__all__ = ["Builder", "Imported", "Layer", "Listing", "Malformed", "Report", "Rule", "Table", "Unsupported"]
+__all__ = [
+    "Builder",
+    "Imported",
+    "Layer",
+    "Listing",
+    "Malformed",
+    "Report",
+    "Rule",
+    "Table",
+    "Unsupported",
+    "check_axes",
+    "check_names",
+    "damaged",
+    "external",
+    "failure",
+    "finish",
+    "need_package",
+    "no_model",
+    "value_for",
+]

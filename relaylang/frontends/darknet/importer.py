@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
-from relaylang.frontends.common.report import Malformed, failure
+from relaylang.frontends.common.report import failure
 from relaylang.frontends.darknet.node import Node
 from relaylang.frontends.darknet.reader import Section, Weights, sections
 from relaylang.frontends.darknet.table import REFUSED, table

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Malformed, Rule, Table, Unsupported, nn
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Malformed, Rule, Table, Unsupported, nn
 from relaylang.frontends.common.nn import check_window, padding_of
 from relaylang.frontends.darknet.node import Node
 from relaylang.ir import Expr

@@ -11,12 +11,23 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic, RelayError, first_ones
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
-from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.imported import finish
-from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
-from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import failure
+from relaylang.frontends.common import (
+    Builder,
+    Imported,
+    Layer,
+    Listing,
+    Malformed,
+    Report,
+    Unsupported,
+    check_axes,
+    check_names,
+    damaged,
+    external,
+    failure,
+    finish,
+    no_model,
+    value_for,
+)
 from relaylang.frontends.keras.calls import Call, Ref, calls_of, found, outputs_of
 from relaylang.frontends.keras.live import is_live, live_model
 from relaylang.frontends.keras.node import Node, Tensor, policy

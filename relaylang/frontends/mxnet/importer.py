@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
-from relaylang.diagnostics.source import Span
+from relaylang.diagnostics import Diagnostic, RelayError, Span, error, first_ones
 from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, value_for
 from relaylang.frontends.common.report import failure
-from relaylang.frontends.mxnet.node import Node, dtype_of, listed
+from relaylang.frontends.mxnet.node import Graph, Node, dtype_of, listed
 from relaylang.frontends.mxnet.reader import Layer as Entry
 from relaylang.frontends.mxnet.reader import Symbol, read_symbol
 from relaylang.frontends.mxnet.sources import companion, symbol_text
@@ -46,15 +45,6 @@ class Pending:
     def complete(self) -> bool:
         """Whether each extent is known, or the caller leaves it open."""
         return self.shape is not None and None not in self.shape
-
-
-class Graph:
-    """A graph that is being converted: its nodes, and the results of each by its number."""
-
-    def __init__(self, symbol: Symbol, depth: int) -> None:
-        self.symbol = symbol
-        self.depth = depth
-        self.values: list[list[Any]] = [[] for _ in symbol.nodes]
 
 
 class Importer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed
 from relaylang.frontends.mxnet.params import DTYPES
 from relaylang.frontends.mxnet.reader import Layer, Symbol
-
-if TYPE_CHECKING:
-    from relaylang.frontends.mxnet.importer import Graph, Importer
 
 #: The methods `int` and `float` hide these names inside the class.
 _Int = int
@@ -26,13 +23,31 @@ def listed(text: str) -> list[str]:
     return [part.strip() for part in text.strip().strip("()[]").split(",") if part.strip()]
 
 
+class Graph:
+    """A graph that is being converted: its nodes, and the results of each by its number."""
+
+    def __init__(self, symbol: Symbol, depth: int) -> None:
+        self.symbol = symbol
+        self.depth = depth
+        self.values: list[list[Any]] = [[] for _ in symbol.nodes]
+
+
+class Conversions(Protocol):
+    """What a conversion needs of the importer."""
+
+    builder: Builder
+
+    def convert_body(self, node: Node, symbol: Symbol, inputs: Sequence[Any]) -> list[Any]:
+        """The results of a graph inside a layer for these inputs, converted in place."""
+
+
 class Node:
     """A layer: its attributes, which are texts, by kind, and the builder `b`.
 
     `inputs` are all operands. An attribute that is "None" counts as absent.
     """
 
-    def __init__(self, importer: Importer, graph: Graph, layer: Layer) -> None:
+    def __init__(self, importer: Conversions, graph: Graph, layer: Layer) -> None:
         self.importer = importer
         self.graph = graph
         self.layer = layer
@@ -151,4 +166,4 @@ def _real(name: str, text: str) -> float:
         raise Malformed(f"the attribute {name} has {text[:40]!r}, which is no number") from None
 
 
-__all__ = ["Node", "dtype_of", "listed"]
+__all__ = ["Graph", "Node", "dtype_of", "listed"]

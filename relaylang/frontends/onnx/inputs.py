@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.frontends.common import Builder
-from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.inputs import value_for
+from relaylang.frontends.common import Builder, damaged, value_for
 from relaylang.frontends.common.lists import list_of, option_of
 from relaylang.frontends.onnx.tensors import MAX_RANK, dtype_of, tensor_type
 from relaylang.frontends.options import Options

@@ -1,21 +1,24 @@
-"""What regions of reductions and sorts do, found by trying every order of their values.
+"""What regions of reductions and sorts do.
 
-A region that compares and selects alone depends on nothing but the order of its values. So a table of all orders tells what
-it computes.
+A region of scalars becomes a function of tensors. What a region that compares and selects alone computes is found by trying
+every order of its values, because it depends on nothing else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import permutations, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from relaylang.diagnostics.unsupported import Unsupported
+from relaylang.frontends.common.hlo_joins import Join, join_of, replacing
+from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.stablehlo.families.elementwise import ELEMENTWISE
+from relaylang.frontends.stablehlo.node import Node
 from relaylang.frontends.stablehlo.program import Region, Splat, Tensor
 from relaylang.ir import Expr
-
-if TYPE_CHECKING:
-    from relaylang.frontends.stablehlo.node import Node
 
 _MOVES = frozenset(
     f"stablehlo.{name}" for name in ("and", "compare", "constant", "maximum", "minimum", "not", "or", "return", "select", "xor")
@@ -119,4 +122,34 @@ def _order(less: np.ndarray, keys: list[int], columns: list[np.ndarray]) -> list
     return None
 
 
-__all__ = ["extreme_of", "keys_of", "only_moves"]
+def region_function(n: Node, region: Region) -> Callable[[Sequence[Any]], list[Any]]:
+    """A region of scalars as a function of tensors. Raises `Unsupported` where it does more than arithmetic."""
+    for op in region.ops:
+        if op.regions or op.name not in ELEMENTWISE:
+            raise Unsupported(f"its region has the operation {op.name}, which is no arithmetic of elements")
+    return lambda values: n.apply(region, values, lifted=True)
+
+
+def region_join(n: Node, index: int = 0) -> Join:
+    """How a region joins two elements, or two lists of them."""
+    region = n.region(index)
+    ops, parameters = region.ops, region.parameters
+    count = len(parameters) // 2
+    if len(parameters) % 2 or not ops:
+        raise Malformed(f"its region has {len(parameters)} parameters")
+    last = ops[-1].operands
+    if len(last) != count:
+        raise Malformed(f"its region gives {len(last)} results for {count} operands")
+    if count == 1 and len(ops) == 1 and last == parameters[1:]:
+        return replacing()
+    if count == 1 and len(ops) == 2 and sorted(ops[0].operands) == sorted(parameters) and last == ops[0].results:
+        ty = n.importer.program.types[parameters[0]]
+        found = join_of(n.b, ops[0].name.removeprefix("stablehlo."), ty.dtype) if isinstance(ty, Tensor) else None
+        if found is not None:
+            return found
+    apply = region_function(n, region)
+    extreme = extreme_of(n, region) if count == 2 and only_moves(region) else ""
+    return Join(lambda x, y: apply([*x, *y]), extreme=extreme)
+
+
+__all__ = ["keys_of", "region_function", "region_join"]

@@ -18,7 +18,6 @@ from relaylang.frontends.common.quantized import dequantize, quantize
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.stablehlo.bytecode import read_model
-from relaylang.frontends.stablehlo.families.elementwise import ELEMENTWISE
 from relaylang.frontends.stablehlo.node import MISSING, Node, Skipped
 from relaylang.frontends.stablehlo.program import Function, Op, Program, Quantised, Region, Several, Tensor
 from relaylang.frontends.stablehlo.table import REFUSED, table
@@ -241,13 +240,6 @@ class Importer:
         if any(r is MISSING for r in results):
             raise Skipped
         return results
-
-    def not_elementwise(self, region: Region) -> str:
-        """The first operation of a region that is no arithmetic of elements; "" where there is none."""
-        for op in region.ops:
-            if op.regions or op.name not in ELEMENTWISE:
-                return op.name
-        return ""
 
     # ---- operations
 

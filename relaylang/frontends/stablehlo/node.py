@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +11,7 @@ import numpy as np
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.complexes import Complex
-from relaylang.frontends.common.hlo_joins import Join, join_of, replacing
 from relaylang.frontends.common.report import Malformed
-from relaylang.frontends.stablehlo.bodies import extreme_of, only_moves
 from relaylang.frontends.stablehlo.program import Op, Region, Splat, Symbol, Tensor
 from relaylang.ir import Expr
 
@@ -159,34 +157,6 @@ class Node:
     def apply(self, region: Region, values: Sequence[Any], lifted: bool = False) -> list[Any]:
         """The results of a region for these values. With `lifted`, a region of scalars is applied to each element."""
         return self.importer.run_region(region, values, lifted)
-
-    def each(self, region: Region) -> Callable[[Sequence[Any]], list[Any]]:
-        """A region of scalars as a function of tensors. Raises `Unsupported` where it does more than arithmetic."""
-        wrong = self.importer.not_elementwise(region)
-        if wrong:
-            raise Unsupported(f"its region has the operation {wrong}, which is no arithmetic of elements")
-        return lambda values: self.apply(region, values, lifted=True)
-
-    def join(self, index: builtins.int = 0) -> Join:
-        """How a region joins two elements, or two lists of them."""
-        region = self.region(index)
-        ops, parameters = region.ops, region.parameters
-        count = len(parameters) // 2
-        if len(parameters) % 2 or not ops:
-            raise Malformed(f"its region has {len(parameters)} parameters")
-        last = ops[-1].operands
-        if len(last) != count:
-            raise Malformed(f"its region gives {len(last)} results for {count} operands")
-        if count == 1 and len(ops) == 1 and last == parameters[1:]:
-            return replacing()
-        if count == 1 and len(ops) == 2 and sorted(ops[0].operands) == sorted(parameters) and last == ops[0].results:
-            ty = self.importer.program.types[parameters[0]]
-            found = join_of(self.b, ops[0].name.removeprefix("stablehlo."), ty.dtype) if isinstance(ty, Tensor) else None
-            if found is not None:
-                return found
-        each = self.each(region)
-        extreme = extreme_of(self, region) if count == 2 and only_moves(region) else ""
-        return Join(lambda x, y: each([*x, *y]), extreme=extreme)
 
 
 __all__ = ["MISSING", "Node", "Skipped"]

@@ -10,14 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error, first_ones
-from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
-from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.imported import finish
-from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
-from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import failure
+from relaylang.diagnostics import Diagnostic, RelayError, Span, did_you_mean, error, first_ones
+from relaylang.frontends.common import (
+    Builder,
+    Imported,
+    Layer,
+    Listing,
+    Malformed,
+    Report,
+    Unsupported,
+    check_axes,
+    check_names,
+    damaged,
+    external,
+    failure,
+    finish,
+    no_model,
+    value_for,
+)
 from relaylang.frontends.contents import main_file
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.tensorflow.graph import Frame, Graph, Ref
@@ -27,9 +37,8 @@ from relaylang.frontends.tensorflow.node import Node, Text, Variable, need_tenso
 from relaylang.frontends.tensorflow.savedmodel import Model, read_model
 from relaylang.frontends.tensorflow.table import REFUSED, mixed, table
 from relaylang.frontends.tensorflow.tensors import DTYPES, OTHER, array_of, dtype_of, shape_of
-from relaylang.ir import Expr, TensorType, Var
+from relaylang.ir import Dim, Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
-from relaylang.ir.types import Dim
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
 

@@ -9,21 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import Diagnostic, RelayError, error, first_ones
-from relaylang.diagnostics.source import Span
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
+from relaylang.diagnostics import Diagnostic, RelayError, Span, error, first_ones
+from relaylang.frontends.common import (
+    Builder,
+    Imported,
+    Layer,
+    Listing,
+    Malformed,
+    Report,
+    Unsupported,
+    check_axes,
+    check_names,
+    damaged,
+    external,
+    failure,
+    finish,
+    need_package,
+    no_model,
+    value_for,
+)
 from relaylang.frontends.common.complexes import PARTS, Complex, paired, unpaired
-from relaylang.frontends.common.files import damaged, need_package
-from relaylang.frontends.common.imported import finish
-from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
 from relaylang.frontends.common.nn import broadcast_to
-from relaylang.frontends.common.partial import external
-from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.torch import custom
-from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.families.complex_numbers import chosen
-from relaylang.frontends.torch.memory import Memory, View, operator, values_only, written
+from relaylang.frontends.torch.memory import MISSING, Scope, Skipped, View, names_in, operator, values_only, written
 from relaylang.frontends.torch.node import Node
 from relaylang.frontends.torch.pt2 import Graph, Meta, Program, Ref, read_program
 from relaylang.frontends.torch.pt2 import Node as Call
@@ -35,44 +45,12 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.runtime.budget import Budget
 from relaylang.runtime.text import read_bytes
 
-#: The value of a name whose call was not converted.
-MISSING = object()
-
-
-class Scope:
-    """A graph that is being converted, and its values by name."""
-
-    def __init__(self, importer: Importer, graph: Graph) -> None:
-        self.importer = importer
-        self.graph = graph
-        self.values: dict[str, Any] = {}
-        self.memory = Memory(self)
-        self.used = {name for call in graph.nodes for name in _names(call.args.values())}
-        self.used.update(_names([*graph.outputs]))
-
-    def resolve(self, argument: Any) -> Any:
-        """An argument with values in the place of names."""
-        if isinstance(argument, Ref):
-            return self.value(argument.name)
-        if isinstance(argument, list):
-            return [self.resolve(a) for a in argument]
-        return argument
-
-    def value(self, name: str) -> Any:
-        """The value of a name. Raises `RelayError` where no call before made it."""
-        if name not in self.values:
-            raise self.importer.undefined(name)
-        self.memory.fresh(name)
-        if self.values[name] is MISSING:
-            raise Skipped
-        return self.values[name]
-
 
 class Importer:
     """Converts one program. `file` is its name in diagnostics; `converters` go before the importer's own."""
 
     def __init__(
-        self, program: Program, file: str, options: Options, budget: Budget, converters: Mapping[str, Custom] | None = None
+        self, program: Program, file: str, options: Options, budget: Budget, converters: Mapping[str, custom.Custom] | None = None
     ) -> None:
         self.budget = budget
         self.budget.grant(layers=len(program.graph.nodes))
@@ -144,11 +122,7 @@ class Importer:
             made.append(variable)
         return made
 
-    def undefined(self, name: str) -> RelayError:
-        """The error for a name that no call before made."""
-        return RelayError(error("R0802", f"no call before this one makes the value {name}", self.builder.span))
-
-    def convert_graph(self, scope: Scope, graph: Graph, args: Sequence[Any]) -> list[Any]:
+    def convert_graph(self, graph: Graph, args: Sequence[Any]) -> list[Any]:
         """The results of a graph inside a call, converted in place."""
         inner = Scope(self, graph)
         inner.values.update(zip(graph.inputs, args, strict=True))
@@ -164,7 +138,7 @@ class Importer:
         """Convert a graph's calls in their order."""
         b = self.builder
         for call in scope.graph.nodes:
-            layer = Layer(call.target, call.layer, tuple(_names(call.args.values())), tuple(_names(call.outputs)))
+            layer = Layer(call.target, call.layer, tuple(names_in(call.args.values())), tuple(names_in(call.outputs)))
             b.span = span = b.listing.add(layer)
             made: Any = MISSING
             try:
@@ -204,7 +178,7 @@ class Importer:
         if rule is None:
             raise Unsupported
         self._check(scope, call)
-        return chosen(rule.convert, Node(self, scope, call), operator(call.target).removeprefix("aten."))
+        return chosen(rule.convert, Node(scope, call), operator(call.target).removeprefix("aten."))
 
     def _check(self, scope: Scope, call: Call) -> None:
         """Raise `Malformed` for arguments that PyTorch's schema of the operator does not have."""
@@ -231,7 +205,7 @@ class Importer:
             made = custom.convert(b, own, [scope.resolve(a) for a in call.args.values()])
         elif rule is not None:
             self._check(scope, call)
-            made = chosen(rule.convert, Node(self, scope, call), values_only(call.target).removeprefix("aten."))
+            made = chosen(rule.convert, Node(scope, call), values_only(call.target).removeprefix("aten."))
         else:
             raise Unsupported
         made = made[0] if isinstance(made, (list, tuple)) else made
@@ -253,7 +227,7 @@ class Importer:
         return broadcast_to(b, made, b.shape_of(have)) if b.rank(made) != b.rank(have) else made
 
     def _external(self, scope: Scope, call: Call) -> Any:
-        node = Node(self, scope, call)
+        node = Node(scope, call)
         metas = [node.meta(i) for i in range(len(node.flat_outputs()))]
         if any(m is None for m in metas):
             return MISSING
@@ -265,19 +239,12 @@ class Importer:
         return external(self.builder, call.target.replace(".", "_"), [v for v in values if isinstance(v, Expr)], types) or MISSING
 
 
-class Skipped(Exception):
-    """The call uses a value whose own call was not converted."""
-
-
-def _names(values: Any) -> list[str]:
-    found = []
-    for value in values:
-        found += [v.name for v in (value if isinstance(value, list) else [value]) if isinstance(v, Ref)]
-    return found
-
-
 def import_pytorch(
-    model: Any, options: Options = DEFAULTS, file: str = "", names: Sequence[str] = (), converters: Mapping[str, Custom] | None = None
+    model: Any,
+    options: Options = DEFAULTS,
+    file: str = "",
+    names: Sequence[str] = (),
+    converters: Mapping[str, custom.Custom] | None = None,
 ) -> Imported:
     """A program from the bytes of a `.pt2` file or TorchScript archive, its path, or torch's object of either kind.
 

@@ -1,4 +1,4 @@
-"""Tensors that share memory: views, and what writing into one of them does to the others.
+"""The values of a graph, and tensors that share memory: what writing into one view does to the others.
 
 A program that was not decomposed writes into tensors: `add_`, `copy_`, `y[0] = 1`. Relay has values only. A write gives the
 name a new value, the tensors below the view get theirs through the view, and other views are made again when they are read.
@@ -7,21 +7,20 @@ name a new value, the tensors below the view get theirs through the view, and ot
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.common import Builder, Unsupported
 from relaylang.frontends.common.complexes import Complex
-from relaylang.frontends.torch.pt2 import Meta, Ref
+from relaylang.frontends.torch.pt2 import Graph, Meta, Ref
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.frontends.torch.updates import replace_row, replace_slice
 from relaylang.ir import Expr
-
-if TYPE_CHECKING:
-    from relaylang.frontends.torch.importer import Scope
 
 #: Views that keep the order of elements.
 KEPT = frozenset(
@@ -40,6 +39,55 @@ OTHERS = frozenset(
 )
 #: What changes a tensor's shape in place.
 _SHAPES = frozenset("t_ transpose_ squeeze_ unsqueeze_ swapaxes_ swapdims_ resize_ resize_as_ set_ as_strided_".split())
+
+
+#: The value of a name whose call was not converted.
+MISSING = object()
+
+
+class Skipped(Exception):
+    """The call uses a value whose own call was not converted."""
+
+
+class Conversions(Protocol):
+    """What the values of a graph, and the conversions of its calls, need of the importer."""
+
+    builder: Builder
+
+    def result_of(self, scope: Scope, call: Call) -> Any:
+        """A call's result. Raises `Unsupported` where no conversion fits."""
+
+    def convert_graph(self, graph: Graph, args: Sequence[Any]) -> list[Any]:
+        """The results of a graph inside a call, converted in place."""
+
+
+class Scope:
+    """A graph that is being converted, and its values by name."""
+
+    def __init__(self, importer: Conversions, graph: Graph) -> None:
+        self.importer = importer
+        self.graph = graph
+        self.values: dict[str, Any] = {}
+        self.memory = Memory(self)
+        self.used = {name for call in graph.nodes for name in names_in(call.args.values())}
+        self.used.update(names_in([*graph.outputs]))
+
+    def resolve(self, argument: Any) -> Any:
+        """An argument with values in the place of names."""
+        if isinstance(argument, Ref):
+            return self.value(argument.name)
+        if isinstance(argument, list):
+            return [self.resolve(a) for a in argument]
+        return argument
+
+    def value(self, name: str) -> Any:
+        """The value of a name. Raises `RelayError` where no call before made it."""
+        if name not in self.values:
+            raise RelayError(error("R0802", f"no call before this one makes the value {name}", self.importer.builder.span))
+        self.memory.fresh(name)
+        if self.values[name] is MISSING:
+            raise Skipped
+        return self.values[name]
 
 
 @dataclass(frozen=True)
@@ -213,6 +261,14 @@ class Memory:
         return b.reshape_exactly(made, list(shape))
 
 
+def names_in(values: Any) -> list[str]:
+    """The names of values among arguments or results."""
+    names = []
+    for value in values:
+        names += [v.name for v in (value if isinstance(value, list) else [value]) if isinstance(v, Ref)]
+    return names
+
+
 def in_order(meta: Meta) -> bool:
     """Whether the file says that a tensor's elements lie behind each other."""
     step: int | None = 1
@@ -223,4 +279,18 @@ def in_order(meta: Meta) -> bool:
     return meta.strides is not None
 
 
-__all__ = ["KEPT", "OTHERS", "PERHAPS", "SWAPS", "Memory", "View", "in_order", "operator", "values_only", "written"]
+__all__ = [
+    "KEPT",
+    "MISSING",
+    "OTHERS",
+    "PERHAPS",
+    "SWAPS",
+    "Scope",
+    "Skipped",
+    "View",
+    "in_order",
+    "names_in",
+    "operator",
+    "values_only",
+    "written",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,23 +13,20 @@ from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.complexes import PARTS, Complex
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.torch.memory import Scope
 from relaylang.frontends.torch.pt2 import DType, Ref
 from relaylang.frontends.torch.pt2 import Graph as Plain
 from relaylang.frontends.torch.pt2 import Node as Call
 from relaylang.ir import Expr
 
-if TYPE_CHECKING:
-    from relaylang.frontends.torch.importer import Importer, Scope
-
 
 class Node:
     """A call: its arguments by the names of PyTorch's schema, and the builder `b`."""
 
-    def __init__(self, importer: Importer, scope: Scope, call: Call) -> None:
-        self.importer = importer
+    def __init__(self, scope: Scope, call: Call) -> None:
         self.scope = scope
         self.call = call
-        self.b: Builder = importer.builder
+        self.b: Builder = scope.importer.builder
 
     @property
     def overload(self) -> str:
@@ -153,7 +150,7 @@ class Node:
         graph = self.call.args.get(name)
         if not isinstance(graph, Plain) or len(graph.inputs) != len(args):
             raise Unsupported("it has no graph, or one of other operands")
-        return self.importer.convert_graph(self.scope, graph, list(args))
+        return self.scope.importer.convert_graph(graph, list(args))
 
     def tensors(self, name: str, args: Sequence[Any]) -> list[Expr]:
         """The results of a graph as expressions; numbers become constants."""

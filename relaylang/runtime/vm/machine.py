@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError, error
-from relaylang.diagnostics.source import Span
+from relaylang.diagnostics import RelayError, Span, error
 from relaylang.interpreter.errors import call_stack, evaluation_error
 from relaylang.interpreter.evaluate import as_value
 from relaylang.interpreter.memory import size_text

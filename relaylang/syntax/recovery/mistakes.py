@@ -6,27 +6,11 @@ reading goes on, or with None.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from relaylang.syntax.recovery.block_mistakes import (
-    blocks,
-    branches,
-    definition,
-    misspelt_head,
-    no_percent,
-    words_of_others,
-)
+from relaylang.syntax.recovery.block_mistakes import blocks, branches, definition, misspelt_head, no_percent, words_of_others
 from relaylang.syntax.recovery.language_mistakes import arrow_function, colon_block, definition_inside, loop
+from relaylang.syntax.recovery.reading import Reading
 from relaylang.syntax.recovery.rule import Answer, Here
-from relaylang.syntax.recovery.token_mistakes import (
-    arrows,
-    header,
-    matmul,
-    no_token,
-    operator,
-    other_language,
-    string_over_lines,
-)
+from relaylang.syntax.recovery.token_mistakes import arrows, header, matmul, no_token, operator, other_language, string_over_lines
 from relaylang.syntax.recovery.type_mistakes import argument_behind_attributes, brackets_of_lists, index, tensor
 from relaylang.syntax.recovery.value_mistakes import (
     call_without_parentheses,
@@ -35,9 +19,6 @@ from relaylang.syntax.recovery.value_mistakes import (
     literal_as_pattern,
     value_of_attribute,
 )
-
-if TYPE_CHECKING:
-    from relaylang.syntax.recovery.recover import Recovery
 
 #: The rules, in the order in which they are asked.
 _RULES = (
@@ -70,7 +51,7 @@ _RULES = (
 )
 
 
-def recognise(r: Recovery, i: int, kind: str) -> Answer:
+def recognise(r: Reading, i: int, kind: str) -> Answer:
     """The mistake that makes token `i` one that cannot follow, if it is a known one."""
     here = Here(r, i, kind)
     for rule in _RULES:

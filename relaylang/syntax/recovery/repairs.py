@@ -4,26 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from relaylang.diagnostics import Diagnostic, Fix, error
-from relaylang.diagnostics.source import Span
-from relaylang.diagnostics.suggest import did_you_mean
-from relaylang.syntax.recovery.expected import (
-    CLOSERS,
-    CLOSES,
-    EXPRESSION,
-    OPENS,
-    SIGNS,
-    found_in_words,
-    in_words,
-    listed,
-    quoted,
-)
+from relaylang.diagnostics import Diagnostic, Fix, Span, did_you_mean, error
+from relaylang.syntax.recovery.expected import CLOSERS, CLOSES, EXPRESSION, OPENS, SIGNS, found_in_words, in_words, listed, quoted
+from relaylang.syntax.recovery.reading import Reading
 from relaylang.syntax.recovery.rule import Repair
-
-if TYPE_CHECKING:
-    from relaylang.syntax.recovery.recover import Recovery
 
 #: A diagnostic, its repair, and the number of tokens that must follow it.
 Candidate = tuple[Diagnostic, Repair, int]
@@ -61,7 +46,7 @@ _CONFUSED = {
 }
 
 
-def candidates(r: Recovery, i: int, kind: str) -> Iterator[Candidate]:
+def candidates(r: Reading, i: int, kind: str) -> Iterator[Candidate]:
     """Repairs in the order of their likelihood."""
     token = r.tokens[i]
     possible = r.machine.possible()
@@ -111,7 +96,7 @@ def candidates(r: Recovery, i: int, kind: str) -> Iterator[Candidate]:
         yield complaint(r, i, kind, possible), Repair(r.next(i)), 6
 
 
-def misspelt(r: Recovery, i: int, kind: str, possible: set[str]) -> Iterator[Candidate]:
+def misspelt(r: Reading, i: int, kind: str, possible: set[str]) -> Iterator[Candidate]:
     """A keyword with a slip in it, as token `i` or the one in front of it."""
     places = [(i, kind, 0)]
     if r.before is not None:
@@ -132,7 +117,7 @@ def misspelt(r: Recovery, i: int, kind: str, possible: set[str]) -> Iterator[Can
         yield said, Repair(r.next(i) if not dropped else i, feed, dropped), 3
 
 
-def missing(r: Recovery, i: int, sign: str) -> Diagnostic:
+def missing(r: Reading, i: int, sign: str) -> Diagnostic:
     """A sign that is missing behind the token that was read last."""
     place = r.behind(r.before)
     behind = found_in_words(r.kind(r.before), r.tokens[r.before]) if r.before is not None else ""
@@ -141,7 +126,7 @@ def missing(r: Recovery, i: int, sign: str) -> Diagnostic:
     return error("R0112", f"`{sign}` is missing{where}", place, fix=Fix(place, written, f"put `{sign}` here"))
 
 
-def unclosed(r: Recovery, i: int, kind: str, at: int, sign: str, depth: int) -> Diagnostic:
+def unclosed(r: Reading, i: int, kind: str, at: int, sign: str, depth: int) -> Diagnostic:
     """The error for a bracket that is still open where token `i` ends the phrase around it."""
     closer = CLOSES[sign]
     place = r.behind(r.before)
@@ -163,13 +148,13 @@ def unclosed(r: Recovery, i: int, kind: str, at: int, sign: str, depth: int) -> 
     )
 
 
-def closes_nothing(r: Recovery, i: int) -> Diagnostic:
+def closes_nothing(r: Reading, i: int) -> Diagnostic:
     """A closing bracket without an opening one."""
     token = r.tokens[i]
     return surplus(r, i, f"this `{token}` closes nothing", f"there is no open `{OPENS[token]}`")
 
 
-def closes_wrong(r: Recovery, i: int, top: tuple[str, int, int], wanted: str) -> Diagnostic:
+def closes_wrong(r: Reading, i: int, top: tuple[str, int, int], wanted: str) -> Diagnostic:
     """A closing bracket of another kind than the open one."""
     token, (sign, at, _) = r.tokens[i], top
     place = r.place(i)
@@ -183,7 +168,7 @@ def closes_wrong(r: Recovery, i: int, top: tuple[str, int, int], wanted: str) ->
     )
 
 
-def confused(r: Recovery, i: int, kind: str, other: str) -> Diagnostic:
+def confused(r: Reading, i: int, kind: str, other: str) -> Diagnostic:
     """A sign in place of another."""
     sign = SIGNS.get(other, "==" if other == "EQEQ" else ".")
     place = r.place(i)
@@ -195,13 +180,13 @@ def confused(r: Recovery, i: int, kind: str, other: str) -> Diagnostic:
     return error("R0101", f"`{sign}` is wanted here, not {quoted(r.tokens[i])}", place, fix=Fix(place, sign, f"write `{sign}`"))
 
 
-def surplus(r: Recovery, i: int, title: str, label: str = "") -> Diagnostic:
+def surplus(r: Reading, i: int, title: str, label: str = "") -> Diagnostic:
     """The error for a superfluous token."""
     place = r.place(i)
     return error("R0101", title, place, label, fix=Fix(place, "", "leave it out"))
 
 
-def complaint(r: Recovery, i: int, kind: str, possible: set[str] | None = None) -> Diagnostic:
+def complaint(r: Reading, i: int, kind: str, possible: set[str] | None = None) -> Diagnostic:
     """The error for an unexpected token `i`: it lists the tokens that could have stood there."""
     if possible is None:
         possible = r.machine.possible()

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from relaylang.diagnostics import Diagnostic
-from relaylang.diagnostics.source import Span
-
-if TYPE_CHECKING:
-    from relaylang.syntax.recovery.recover import Recovery
+from relaylang.diagnostics import Diagnostic, Span
+from relaylang.syntax.recovery.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ OPERAND_ENDS = ("LOCAL", "RPAR", "RSQ", "NUMBER", "PROJ", "META", "GRAPHBIND")
 class Here:
     """Token `i` with its neighbours: `t`, `p` in front of it, `n` behind it, and their kinds `k`, `pk`, `nk`."""
 
-    def __init__(self, r: Recovery, i: int, kind: str) -> None:
+    def __init__(self, r: Reading, i: int, kind: str) -> None:
         self.r, self.i, self.k = r, i, kind
         self.t = r.tokens[i]
         self.at = r.before

@@ -11,11 +11,11 @@ from relaylang.diagnostics import source
 from relaylang.ir import Expr, IRModule
 from relaylang.syntax import program_reader, program_writer
 from relaylang.syntax.metadata_nodes import MetaNode
-from relaylang.tvm.conventions import typed
 from relaylang.tvm.ir.nodes import EnvFunc, PrimType
 from relaylang.tvm.ir.spans import Placed, SourceName, source_name
 from relaylang.tvm.runtime.ndarray import NDArray
 from relaylang.tvm.tir import FloatImm, IntImm, boxed
+from relaylang.tvm.typed_results import typed
 from relaylang.typing import infer
 
 

@@ -13,8 +13,8 @@ from relaylang.syntax import parse_expr as read_expr
 from relaylang.syntax.metadata_nodes import MetaNode
 from relaylang.tvm import parser
 from relaylang.tvm.arrays import from_python
-from relaylang.tvm.conventions import typed
 from relaylang.tvm.ir import diagnostics
+from relaylang.tvm.typed_results import typed
 from relaylang.typing import check
 
 

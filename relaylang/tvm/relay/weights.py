@@ -10,8 +10,8 @@ import numpy as np
 from relaylang.ir import Call, Function, IRModule
 from relaylang.passes.sparse_weights import sparse_weights, without_transposes
 from relaylang.tvm.arrays import from_python
-from relaylang.tvm.conventions import typed
 from relaylang.tvm.runtime.ndarray import NDArray
+from relaylang.tvm.typed_results import typed
 from relaylang.typing import check
 
 _Values = dict[str, np.ndarray]

@@ -25,12 +25,11 @@ from relaylang.backends.cpu.lower.reduce import reduce_over
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum
 from relaylang.backends.cpu.lower.winograd import fits, lower_winograd, numbers_of, tile_of
 from relaylang.ir import Call, TensorType
-from relaylang.kernels import ir
+from relaylang.kernels import ir, ops
 from relaylang.kernels.build import Builder
 from relaylang.kernels.dtypes import SIZES, is_float
 from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
-from relaylang.kernels.ops import SHORT
 from relaylang.kernels.sizes import has_sizes
 from relaylang.rules.decompositions.common import shape_of
 
@@ -223,7 +222,7 @@ def _padded(kernel: Kernel, conv: Conv, data: Buf, factors: Factors) -> Buf:
     def value(at: ir.Expr) -> ir.Expr:
         found: ir.Expr = ir.load(p, at)
         if takes_off(factors.less):
-            found = less(ir.cast(found, "int32" if data.dtype in SHORT else arith.total), factors.less)
+            found = less(ir.cast(found, "int32" if data.dtype in ops.SHORT else arith.total), factors.less)
         return found
 
     with b.loop("u", conv.batch * math.prod(padded[:-1]), kind=ir.PARALLEL) as u:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.keras.node import Node, Tensor
 from relaylang.ir import Expr
 

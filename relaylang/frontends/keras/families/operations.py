@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.einsum import einsum
 from relaylang.frontends.keras.families.core import unit
 from relaylang.frontends.keras.node import Node, axes_of

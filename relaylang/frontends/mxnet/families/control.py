@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
 from relaylang.frontends.common.loops import no_rows, scan, while_loop
 from relaylang.frontends.mxnet.node import Node
 from relaylang.frontends.mxnet.reader import Symbol

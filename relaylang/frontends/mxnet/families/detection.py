@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported, regions
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, regions
 from relaylang.frontends.mxnet.node import Node
 from relaylang.ir import Expr
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Malformed, Rule, nn
+from relaylang.frontends.common import Builder, Malformed, Rule, nn
 from relaylang.frontends.common import attention as common
-from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.recurrent import recurrence
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr

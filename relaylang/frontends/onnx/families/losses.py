@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from relaylang.frontends.common import Rule, Unsupported
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.quantized import dequantize, less_zero
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
+from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common import attention as common
-from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.common.quantized import along
 from relaylang.frontends.onnx.families.quantized import integer_matmul, product_of, qnn_scales

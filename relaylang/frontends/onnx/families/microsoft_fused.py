@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from relaylang.frontends.common import Rule, Unsupported, nn
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Rule, Unsupported, nn
 from relaylang.frontends.onnx.families.conv import conv
 from relaylang.frontends.onnx.families.image import grid_sample
 from relaylang.frontends.onnx.families.matmul import gemm

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.nn import matmul
 from relaylang.frontends.common.quantized import along, dequantize, quantize, requantize
 from relaylang.frontends.onnx.families.quantized import (

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported, nn
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Rule, Unsupported, nn
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 

@@ -6,19 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.common.nn import matmul, padding_of
-from relaylang.frontends.common.quantized import (
-    along,
-    dequantize,
-    held,
-    less_zero,
-    quantize,
-    requantize,
-    round_even,
-    zero_like,
-)
+from relaylang.frontends.common.quantized import along, dequantize, held, less_zero, quantize, requantize, round_even, zero_like
 from relaylang.frontends.onnx.families.casts import as_dtype
 from relaylang.frontends.onnx.node import Node
 from relaylang.frontends.onnx.windows import ones, padding

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.recurrent import Step, recurrence, zeros
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr

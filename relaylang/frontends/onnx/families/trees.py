@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Rule, Unsupported
-from relaylang.frontends.common.builder import Builder
+from relaylang.frontends.common import Builder, Rule, Unsupported
 from relaylang.frontends.onnx.families.ml import DOMAIN, best, labels, transformed
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr

@@ -10,6 +10,7 @@ from relaylang.frontends.common import Builder, Malformed, Rule, hlo, hlo_window
 from relaylang.frontends.common.complexes import Complex, as_complex, fourier, half, product, real_inverse
 from relaylang.frontends.common.einsum import einsum
 from relaylang.frontends.common.hlo_joins import need_one, reduce_axes
+from relaylang.frontends.stablehlo.bodies import region_function, region_join
 from relaylang.frontends.stablehlo.node import Node
 from relaylang.ir import Expr
 
@@ -82,7 +83,7 @@ def reduce_(n: Node) -> Any:
     count = len(n) // 2
     xs, first = n.xs(0, count), n.xs(count)
     need_one(xs, first)
-    return reduce_axes(n.b, xs, first, n.ints("dimensions"), n.join())
+    return reduce_axes(n.b, xs, first, n.ints("dimensions"), region_join(n))
 
 
 def reduce_window(n: Node) -> Any:
@@ -92,24 +93,24 @@ def reduce_window(n: Node) -> Any:
     rank = int(n.b.rank(xs[0]))
     size = n.ints("window_dimensions", rank)
     strides, gaps, inner = (n.ints(name, rank, 1) for name in ("window_strides", "window_dilations", "base_dilations"))
-    return hlo_windows.reduce_window(n.b, xs, first, size, strides, gaps, inner, n.pairs("padding", rank), n.join())
+    return hlo_windows.reduce_window(n.b, xs, first, size, strides, gaps, inner, n.pairs("padding", rank), region_join(n))
 
 
 def select_and_scatter(n: Node) -> Any:
     rank = int(n.b.rank(n.x(0)))
-    each = n.each(n.region(0))
+    each = region_function(n, n.region(0))
     size, strides, pads = n.ints("window_dimensions", rank, 1), n.ints("window_strides", rank, 1), n.pairs("padding", rank)
 
     def select(x: Expr, y: Expr) -> Expr:
         made: Expr = each([x, y])[0]
         return made
 
-    return hlo_windows.select_and_scatter(n.b, n.x(0), n.x(1), n.x(2), size, strides, pads, select, n.join(1))
+    return hlo_windows.select_and_scatter(n.b, n.x(0), n.x(1), n.x(2), size, strides, pads, select, region_join(n, 1))
 
 
 def map_(n: Node) -> Any:
     """A region of scalars applied to each element."""
-    return n.each(n.region(0))(n.xs())
+    return region_function(n, n.region(0))(n.xs())
 
 
 # ---- normalisations

@@ -6,7 +6,7 @@ from typing import Any
 
 from relaylang.frontends.common import Malformed, Rule, Unsupported, hlo, hlo_indices
 from relaylang.frontends.common.hlo_indices import Numbers
-from relaylang.frontends.stablehlo.bodies import keys_of
+from relaylang.frontends.stablehlo.bodies import keys_of, region_join
 from relaylang.frontends.stablehlo.node import Node
 from relaylang.ir import Expr
 
@@ -170,7 +170,7 @@ def scatter(n: Node) -> Any:
         if len(region.ops) == 1 and region.ops[0].operands == region.parameters[count:]:
             return [hlo_indices.scatter(n.b, n.x(i), n.x(count), n.x(count + 1 + i), "update", numbers) for i in range(count)]
         raise Unsupported("its region joins several operands")
-    join, x, updates = n.join(), n.x(0), n.x(2)
+    join, x, updates = region_join(n), n.x(0), n.x(2)
     if n.b.dtype(x) == "bool" and join.op in ("logical_or", "logical_and"):
         mode = "max" if join.op == "logical_or" else "min"
         parts = [n.b.cast(v, "uint8") for v in (x, updates)]

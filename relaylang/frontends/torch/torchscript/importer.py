@@ -10,27 +10,15 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error, first_ones
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Report, Unsupported, check_names, damaged, failure, finish
 from relaylang.frontends.common.complexes import PARTS, Complex, constant, paired, unpaired
-from relaylang.frontends.common.files import damaged
-from relaylang.frontends.common.imported import finish
-from relaylang.frontends.common.inputs import check_names
-from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import Options
 from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.table import table
 from relaylang.frontends.torch.torchscript.archive import Archive, Class, read_archive
 from relaylang.frontends.torch.torchscript.machine import Machine
 from relaylang.frontends.torch.torchscript.quantized import real
-from relaylang.frontends.torch.torchscript.values import (
-    MISSING,
-    Raised,
-    Record,
-    Skipped,
-    Stored,
-    Tensor,
-    Undefined,
-)
+from relaylang.frontends.torch.torchscript.values import MISSING, Raised, Record, Skipped, Stored, Tensor, Undefined
 from relaylang.ir import Expr, TensorType, Var
 from relaylang.runtime.budget import Budget
 

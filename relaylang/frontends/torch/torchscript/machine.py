@@ -10,24 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported
-from relaylang.frontends.common.files import damaged
+from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported, damaged
 from relaylang.frontends.torch.torchscript.archive import Archive, Class
 from relaylang.frontends.torch.torchscript.branches import Journal, join
 from relaylang.frontends.torch.torchscript.loops import loop
 from relaylang.frontends.torch.torchscript.operators import Operators
 from relaylang.frontends.torch.torchscript.packed import packed, unpacked
 from relaylang.frontends.torch.torchscript.plain_values import compute
-from relaylang.frontends.torch.torchscript.values import (
-    MISSING,
-    Packed,
-    Raised,
-    Record,
-    Stored,
-    Undefined,
-    count_parts,
-    is_of,
-)
+from relaylang.frontends.torch.torchscript.values import MISSING, Packed, Raised, Record, Stored, Undefined, count_parts, is_of
 from relaylang.ir import Expr
 
 #: Functions call each other at most this deep.

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import Diagnostic
-from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported
+from relaylang.frontends.common import Builder, Layer, Report, Table, Unsupported, failure
 from relaylang.frontends.common.complexes import unpaired
-from relaylang.frontends.common.report import failure
 from relaylang.frontends.torch import custom
 from relaylang.frontends.torch.custom import Custom
 from relaylang.frontends.torch.torchscript.branches import Journal

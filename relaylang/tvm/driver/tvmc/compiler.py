@@ -16,7 +16,6 @@ from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import IRModule
 from relaylang.ir.binding import bind_params
 from relaylang.partition import explain, partition, prepare, table_text
-from relaylang.partition.tables import accelerators
 from relaylang.passes.context import PassContext
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.layout.convert_layout import ConvertLayout
@@ -27,8 +26,7 @@ from relaylang.runtime.files import together
 from relaylang.runtime.text import read_bytes
 from relaylang.tvm.build_module import build
 from relaylang.tvm.driver.tvmc.model import TVMCModel, TVMCPackage
-from relaylang.tvm.relay.backend import Executor, Runtime
-from relaylang.tvm.relay.backend.executor import check_interface
+from relaylang.tvm.relay.backend import Executor, Runtime, executor
 
 #: tvmc's names of accelerators, where relaylang's differ.
 _OTHER_NAMES = {"compute-library": "arm_compute_lib", "acl": "arm_compute_lib"}
@@ -61,7 +59,7 @@ def offloaded(mod: IRModule, params: Mapping[str, Any], target: str) -> tuple[IR
     for part in split_targets(target):
         name = part.split(None, 1)[0]
         plain = _OTHER_NAMES.get(name, name)
-        if name in backend_names() or name in ALIASES or plain not in accelerators():
+        if name in backend_names() or name in ALIASES or plain not in tables.accelerators():
             rest.append(part)
             continue
         if find(plain) is None:
@@ -213,7 +211,7 @@ def _refuse(given: Mapping[str, Any]) -> None:
     if given["tuning_records"]:
         read_bytes(os.fspath(given["tuning_records"]))
         raise refused("--tuning-records", "relay compile --emit space lists the schedules' knobs, and --schedule FILE sets them")
-    check_interface(given["executor"], given["runtime"])
+    executor.check_interface(given["executor"], given["runtime"])
     if given["workspace_pools"]:
         raise refused("--workspace-pools", POOLS)
     if given["use_vm"]:
