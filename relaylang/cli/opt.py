@@ -129,16 +129,12 @@ def _run(text: str | SourceFile, passes: list[Pass], args: argparse.Namespace) -
                     print(timing.render(), file=sys.stderr)
         if not args.no_types:
             with stages.stage("check"):
-                check_types(mod)
+                Sequential([InferType()])(mod)
     with together():
         if drawn is not None:
             write_text(args.viz, drawn.page(os.path.basename(program.name)))
         write_printed(mod, args)
     return 0
-
-
-def check_types(mod: IRModule) -> None:
-    Sequential([InferType()])(mod)
 
 
 def listing(registry: Passes) -> str:
