@@ -7,10 +7,11 @@ constant memory. Any other call leaves one small entry.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.source import Span
 from relaylang.interpreter.code import BRANCH, CALL, JUMP, MATCH, RETURN, Block, Code
 from relaylang.interpreter.errors import Fault, Trap, call_stack, evaluation_error
@@ -21,6 +22,9 @@ from relaylang.interpreter.values import Builtin, Closure, Value, short_text, va
 from relaylang.interpreter.watch import node_name, type_says
 from relaylang.ir import Call, children, type_text
 from relaylang.ir.bulk import gc_relaxed
+
+#: Where a step failed: the place, its name for a message and its operands' types.
+_Place: TypeAlias = tuple["Span | None", str, "list[str] | None"]
 
 
 def run(linker: Linker, code: Code, args: list[Value], captured: list[Value] | None = None) -> Value:
@@ -53,13 +57,7 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
             if end == RETURN:
                 value = slots[block.slot]
             elif end == MATCH:
-                value = slots[block.slot]
-                for fits, arm in block.arms:
-                    if fits(value, slots):
-                        block = arm
-                        break
-                else:
-                    raise Trap("R0405", f"no clause of this match fits {short_text(value)}", block.node, _matched(block))
+                block = _clause(block, slots)
                 continue
             else:
                 called = block.callee
@@ -93,34 +91,48 @@ def _loop(linker: Linker, code: Code, frame: list[Value]) -> Value:
             caller, slots, into = pop()
             slots[into] = value
             block = caller.next  # type: ignore[assignment]
-    except Trap as trap:
-        span = trap.node.span if trap.node is not None else _place(block, steps, slots)[0]
-        frames = active_calls(block.code, span, stack)
-        del stack[:]
-        raise evaluation_error(trap.code, trap.message, span, None, frames, trap.notes) from None
-    except MemoryError as problem:
-        span, name, types = _place(block, steps, slots)
-        frames = active_calls(block.code, span, stack)
-        del stack[:]
+    except (Trap, MemoryError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError) as problem:
+        place = _place(block, steps, slots)
+        if isinstance(problem, Trap) and problem.node is not None:
+            place = problem.node.span, *place[1:]
+        failure = _failure(problem, place, active_calls(block.code, place[0], stack))
+        if isinstance(problem, (Trap, MemoryError)):
+            del stack[:]
+        raise failure from failure.__cause__
+
+
+def _clause(block: Block, slots: list[Value]) -> Block:
+    """The clause of a match that its value fits. Binds the clause's variables."""
+    value = slots[block.slot]
+    for fits, clause in block.arms:
+        if fits(value, slots):
+            return clause
+    raise Trap("R0405", f"no clause of this match fits {short_text(value)}", block.node, _matched(block))
+
+
+def _failure(problem: Exception, place: _Place, frames: list[str]) -> RelayError:
+    """What an exception of a step means to the user; `frames` are the active calls. The cause is set for a kernel's own words."""
+    span, name, types = place
+    if isinstance(problem, Trap):
+        return evaluation_error(problem.code, problem.message, span, None, frames, problem.notes)
+    if isinstance(problem, MemoryError):
         why = f" for {name}: {problem}" if str(problem) else " to go on"
-        raise evaluation_error("R0408", f"there is not enough memory{why}", span, types, frames) from None
-    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError) as problem:
-        span, name, types = _place(block, steps, slots)
-        frames = active_calls(block.code, span, stack)
-        kind = problem.code if isinstance(problem, Fault) else "R0404"
-        if str(problem).startswith(_TOO_BIG):
-            title = f"there is not enough memory for {name}: more than any machine can address"
-            raise evaluation_error("R0408", title, span, types, frames) from None
-        own = isinstance(problem, (KernelError, Fault))
-        said = str(problem) if own else "these values cannot be computed with"
-        raise evaluation_error(kind, f"{name}: {said}", span, types, frames) from problem
+        return evaluation_error("R0408", f"there is not enough memory{why}", span, types, frames)
+    if str(problem).startswith(_TOO_BIG):
+        title = f"there is not enough memory for {name}: more than any machine can address"
+        return evaluation_error("R0408", title, span, types, frames)
+    kind = problem.code if isinstance(problem, Fault) else "R0404"
+    reason = str(problem) if isinstance(problem, (KernelError, Fault)) else "these values cannot be computed with"
+    failure = evaluation_error(kind, f"{name}: {reason}", span, types, frames)
+    failure.__cause__ = problem
+    return failure
 
 
 #: Numpy's messages about an array whose bytes do not fit an address. A MemoryError concerns this machine alone.
 _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
-def _place(block: Block, steps: Any, slots: list[Value]) -> tuple[Span | None, str, list[str] | None]:
+def _place(block: Block, steps: Any, slots: list[Value]) -> _Place:
     """The place, the name and the operands' types of the step that failed. The iterator's state gives its number."""
     state = steps.__reduce__()  # (iter, (list,), index) while it goes on, (iter, ((),)) once it is through
     found = block.nodes[state[2] - 1] if len(state) == 3 and state[2] else None

@@ -51,10 +51,6 @@ def add_value_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def needed_type(node: Var | MetaRef) -> Type | None:
-    return node.checked_type if node.checked_type is not None else node.type_annotation
-
-
 def values_for(
     needed: Needed,
     args: argparse.Namespace,
@@ -72,7 +68,8 @@ def values_for(
     values: dict[str, Any] = {}
     absent: list[Var | MetaRef] = []
     for node in needed:
-        name, ty = node.name_hint, needed_type(node)
+        name = node.name_hint
+        ty = node.checked_type if node.checked_type is not None else node.type_annotation
         try:
             if name in inputs:
                 values[name] = input_value(name, inputs[name], ty, session)

@@ -47,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_import_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that have no meaning together."""
     wanted = [name for name in ("fix", "select", "ignore") if getattr(args, name)]
     if args.verify_diagnostics and (args.lint or wanted):
         raise UsageError("relay check: lints have no --verify-diagnostics", "relay check --help")
@@ -55,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"relay check: --{wanted[0]} is about lints: add --lint", "relay check --help")
     if args.fix and "-" in args.files:
         raise UsageError("relay check: the standard input cannot be repaired with --fix", "relay check --help")
+
+
+def run(args: argparse.Namespace) -> int:
+    _check_options(args)
     load_files(args)
     paths, said = files_below(args.files)
     report(said)

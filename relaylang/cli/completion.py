@@ -186,15 +186,12 @@ def _zsh_verb(verb: Verb) -> str:
     specs = []
     for option in verb.options:
         value = "" if option.value is None else f":value:{_zsh_value(option.value)}"
+        described = re.sub(r"([\[\]:\\])", r"\\\1", option.help)
         for name in option.names:
             sign = "+" if option.value is not None and not name.startswith("--") else "=" if option.value is not None else ""
-            specs.append(_bash_word(f"*{name}{sign}[{_zsh_text(option.help)}]{value}"))
+            specs.append(_bash_word(f"*{name}{sign}[{described}]{value}"))
     specs.append(_bash_word(f"*:argument:{_zsh_value(verb.arguments)}"))
     return f"    {verb.name})\n      _arguments " + " \\\n        ".join(specs) + " ;;"
-
-
-def _zsh_text(text: str) -> str:
-    return re.sub(r"([\[\]:\\])", r"\\\1", text)
 
 
 def _zsh_value(value: Value) -> str:

@@ -71,7 +71,8 @@ def one_file(path: str, args: argparse.Namespace) -> bool:
     differs = made != old
     if args.diff:
         if differs:
-            lines = unified(old, made, source.name)
+            changes = difflib.unified_diff(old.splitlines(True), made.splitlines(True), source.name, f"{source.name} (formatted)")
+            lines = [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in changes]
             sys.stdout.writelines(map(_painted, lines) if use_color(sys.stdout) else lines)
     elif args.check or args.write:
         if differs:
@@ -90,11 +91,6 @@ def formatted(text: str, name: str) -> str:
         return format_text(text, name)
     marked = IMPORT.sub(lambda found: f'//{_MARK}import "{found[1]}";', text)
     return format_text(marked, name, known).replace(f"//{_MARK}", "")
-
-
-def unified(old: str, new: str, name: str) -> list[str]:
-    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, f"{name} (formatted)")
-    return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]
 
 
 def _painted(line: str) -> str:

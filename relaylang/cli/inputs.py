@@ -84,6 +84,12 @@ def load_array(path: str) -> np.ndarray:
         raise bad_value(f"{path} is not a .npy file: {e}") from None
 
 
+def _number(digits: str, suffix: str) -> int | float:
+    if len(digits) > 400:
+        raise bad_value(f"{_short(digits)} has too many digits for a number")
+    return int(digits) if re.fullmatch(r"[+-]?\d+", digits) and not suffix.startswith(("f", "b")) else float(digits)
+
+
 def literal_array(text: str, what: str = "the value") -> np.ndarray | None:
     """Numbers in nested lists as an array (bool, int64, uint64, object or float64), None for another text.
 
@@ -119,10 +125,7 @@ def literal_array(text: str, what: str = "the value") -> np.ndarray | None:
         elif m["bool"]:
             stack[-1].append(m["bool"].lower() == "true")
         else:
-            if len(m["number"]) > 400:
-                raise bad_value(f"{_short(m['number'])} has too many digits for a number")
-            whole = re.fullmatch(r"[+-]?\d+", m["number"]) and not (m["suffix"] or "").startswith(("f", "b"))
-            stack[-1].append(int(m["number"]) if whole else float(m["number"]))
+            stack[-1].append(_number(m["number"], m["suffix"] or ""))
     if len(stack) != 1 or len(top) != 1:
         return None
     try:

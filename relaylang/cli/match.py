@@ -15,7 +15,7 @@ from relaylang.cli.program import check, load
 from relaylang.cli.reporting import results_format
 from relaylang.diagnostics import Diagnostic, error, render
 from relaylang.diagnostics.export import json_lines
-from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem
+from relaylang.ir import Call, Expr, Function, IRModule, Tuple, TupleGetItem
 from relaylang.ops.record import Op
 from relaylang.patterns import DFPattern, Explanation, Graph, explain_match, find_match, parse_pattern
 from relaylang.patterns import notation as pattern_language
@@ -56,12 +56,42 @@ def run(args: argparse.Namespace) -> int:
     program = load(args.file, options=import_options(args))
     check(program)
     report(program.notes)
+    found, failed = _search(pattern, program.module, args.explain)
+    status = 0 if found else 1
+    if args.count:
+        print(len(found))
+        return status
+    matches: list[Diagnostic] = []
+    for node, bindings in found[: args.limit]:
+        others = {id(e): e for e in bindings.values() if e is not node and not isinstance(e, Op)}
+        labels = [(e.span, describe(e)) for e in others.values() if isinstance(e, (Call, Tuple, TupleGetItem))]
+        matches.append(error("R0526", describe(node), node.span, "the match", also=labels, severity="note"))
+    nearest = sorted((e for e in failed if progress(e) or not found), key=progress, reverse=True)[:3]
+    attempts = [d for e in nearest if (d := e.diagnostic()) is not None]
+    if results_format() == "json":
+        print(json_lines([*matches, *attempts]), end="")
+        return status
+    if results_format() == "sarif":
+        report([*matches, *attempts])
+        return status
+    color = use_color(sys.stdout)
+    for match in matches:
+        print(render(match, color))
+    if len(found) > args.limit:
+        print(f"... and {len(found) - args.limit} more")
+    for attempt in attempts:
+        print(render(attempt, color))
+    if not found:
+        print(f"nothing matches {pattern}")
+    return status
+
+
+def _search(pattern: DFPattern, module: IRModule, explain: bool) -> tuple[list[tuple[Expr, dict[DFPattern, Expr]]], list[Explanation]]:
+    """The matches in a module's functions, each as its root and its bindings; with `explain` the attempts that failed, too."""
     found: list[tuple[Expr, dict[DFPattern, Expr]]] = []
     failed: list[Explanation] = []
     operators = root_operators(pattern)
-    module = program.module
-    roots = [f for f in module.functions.values() if isinstance(f, Function) and f.body is not None]
-    for root in roots:
+    for root in [f for f in module.functions.values() if isinstance(f, Function) and f.body is not None]:
         graph = Graph(root)
         for node in graph.order:
             if operators is not None and not isinstance(node, Call):
@@ -69,35 +99,6 @@ def run(args: argparse.Namespace) -> int:
             match = find_match(pattern, node, graph)
             if match is not None:
                 found.append((node, match.bindings))
-            elif args.explain and isinstance(node, (Call, Tuple, TupleGetItem, Function)):
+            elif explain and isinstance(node, (Call, Tuple, TupleGetItem, Function)):
                 failed.append(explain_match(pattern, node, graph))
-    if args.count:
-        print(len(found))
-        return 0 if found else 1
-    matches: list[Diagnostic] = []
-    for node, bindings in found[: args.limit]:
-        others = {id(e): e for e in bindings.values() if e is not node and not isinstance(e, Op)}
-        labels = [(e.span, describe(e)) for e in others.values() if isinstance(e, (Call, Tuple, TupleGetItem))]
-        matches.append(error("R0526", describe(node), node.span, "the match", also=labels, severity="note"))
-    attempts: list[Diagnostic] = []
-    if args.explain:
-        failed = [e for e in failed if progress(e) or not found]
-        said = [e.diagnostic() for e in sorted(failed, key=progress, reverse=True)[:3]]
-        attempts = [d for d in said if d is not None]
-    if results_format() == "json":
-        print(json_lines([*matches, *attempts]), end="")
-        return 0 if found else 1
-    if results_format() == "sarif":
-        report([*matches, *attempts])
-        return 0 if found else 1
-    color = use_color(sys.stdout)
-    for match_found in matches:
-        print(render(match_found, color))
-    if len(found) > args.limit:
-        print(f"... and {len(found) - args.limit} more")
-    for attempt in attempts:
-        print(render(attempt, color))
-    if not found:
-        print(f"nothing matches {pattern}")
-        return 1
-    return 0
+    return found, failed

@@ -35,11 +35,6 @@ def named_arrays(value: Any) -> dict[str, np.ndarray]:
     return found
 
 
-def npz_bytes(value: Any) -> bytes:
-    """A value's tensors as the bytes of a .npz file. Element types that numpy's files lack become float32."""
-    return archive(named_arrays(value))
-
-
 def check_arrays(path: str | None) -> None:
     """Raises `RelayError` (R0014) for a file of tensors whose suffix is another format's."""
     suffix = Path(path or "-").suffix.lower()
@@ -52,7 +47,7 @@ def write_arrays(path: str, value: Any) -> None:
     if path.lower().endswith(".safetensors"):
         save_params(path, named_arrays(value))
     else:
-        write_bytes(path, npz_bytes(value))
+        write_bytes(path, archive(named_arrays(value)))
 
 
 def archive(arrays: Mapping[str, np.ndarray]) -> bytes:

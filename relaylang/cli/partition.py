@@ -7,6 +7,7 @@ shows the nearest pattern and the reason for the refusal.
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from relaylang.backends.registry import ALIASES, BACKENDS, parse_target, split_targets
 from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, values_for
@@ -16,7 +17,7 @@ from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.print import write_printed
 from relaylang.cli.program import check, load
 from relaylang.diagnostics import error
-from relaylang.ir import TensorType, post_order
+from relaylang.ir import Function, IRModule, TensorType, post_order
 from relaylang.ir.missing import fill_missing
 from relaylang.partition import accelerators, explain, get_pattern_table, json_text, partition, prepare, table_text
 from relaylang.partition.report import hints
@@ -65,30 +66,15 @@ def run(args: argparse.Namespace) -> int:
     load_files(args)
     reports = args.report or args.report_format is not None
     if reports:
-        check_writable(args.output)
-        if args.report_format is None and (args.output or "").lower().endswith(".json"):
-            args.report_format = "json"
-        form = args.report_format or "table"
-        makes = "--report-format json writes JSON" if form == "json" else "--report writes a table; --report-format json, JSON"
-        check_ending("partition", args.output, makes, (".json",) if form == "json" else (".txt",))
+        _check_report_file(args)
     else:
         check_program_file("partition", args.output)
     names = accelerators_of(args.accelerator)
     program = load(args.file, options=import_options(args))
     check(program)
     report(program.notes)
-    mod = program.module
-    function = entry_function(mod, "main")
-    params = {}
-    if args.params or args.random_params is not None:
-        open_names = set(args.input) or {p.name_hint for p in function.params[:1]}
-        needed = needed_by([p for p in function.params if p.name_hint not in open_names], list(post_order(function.body)))
-        needed = [n for n in needed if isinstance(n.checked_type, TensorType)]
-        values, notes = values_for(needed, args, {}, Session(mod), open_ended=args.random_params is None)
-        report(notes)
-        own = {p.name_hint for p in function.params}
-        params = {n: v for n, v in values.items() if n in own}
-        mod = fill_missing(mod, {n: v for n, v in values.items() if n not in own})
+    function = entry_function(program.module, "main")
+    mod, params = _with_values(program.module, function, args)
     texts = []
     for name in names:
         ready = prepare(mod, name, params)
@@ -106,6 +92,30 @@ def run(args: argparse.Namespace) -> int:
     else:
         write_printed(mod, args)
     return 0
+
+
+def _check_report_file(args: argparse.Namespace) -> None:
+    """Refuse an output that cannot hold the report. Its ending says the format where no option does."""
+    check_writable(args.output)
+    if args.report_format is None and (args.output or "").lower().endswith(".json"):
+        args.report_format = "json"
+    form = args.report_format or "table"
+    makes = "--report-format json writes JSON" if form == "json" else "--report writes a table; --report-format json, JSON"
+    check_ending("partition", args.output, makes, (".json",) if form == "json" else (".txt",))
+
+
+def _with_values(mod: IRModule, function: Function, args: argparse.Namespace) -> tuple[IRModule, dict[str, Any]]:
+    """The module with the constants that the options give, and the values of the function's parameters."""
+    if not args.params and args.random_params is None:
+        return mod, {}
+    open_names = set(args.input) or {p.name_hint for p in function.params[:1]}
+    needed = needed_by([p for p in function.params if p.name_hint not in open_names], list(post_order(function.body)))
+    needed = [n for n in needed if isinstance(n.checked_type, TensorType)]
+    values, notes = values_for(needed, args, {}, Session(mod), open_ended=args.random_params is None)
+    report(notes)
+    own = {p.name_hint for p in function.params}
+    params = {n: v for n, v in values.items() if n in own}
+    return fill_missing(mod, {n: v for n, v in values.items() if n not in own}), params
 
 
 def accelerators_of(text: str) -> list[str]:

@@ -50,14 +50,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("relay test: --jobs and --timeout want a number above 0", "relay test --help")
     check_writable(args.junit)
     check_ending("test", args.junit, "--junit writes XML", (".xml",))
-    for path in args.paths:
-        if not Path(path).exists():
-            raise RelayError(error("R0001", f"cannot read {path}: there is no such file or folder"))
-    paths = list(dict.fromkeys(p for path in args.paths for p in collect(path)))
-    paths = [p for p in paths if args.only is None or args.only in p]
-    if not paths:
-        what = f" with {args.only} in their path" if args.only else ""
-        raise UsageError(f"relay test: there are no tests{what} in {', '.join(args.paths)}", "relay test --help")
+    paths = _tests_in(args.paths, args.only)
     began = time.perf_counter()
     results: list[Result] = []
     with Stages(delay=0.5) as stages, stages.stage("testing", total=len(paths)) as step:
@@ -81,6 +74,18 @@ def run(args: argparse.Namespace) -> int:
         write_bytes(args.junit, junit(results, seconds))
     print(_summary(results, seconds))
     return 1 if any(r.wrong for r in results) else 0
+
+
+def _tests_in(roots: Sequence[str], only: str | None) -> list[str]:
+    """The files with tests in files and folders, each once; with `only`, those that have it in their paths."""
+    for root in roots:
+        if not Path(root).exists():
+            raise RelayError(error("R0001", f"cannot read {root}: there is no such file or folder"))
+    paths = list(dict.fromkeys(path for root in roots for path in collect(root) if only is None or only in path))
+    if not paths:
+        what = f" with {only} in their path" if only else ""
+        raise UsageError(f"relay test: there are no tests{what} in {', '.join(roots)}", "relay test --help")
+    return paths
 
 
 def _summary(results: Sequence[Result], seconds: float) -> str:

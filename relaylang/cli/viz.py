@@ -69,12 +69,7 @@ def run(args: argparse.Namespace) -> int:
     load_files(args)
     check_writable(args.output)
     suffix = Path(args.output or "").suffix.lower()
-    if args.form is not None:
-        endings = [ending for ending, form in _FORMATS.items() if args.form in (form, "dot" if form == "text" else form)]
-        check_ending("viz", args.output, f"--as {args.form} says what it is", endings)
-    elif suffix not in ("", *_FORMATS):
-        problem = f"{args.output} has a suffix that names no format; there are {', '.join(_FORMATS)}"
-        raise UsageError(f"relay viz: {problem}", "relay viz --help")
+    _check_suffix(args, suffix)
     name, graph = _graph(args.file, args)
     if args.later is not None:
         later, changed = _graph(args.later, args)
@@ -87,22 +82,33 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"relay viz: a {form.upper()} picture needs -o FILE", "relay viz --help")
     if form != "text" and not args.no_repeats:
         graph = fold_repeats(graph)
+    if form in ("png", "pdf"):
+        write_bytes(args.output, (as_png if form == "png" else as_pdf)(graph, args.expand, args.nodes))
+    else:
+        write_text(args.output, _drawn(graph, name, form, args))
+    return 0
+
+
+def _check_suffix(args: argparse.Namespace, suffix: str) -> None:
+    """Refuse a file whose suffix names another format than the one that is asked for, or none."""
+    if args.form is not None:
+        endings = [ending for ending, form in _FORMATS.items() if args.form in (form, "dot" if form == "text" else form)]
+        check_ending("viz", args.output, f"--as {args.form} says what it is", endings)
+    elif suffix not in ("", *_FORMATS):
+        problem = f"{args.output} has a suffix that names no format; there are {', '.join(_FORMATS)}"
+        raise UsageError(f"relay viz: {problem}", "relay viz --help")
+
+
+def _drawn(graph: Graph, name: str, form: str, args: argparse.Namespace) -> str:
+    """The graph in a format of text. Text for a terminal fits it."""
     if form == "text":
         here = args.output is None
         width = args.width or (shutil.get_terminal_size().columns if here and sys.stdout.isatty() else _WIDTH)
         plain = args.ascii or (here and not can_show("─│●×"))
-        text = as_text(graph, width, args.expand, plain, here and use_color(sys.stdout))
-    elif form == "dot":
-        text = as_dot(graph, args.expand, args.nodes)
-    elif form == "svg":
-        text = as_svg(graph, args.expand, args.nodes)
-    elif form in ("png", "pdf"):
-        write_bytes(args.output, (as_png if form == "png" else as_pdf)(graph, args.expand, args.nodes))
-        return 0
-    else:
-        text = as_html(graph, name, args.nodes)
-    write_text(args.output, text)
-    return 0
+        return as_text(graph, width, args.expand, plain, here and use_color(sys.stdout))
+    if form == "html":
+        return as_html(graph, name, args.nodes)
+    return (as_dot if form == "dot" else as_svg)(graph, args.expand, args.nodes)
 
 
 def _graph(file: str, args: argparse.Namespace) -> tuple[str, Graph]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from relaylang.diagnostics import Diagnostic, Label
+from relaylang.diagnostics import Diagnostic
 from relaylang.diagnostics.source import Span
 
 #: The version of the JSON objects' format. It rises when a field changes its meaning or goes away.
@@ -82,10 +82,6 @@ def _location(span: Span) -> dict[str, Any]:
     return {"physicalLocation": {"artifactLocation": {"uri": _uri(span.source.name)}, "region": _region(span)}}
 
 
-def _related(number: int, label: Label) -> dict[str, Any]:
-    return {"id": number, **_location(label.span), "message": {"text": label.text or "see here"}}
-
-
 def _result(diagnostic: Diagnostic, rule: int) -> dict[str, Any]:
     text = diagnostic.title + "".join(f"\n{note}" for note in diagnostic.notes)
     result: dict[str, Any] = {
@@ -98,7 +94,9 @@ def _result(diagnostic: Diagnostic, rule: int) -> dict[str, Any]:
         result["locations"] = [_location(diagnostic.span)]
     others = [label for label in diagnostic.labels if label.span is not diagnostic.span]
     if others:
-        result["relatedLocations"] = [_related(i, label) for i, label in enumerate(others)]
+        result["relatedLocations"] = [
+            {"id": i, **_location(label.span), "message": {"text": label.text or "see here"}} for i, label in enumerate(others)
+        ]
     fix = diagnostic.fix
     if fix is not None:
         replacement = {"deletedRegion": _region(fix.span), "insertedContent": {"text": fix.replacement}}

@@ -55,20 +55,7 @@ def literal(value: float | int | bool, dtype: str) -> str:
         with np.errstate(over="ignore"):
             return f"({CTYPES[dtype]})({np.asarray(value, np.dtype(dtype)).view(np.uint16).item()})"
     if is_float(dtype):
-        number = float(value)
-        if number != number:
-            text = '__builtin_nanf("")'
-        elif number in (float("inf"), float("-inf")):
-            text = "-__builtin_inff()" if number < 0 else "__builtin_inff()"
-        elif number == int(number) and abs(number) < 1e6:
-            text = f"{number:.1f}"
-        else:
-            text = number.hex()
-        if dtype == "float32" and "builtin" not in text:
-            text += "f"
-        if dtype == "float64" and "builtin" in text:
-            text = f"(double)({text})"
-        return f"({text})" if text.startswith(("-", "(")) else text
+        return _float_literal(float(value), dtype)
     number = int(value != 0) if dtype == "bool" else int(value)
     if dtype == "int64":
         return "INT64_MIN" if number == -(2**63) else f"INT64_C({number})"
@@ -79,6 +66,22 @@ def literal(value: float | int | bool, dtype: str) -> str:
     if dtype == "uint32":
         return f"UINT32_C({number})"
     return f"({CTYPES[dtype]})({number})"
+
+
+def _float_literal(number: float, dtype: str) -> str:
+    if number != number:
+        text = '__builtin_nanf("")'
+    elif number in (float("inf"), float("-inf")):
+        text = "-__builtin_inff()" if number < 0 else "__builtin_inff()"
+    elif number == int(number) and abs(number) < 1e6:
+        text = f"{number:.1f}"
+    else:
+        text = number.hex()
+    if dtype == "float32" and "builtin" not in text:
+        text += "f"
+    if dtype == "float64" and "builtin" in text:
+        text = f"(double)({text})"
+    return f"({text})" if text.startswith(("-", "(")) else text
 
 
 @lru_cache(maxsize=1024)

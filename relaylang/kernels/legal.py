@@ -154,25 +154,33 @@ class _Legal:
             more = ("`mod(x, y)` is the rest of floats",) if name == "remainder" else ()
             wrong(self.span, f"{name} takes {kind}, not {operand}", notes=more)
         if operand == INDEX:
-            if name not in _OF_INDICES:
-                wrong(self.span, f"{name} takes no index", notes=("convert it: int64(...)",))
-            if name in ("quotient", "remainder") and ir.constant_of(args[1]) == 0:
-                wrong(self.span, "an index is divided by 0")
-            return ir.Op(name, args, ty)
+            return self._of_indices(name, args, ty)
         if name == "select" and args[0].type != "bool":
             args = (self._truth(args[0]), *args[1:])
-        if name == "saturate" and (operand != "int32" or ty not in ("int8", "uint8", "int16", "uint16")):
-            wrong(self.span, f"saturate makes an int32 a shorter integer, not {operand} a value of the type {ty}")
-        if name == "bitcast":
-            if operand in HALVES or ty in HALVES or np.dtype(operand).itemsize != np.dtype(ty).itemsize or ty == "bool":
-                wrong(self.span, f"bitcast of {operand} to {ty}", notes=("both types have 4, or both have 8 bytes",))
-        elif name != "saturate" and ty != ("bool" if name in TESTS else operand):
-            wrong(self.span, f"{name} of {operand} is of that type, not of the type {ty}")
+        self._check_result(name, operand, ty)
         name = _SAFE.get(name, name)
         if operand not in HALVES or name == "select":
             return ir.Op(name, args, ty)
         wide = ir.Op(name, tuple([converted(a, "float32") for a in args]), ty if name in TESTS else "float32")
         return wide if name in TESTS else ir.Cast(wide, ty)
+
+    def _of_indices(self, name: str, args: tuple[Expr, ...], ty: str) -> Expr:
+        if name not in _OF_INDICES:
+            wrong(self.span, f"{name} takes no index", notes=("convert it: int64(...)",))
+        if name in ("quotient", "remainder") and ir.constant_of(args[1]) == 0:
+            wrong(self.span, "an index is divided by 0")
+        return ir.Op(name, args, ty)
+
+    def _check_result(self, name: str, operand: str, ty: str) -> None:
+        """Refuse a type that an operation on operands of another does not give."""
+        if name == "saturate":
+            if operand != "int32" or ty not in ("int8", "uint8", "int16", "uint16"):
+                wrong(self.span, f"saturate makes an int32 a shorter integer, not {operand} a value of the type {ty}")
+        elif name == "bitcast":
+            if operand in HALVES or ty in HALVES or np.dtype(operand).itemsize != np.dtype(ty).itemsize or ty == "bool":
+                wrong(self.span, f"bitcast of {operand} to {ty}", notes=("both types have 4, or both have 8 bytes",))
+        elif ty != ("bool" if name in TESTS else operand):
+            wrong(self.span, f"{name} of {operand} is of that type, not of the type {ty}")
 
     def _truth(self, test: Expr) -> Expr:
         if test.type not in (INDEX, "int32", "int64"):

@@ -7,7 +7,7 @@ expression in the outermost loop where its operands are known, and makes stateme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -308,35 +308,8 @@ class Nest:
         def known(form: Index) -> ir.Expr:
             return indexed(affine({v: c for v, c in terms_of(form).items() if v in position}, const_of(form)), names)
 
-        stored = {buf.name for buf, _, _ in self._written()}
-        depth: dict[int, int] = {}
-        uses: dict[int, int] = {}
-        #: The innermost loop in which a value is used.
-        deepest: dict[int, int] = {}
-
-        def use(node: Scalar, at: int) -> None:
-            uses[id(node)] = uses.get(id(node), 0) + 1
-            deepest[id(node)] = max(deepest.get(id(node), 0), at)
-
-        for node in order:
-            own = max((position.get(v, 0) for i in visit.parts(node) if i.type == ir.INDEX for v in terms_of(i)), default=0)
-            name = _name(node)
-            if name in self.set_in:
-                own = min(self.set_in[name], loops)
-            if name in stored and isinstance(node, ir.Load):
-                # What the loops write they read anew each time.
-                own = loops
-            operands = _operands(node)
-            own = depth[id(node)] = max([own, *[depth[id(a)] for a in operands]])
-            for a in operands:
-                use(a, own)
-        for _, offset, value in self._written():
-            use(self.same(value), loops)
-            if offset.type != ir.INDEX:
-                use(self.same(offset), loops)
-        for test, values in self.updates:
-            for a in (test, *(value for _, value in values)):
-                use(self.same(a), loops)
+        depth = self._depths(order, position)
+        uses, deepest = self._uses(order, depth, loops)
         levels: list[ir.Body] = [[] for _ in range(loops + 1)]
         made: dict[int, ir.Expr] = {}
         count = 0
@@ -356,18 +329,55 @@ class Nest:
             levels[own].append(let)
             made[id(node)] = let.var
 
-        def place(offset: Index) -> ir.Expr:
-            return known(offset) if offset.type == ir.INDEX else made[id(self.same(offset))]
+        def computed(value: Scalar) -> ir.Expr:
+            return made[id(self.same(value))]
 
-        for buf, offset, value in self.stores:
-            levels[loops].append(ir.Store(buf.name, place(offset), made[id(self.same(value))]))
-        for buf, offset, value, name in self.reductions:
-            levels[loops].append(ir.Reduce(name, buf.name, place(offset), made[id(self.same(value))]))
-        for test, values in self.updates:
-            levels[loops].append(
-                ir.If(made[id(self.same(test))], [ir.Assign(name, made[id(self.same(value))]) for name, value in values])
-            )
+        levels[loops] += self._results(lambda offset: known(offset) if offset.type == ir.INDEX else computed(offset), computed)
         return levels
+
+    def _results(self, place: Callable[[Index], ir.Expr], computed: Callable[[Scalar], ir.Expr]) -> ir.Body:
+        """The statements that store, reduce and update, of the expressions of offsets and values."""
+        body: ir.Body = [ir.Store(buf.name, place(offset), computed(value)) for buf, offset, value in self.stores]
+        body += [ir.Reduce(name, buf.name, place(offset), computed(value)) for buf, offset, value, name in self.reductions]
+        for test, values in self.updates:
+            body.append(ir.If(computed(test), [ir.Assign(name, computed(value)) for name, value in values]))
+        return body
+
+    def _depths(self, order: list[Scalar], position: dict[int, int]) -> dict[int, int]:
+        """In how many loops each value must be computed, by its identity."""
+        stored = {buf.name for buf, _, _ in self._written()}
+        depth: dict[int, int] = {}
+        for node in order:
+            own = max((position.get(v, 0) for i in visit.parts(node) if i.type == ir.INDEX for v in terms_of(i)), default=0)
+            name = _name(node)
+            if name in self.set_in:
+                own = min(self.set_in[name], len(position))
+            if name in stored and isinstance(node, ir.Load):
+                # What the loops write they read anew each time.
+                own = len(position)
+            depth[id(node)] = max([own, *[depth[id(a)] for a in _operands(node)]])
+        return depth
+
+    def _uses(self, order: list[Scalar], depth: Mapping[int, int], loops: int) -> tuple[dict[int, int], dict[int, int]]:
+        """How often each value is used, and the innermost loop in which it is, by its identity."""
+        uses: dict[int, int] = {}
+        deepest: dict[int, int] = {}
+
+        def use(node: Scalar, at: int) -> None:
+            uses[id(node)] = uses.get(id(node), 0) + 1
+            deepest[id(node)] = max(deepest.get(id(node), 0), at)
+
+        for node in order:
+            for operand in _operands(node):
+                use(operand, depth[id(node)])
+        for _, offset, value in self._written():
+            use(self.same(value), loops)
+            if offset.type != ir.INDEX:
+                use(self.same(offset), loops)
+        for test, values in self.updates:
+            for updated in (test, *(value for _, value in values)):
+                use(self.same(updated), loops)
+        return uses, deepest
 
     def _loops(self, keep: list[int], extents: list[int], levels: list[ir.Body], fixed: int) -> ir.Body:
         """The loops around the levels, from inside out."""

@@ -147,13 +147,20 @@ class Reader:
             result = args[0].type if args and not intrinsic else None
         if result is None:
             wrong(node.span, f"the type of {name} is not known here", notes=(f"write {name}<type>(...)",))
-        if result == INDEX and name in ("add", "sub", "mul") and len(args) == 2:
+        index = self.index(name, args) if result == INDEX and len(args) == 2 else None
+        if index is not None:
+            return index
+        return ir.Intrinsic(name, args, result) if intrinsic else ir.Op(name, args, result)
+
+    def index(self, name: str, args: tuple[Expr, ...]) -> Expr | None:
+        """An operation on two indices, computed as far as they are known; None where it stays as it is."""
+        if name in ("add", "sub", "mul"):
             return ir.binary(name, *args)
-        if result == INDEX and name in ("quotient", "remainder") and len(args) == 2 and self.names:
+        if name in ("quotient", "remainder") and self.names:
             left, right = map(_extent_of, args)
             if left is not None and right is not None and (right > 0 or (type(left) is type(right) is int and right)):
                 return ir.expr(left // right if name == "quotient" else left % right)  # as heads have it
-        return ir.Intrinsic(name, args, result) if intrinsic else ir.Op(name, args, result)
+        return None
 
     def number(self, node: Node, ty: str) -> Expr:
         text = node.text

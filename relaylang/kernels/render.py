@@ -131,19 +131,23 @@ class Renderer:
             case Address(buffer, index):
                 text = self.expr(index)
                 return self.name(buffer) if text == "0" else f"{self.name(buffer)} + {text}".replace("+ -", "- ")
+            case Intrinsic():
+                return self._intrinsic(value)
+            case Cast(inner, ty):
+                return self._cast(inner, ty)
+        raise AssertionError(type(value).__name__)
+
+    def _intrinsic(self, value: Intrinsic) -> str:
+        match value:
             case Intrinsic("lane", (vector, lane)):
                 return f"{self.expr(vector)}[{self.expr(lane)}]"
             case Intrinsic("splat" | "sum", (inner,), ty) if vector_of(inner.type)[1] == vector_of(ty)[1] == 1:
                 return self.expr(inner)
             case Intrinsic("fma", (x, y, z), ty) if vector_of(ty)[1] == 1 and ty not in SCALARS:
                 return self.expr(x * y + z)
-            case Intrinsic(name, args, ty):
-                dtype, lanes = vector_of(args[0].type if name == "sum" else ty)
-                helper = self.helper(f"r_{name}_{VECTORS[dtype][1] if lanes > 1 else SCALARS[dtype]}")
-                return f"{helper}({', '.join(map(self.expr, args))})"
-            case Cast(inner, ty):
-                return self._cast(inner, ty)
-        raise AssertionError(type(value).__name__)
+        dtype, lanes = vector_of(value.args[0].type if value.name == "sum" else value.type)
+        helper = self.helper(f"r_{value.name}_{VECTORS[dtype][1] if lanes > 1 else SCALARS[dtype]}")
+        return f"{helper}({', '.join(map(self.expr, value.args))})"
 
     def name(self, name: str) -> str:
         """A variable or a buffer; the number of an unrolled loop's."""

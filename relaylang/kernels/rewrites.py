@@ -6,6 +6,7 @@ A rewrite checks what it needs and raises `Refused` where the result could diffe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from relaylang.kernels import ir
 from relaylang.kernels.dtypes import SIZES
@@ -291,25 +292,15 @@ def independent(at: ir.Loop, reductions: bool) -> None:
     With `reductions`, several may reduce into one element; nothing else reads it.
     """
     inside = list(statements(at.body))
+    own = {s.name for s in inside if isinstance(s, (ir.Let, ir.Local))}
     for stmt in inside:
         if isinstance(stmt, ir.Call):
             raise Refused(f"loop {at.var} calls {stmt.name}, which may touch anything")
-    own = {s.name for s in inside if isinstance(s, (ir.Let, ir.Local))}
-    extents = {s.var: None if s.trips is None else s.trips * s.step for s in inside if isinstance(s, ir.Loop)}
-    reads: dict[str, list[ir.Expr]] = {}
-    writes: dict[str, list[ir.Expr]] = {}
-    reduced: dict[str, list[ir.Expr]] = {}
     for stmt in inside:
         if isinstance(stmt, ir.Assign) and stmt.name not in own:
             raise Refused(f"loop {at.var} carries {stmt.name}")
-        for value in exprs(stmt):
-            for part in expressions(value):
-                if isinstance(part, ir.Load) and part.buffer not in own:
-                    reads.setdefault(part.buffer, []).append(part.index)
-        if isinstance(stmt, ir.Store) and stmt.buffer not in own:
-            writes.setdefault(stmt.buffer, []).append(stmt.index)
-        if isinstance(stmt, ir.Reduce) and stmt.buffer not in own:
-            reduced.setdefault(stmt.buffer, []).append(stmt.index)
+    extents = {s.var: None if s.trips is None else s.trips * s.step for s in inside if isinstance(s, ir.Loop)}
+    reads, writes, reduced = _accesses(inside, own)
     for buffer in {**writes, **reduced}:
         touched = [*writes.get(buffer, ()), *reads.get(buffer, ()), *reduced.get(buffer, ())]
         only_reduced = buffer in reduced and buffer not in writes and buffer not in reads
@@ -322,6 +313,26 @@ def independent(at: ir.Loop, reductions: bool) -> None:
             one, other = [*places, *places][:2]
             what = f"one {one}, another {other}" if len(places) > 1 else f"each {one}"
             raise Refused(f"iterations of loop {at.var} may touch the same element of {buffer}: {what}")
+
+
+_Places: TypeAlias = dict[str, list[ir.Expr]]
+
+
+def _accesses(inside: Sequence[ir.Stmt], own: set[str]) -> tuple[_Places, _Places, _Places]:
+    """The indices at which statements read, write and reduce into each buffer that is not their `own`."""
+    reads: _Places = {}
+    writes: _Places = {}
+    reduced: _Places = {}
+    for stmt in inside:
+        for value in exprs(stmt):
+            for part in expressions(value):
+                if isinstance(part, ir.Load) and part.buffer not in own:
+                    reads.setdefault(part.buffer, []).append(part.index)
+        if isinstance(stmt, ir.Store) and stmt.buffer not in own:
+            writes.setdefault(stmt.buffer, []).append(stmt.index)
+        if isinstance(stmt, ir.Reduce) and stmt.buffer not in own:
+            reduced.setdefault(stmt.buffer, []).append(stmt.index)
+    return reads, writes, reduced
 
 
 def _injective(index: ir.Expr, var: str, extents: dict[str, int | None], own: set[str]) -> bool:

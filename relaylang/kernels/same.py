@@ -25,22 +25,25 @@ def same(one: Any, two: Any) -> bool:
                 return False
             todo += zip(a, b)
         elif isinstance(a, (ir.Expr, ir.Stmt, ir.Function, ir.Param)):
-            if type(a) is not type(b):
+            pairs = _pairs(a, b) if type(a) is type(b) else None
+            if pairs is None:
                 return False
-            if isinstance(a, ir.Var) and isinstance(b, ir.Var):
-                if a.name != b.name:
-                    return False
-            elif isinstance(a, ir.Const) and isinstance(b, ir.Const):
-                if a.type != b.type or not _equal(a.value, b.value, a.type):
-                    return False
-            elif isinstance(a, ir.Linear) and isinstance(b, ir.Linear):
-                todo.append((a.const, b.const))
-                todo.append(([part for term in _sorted(a) for part in term], [part for term in _sorted(b) for part in term]))
-            else:
-                todo += [(getattr(a, f.name), getattr(b, f.name)) for f in fields(a)]  # type: ignore[arg-type]
+            todo += pairs
         elif a != b:
             return False
     return True
+
+
+def _pairs(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
+    """The parts in which two nodes of one class must be equal; None where the nodes themselves differ."""
+    if isinstance(a, ir.Var):
+        return [] if a.name == b.name else None
+    if isinstance(a, ir.Const):
+        return [] if a.type == b.type and _equal(a.value, b.value, a.type) else None
+    if isinstance(a, ir.Linear):
+        terms = [[part for term in _sorted(sum_) for part in term] for sum_ in (a, b)]
+        return [(a.const, b.const), (terms[0], terms[1])]
+    return [(getattr(a, f.name), getattr(b, f.name)) for f in fields(a)]
 
 
 def _sorted(value: ir.Linear) -> list[tuple[ir.Expr, int]]:

@@ -223,14 +223,7 @@ class Words:
     def operand(self) -> Node:
         span = self.span
         if self.take("-"):
-            self.depth += 1
-            if self.depth > DEEPEST:
-                wrong(span, f"signs are nested more than {DEEPEST} deep")
-            inner = self.operand()
-            self.depth -= 1
-            if inner.kind == "number":
-                return Node("number", span.to(inner.span), f"-{inner.text}".removeprefix("--"))
-            return Node("minus", span.to(inner.span), "-", (inner,))
+            return self._negated(span)
         if self.take("("):
             node = self.expression()
             self.need(")")
@@ -256,11 +249,25 @@ class Words:
             name = stands
         if self.next == "[":
             return self._place("load", name, span)
-        said = ""
+        return self._called(name, span)
+
+    def _negated(self, span: Span) -> Node:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            wrong(span, f"signs are nested more than {DEEPEST} deep")
+        inner = self.operand()
+        self.depth -= 1
+        if inner.kind == "number":
+            return Node("number", span.to(inner.span), f"-{inner.text}".removeprefix("--"))
+        return Node("minus", span.to(inner.span), "-", (inner,))
+
+    def _called(self, name: str, span: Span) -> Node:
+        """A name, or an operation on operands: `name(x, y)`, with the type that it states in `name<float32>(x)`."""
+        stated = ""
         ahead = [t.text for t in self.tokens[self.at : self.at + 4]]
         if len(ahead) == 4 and ahead[0] == "<" and ahead[2:] == [">", "("] and TYPE.fullmatch(self._type(ahead[1])):
             self.at += 3
-            said = self._type(ahead[1])
+            stated = self._type(ahead[1])
         if name == "size" and self.next == "(":
             return self._size(span)
         if name == "null" and self.take("("):
@@ -275,12 +282,12 @@ class Words:
             if not self.take(","):
                 self.need(")")
                 break
-        whole = span.to(self.tokens[self.at - 1].span)
+        call = span.to(self.tokens[self.at - 1].span)
         if TYPE.fullmatch(name):
             if len(args) != 1:
-                wrong(whole, f"{name}(...) converts one value")
-            return Node("const" if args[0].kind == "number" else "cast", whole, name, tuple(args), name)
-        return Node("op", whole, name, tuple(args), said)
+                wrong(call, f"{name}(...) converts one value")
+            return Node("const" if args[0].kind == "number" else "cast", call, name, tuple(args), name)
+        return Node("op", call, name, tuple(args), stated)
 
     def _standing(self, name: str, stands: Any, span: Span) -> Node:
         """What a name stands for: a number, an element of a list, or a size."""

@@ -8,7 +8,7 @@ AnnotateTarget and MergeCompilerRegions read regions from such calls, do a step 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from relaylang.ir import Call, Expr, Function, GlobalVar, IRModule, children, post_order, rebuild, rebuilt
 from relaylang.ir.bulk import gc_paused
@@ -54,16 +54,7 @@ def read_regions(func: Function, effects: Effects, host: bool = False, place: bo
     if placed is not func:
         order = list(post_order(placed))
     marks = {id(node): mark for node in order if (mark := mark_of(node)) is not None}
-    inside: dict[int, str] = {}
-    for node in reversed(order):
-        mark = marks.get(id(node))
-        if mark is not None and mark[0] == "compiler_end" and (host or mark[1] != HOST):
-            assert isinstance(node, Call)
-            inside[id(node.args[0])] = mark[1]
-        elif mark is None and id(node) in inside and not isinstance(node, LEAVES):
-            for child in children(node):
-                if id(child) not in marks and not isinstance(child, (*LEAVES, Function)):
-                    inside.setdefault(id(child), inside[id(node)])
+    inside = _owners(order, marks, host)
     new: dict[int, Expr] = {}
     target: dict[int, str] = {}
     joined: list[tuple[Expr, Expr]] = []
@@ -90,6 +81,21 @@ def read_regions(func: Function, effects: Effects, host: bool = False, place: bo
     for a, b in joined:
         regions.join(a, b)
     return regions
+
+
+def _owners(order: Sequence[Expr], marks: Mapping[int, tuple[str, str]], host: bool) -> dict[int, str]:
+    """The accelerator of each node between annotations, by its identity."""
+    inside: dict[int, str] = {}
+    for node in reversed(order):
+        mark = marks.get(id(node))
+        if mark is not None and mark[0] == "compiler_end" and (host or mark[1] != HOST):
+            assert isinstance(node, Call)
+            inside[id(node.args[0])] = mark[1]
+        elif mark is None and id(node) in inside and not isinstance(node, LEAVES):
+            for child in children(node):
+                if id(child) not in marks and not isinstance(child, (*LEAVES, Function)):
+                    inside.setdefault(id(child), inside[id(node)])
+    return inside
 
 
 def annotated(regions: Regions) -> Function:

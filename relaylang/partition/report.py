@@ -52,8 +52,8 @@ def explain(ready: IRModule, done: IRModule, target: str, entry: str = "main") -
     chosen = choose(main, table, graph.order)
     refused: dict[int, tuple[str, str]] = {}
     for refusal in chosen.refusals:
-        found = find_match(refusal.entry.pattern, refusal.root, graph)
-        for node in found.nodes if found is not None else (refusal.root,):
+        match = find_match(refusal.entry.pattern, refusal.root, graph)
+        for node in match.nodes if match is not None else (refusal.root,):
             refused.setdefault(id(node), (refusal.entry.name, refusal.reason))
     taken = {id(n): row.name for row, group in chosen.groups for n in group.body}
     places = _places(graph)
@@ -147,16 +147,16 @@ def _stays(node: Call, graph: Graph, table: list[Entry], target: str, refused: d
     best: tuple[int, str, str, Span | None] | None = None
     for root in _above(node, graph):
         for row in rows:
-            found = explain_match(row.pattern, root, graph)
-            if found:
+            explanation = explain_match(row.pattern, root, graph)
+            if explanation:
                 continue  # it matches there, and was taken for something else
-            inside = any(n is node for n in found.met)
-            met = 2 * progress(found) + inside - (root is node and not inside)
-            touches = inside or found.failed_at is node or root is node
+            inside = any(n is node for n in explanation.met)
+            met = 2 * progress(explanation) + inside - (root is node and not inside)
+            touches = inside or explanation.failed_at is node or root is node
             if touches and (best is None or met > best[0]):
-                at = found.failed_at.span if found.failed_at is not None else None
-                said = str(found)
-                if root is node and not found.met and " is wanted, and it is " in said:
+                at = explanation.failed_at.span if explanation.failed_at is not None else None
+                said = str(explanation)
+                if root is node and not explanation.met and " is wanted, and it is " in said:
                     said = f"{said.partition(' is wanted, ')[0]} is wanted behind it, and {_behind(node, graph)}"
                 best = (met, row.name, said, at or node.span)
     if best is None:
@@ -174,14 +174,14 @@ def _behind(node: Expr, graph: Graph) -> str:
 
 def _above(node: Expr, graph: Graph, levels: int = 5, most: int = 12) -> list[Expr]:
     """A node and what uses it, a few levels down the data flow."""
-    found, level, seen = [node], [node], {id(node)}
+    above, level, seen = [node], [node], {id(node)}
     for _ in range(levels):
         level = [u for n in level for u in graph.users.get(id(n), ()) if id(u) not in seen and isinstance(u, Call)]
         seen.update([id(u) for u in level])
-        found += level
-        if len(found) >= most:
+        above += level
+        if len(above) >= most:
             break
-    return found[:most]
+    return above[:most]
 
 
 def summary(rows: Sequence[Row], target: str) -> str:
@@ -218,7 +218,7 @@ def table_text(rows: Sequence[Row], target: str) -> str:
 
 def json_text(rows: Sequence[Row], target: str) -> str:
     """The report as JSON: the target, a row for each call (`region` is null on the host), and the summary."""
-    found = [
+    entries = [
         {
             "place": _place(row),
             "call": row.name,
@@ -229,7 +229,7 @@ def json_text(rows: Sequence[Row], target: str) -> str:
         }
         for row in rows
     ]
-    return json.dumps({"target": target, "rows": found, "summary": summary(rows, target)}, indent=1)
+    return json.dumps({"target": target, "rows": entries, "summary": summary(rows, target)}, indent=1)
 
 
 def _place(row: Row) -> str:
@@ -255,19 +255,19 @@ QUANTISE_FIRST = (
 def hints(rows: Sequence[Row], target: str) -> list[str]:
     """Hints that would send more calls to the accelerator, as far as the reasons give them."""
     stay = [row for row in rows if row.region is None]
-    found = []
+    lines = []
     if recipe_of(target).integers and not any(row.name.startswith("qnn.") for row in rows):
-        found.append(f"hint: {target} takes quantized programs, and this one has no qnn operators")
-        found.append(f"hint: {QUANTISE_FIRST}")
+        lines.append(f"hint: {target} takes quantized programs, and this one has no qnn operators")
+        lines.append(f"hint: {QUANTISE_FIRST}")
     wanted = {row.name for row in stay if "layout is 'NCHW'; it takes 'NHWC'" in row.reason and "conv2d" in row.name}
     if wanted:
         layouts = ", ".join(f'"{name}": ["NHWC", "default"]' for name in sorted(wanted))
-        found.append(f"hint: relay opt --passes 'ConvertLayout({{{layouts}}})' brings convolutions into NHWC")
+        lines.append(f"hint: relay opt --passes 'ConvertLayout({{{layouts}}})' brings convolutions into NHWC")
     constant = sum(any(w in row.reason for w in ("not a constant", "a constant is wanted")) for row in stay)
     if constant:
         calls = "call wants" if constant == 1 else "calls want"
-        found.append(f"hint: {constant} {calls} constants; --params or --random-params gives parameters their values")
-    return ["", *found] if found else []
+        lines.append(f"hint: {constant} {calls} constants; --params or --random-params gives parameters their values")
+    return ["", *lines] if lines else []
 
 
 __all__ = ["Row", "explain", "hints", "json_text", "summary", "table_text"]

@@ -63,14 +63,14 @@ def well_formed_problems(node: Node) -> list[Diagnostic]:
 
     An expression's own free variables are wrong only in a module's function.
     """
-    found: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     binders: dict[Var, Expr] = {}
     for root in _roots(node):
-        _check_scopes(root, binders, found, closed=isinstance(node, IRModule))
-    return found
+        _check_scopes(root, binders, problems, closed=isinstance(node, IRModule))
+    return problems
 
 
-def _check_scopes(root: Expr, binders: dict[Var, Expr], found: list[Diagnostic], closed: bool) -> None:
+def _check_scopes(root: Expr, binders: dict[Var, Expr], problems: list[Diagnostic], closed: bool) -> None:
     scope: set[Var] = set()
     free: set[Var] = set()
     seen: set[int] = set()
@@ -82,10 +82,10 @@ def _check_scopes(root: Expr, binders: dict[Var, Expr], found: list[Diagnostic],
             owner, variables = item
             for var in variables:
                 if var in binders:
-                    found.append(error("R0509", f"%{var.name_hint} is bound more than once", var.span or owner.span))
+                    problems.append(error("R0509", f"%{var.name_hint} is bound more than once", var.span or owner.span))
                 elif var in free:
                     text = f"%{var.name_hint} is used outside the scope of its binding"
-                    found.append(error("R0509", text, var.span or owner.span))
+                    problems.append(error("R0509", text, var.span or owner.span))
                 binders[var] = owner
                 scope.add(var)
             continue
@@ -96,9 +96,9 @@ def _check_scopes(root: Expr, binders: dict[Var, Expr], found: list[Diagnostic],
             if item not in scope:
                 if item in binders:
                     text = f"%{item.name_hint} is used outside the scope of its binding"
-                    found.append(error("R0509", text, item.span))
+                    problems.append(error("R0509", text, item.span))
                 elif closed and item not in free:
-                    found.append(error("R0509", f"%{item.name_hint} is not bound", item.span))
+                    problems.append(error("R0509", f"%{item.name_hint} is not bound", item.span))
                 free.add(item)
             continue
         if id(item) in seen:
@@ -185,12 +185,12 @@ def bound_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[Type
     """The type variables that functions (or function types) inside bind, each once."""
     if isinstance(node, Type):
         return list(_type_vars_in(iter([node]))[1])
-    found: dict[TypeVar, None] = {}
+    variables: dict[TypeVar, None] = {}
     for root in _roots(node):
         for item in post_order(root):
             if isinstance(item, Function):
-                found.update(dict.fromkeys(item.type_params))
-    return list(found)
+                variables.update(dict.fromkeys(item.type_params))
+    return list(variables)
 
 
 def all_type_vars(node: Node | Type, mod: IRModule | None = None) -> list[TypeVar]:
@@ -294,7 +294,7 @@ def recursive_functions(mod: IRModule) -> set[GlobalVar]:
     low: dict[GlobalVar, int] = {}
     path: list[GlobalVar] = []
     on_path: set[GlobalVar] = set()
-    found: set[GlobalVar] = set()
+    recursive: set[GlobalVar] = set()
     for start in graph:
         if start in number:
             continue
@@ -308,7 +308,7 @@ def recursive_functions(mod: IRModule) -> set[GlobalVar]:
                 if callee not in graph:
                     continue
                 if callee == gv:
-                    found.add(gv)
+                    recursive.add(gv)
                 if callee not in number:
                     number[callee] = low[callee] = len(number)
                     path.append(callee)
@@ -330,8 +330,8 @@ def recursive_functions(mod: IRModule) -> set[GlobalVar]:
                         if member is gv:
                             break
                     if len(group) > 1:
-                        found.update(group)
-    return found
+                        recursive.update(group)
+    return recursive
 
 
 def get_total_mac_number(expr: Node) -> int:
@@ -389,7 +389,7 @@ _ATOMS = (Var, GlobalVar, Op, Constructor, Constant)
 def detect_feature(a: Node, b: IRModule | None = None) -> set[Feature]:
     """The features of an expression or a module (with `b`, an expression and its module). Primitive functions are not
     looked into."""
-    found: set[Feature] = set()
+    features: set[Feature] = set()
     seen: set[int] = set()
     roots = _roots(a) + (_roots(b) if b is not None else [])
     stack: list[Expr] = list(reversed(roots))
@@ -398,25 +398,25 @@ def detect_feature(a: Node, b: IRModule | None = None) -> set[Feature]:
         node = stack.pop()
         if id(node) in seen:
             if not isinstance(node, _ATOMS):
-                found.add(Feature.fGraph)
+                features.add(Feature.fGraph)
             continue
         seen.add(id(node))
         kind = _KIND.get(type(node))
         if kind is not None:
-            found.add(kind)
+            features.add(kind)
         if isinstance(node, Function):
             if is_primitive(node):
                 continue
             if node.params:
-                found.add(Feature.fVar)
+                features.add(Feature.fVar)
         if isinstance(node, Let):
-            found.add(Feature.fVar)
+            features.add(Feature.fVar)
             if isinstance(node.value, Function):
                 lets.append(node)
         stack.extend(reversed(children(node)))
     if any(let.variable in free_vars(let.value) for let in lets):
-        found.add(Feature.fLetRec)
-    return found
+        features.add(Feature.fLetRec)
+    return features
 
 
 def extract_intermdeiate_expr(mod: IRModule, expr_id: int) -> IRModule:

@@ -129,42 +129,18 @@ def _one(item: ast.expr, registry: Registry, source: SourceFile) -> Pass | Diagn
     args: list[Any] = []
     options: dict[str, Any] = {}
     if isinstance(item, ast.Call):
-        for value in [*item.args, *[k.value for k in item.keywords]]:
-            try:
-                ast.literal_eval(value)
-            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-                return error(
-                    "R0507",
-                    f"an option of {name} is no plain value",
-                    _span(value, source),
-                    notes=['options are numbers, strings ("NHWC"), True, False, None, lists and dictionaries of such'],
-                )
-        if any(k.arg is None for k in item.keywords):
-            return error("R0507", f"the options of {name} are written one by one", span)
+        wrong = _no_plain_values(item, name, source)
+        if wrong is not None:
+            return wrong
         args = [ast.literal_eval(a) for a in item.args]
         options = {str(k.arg): ast.literal_eval(k.value) for k in item.keywords}
     if isinstance(maker, Pass):
         if args or options:
             return error("R0501", f"{name} takes no options", span)
         return maker
-    try:
-        signature = inspect.signature(maker)
-    except (TypeError, ValueError):
-        signature = None
-    if signature is not None:
-        known = [p.name for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        unknown = [o for o in options if o not in known]
-        if unknown and not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
-            has = f"it has {', '.join(known)}" if known else "it has none"
-            return error("R0501", f"{name} has no option {unknown[0]}", span, notes=suggest(unknown[0], known) or [has])
-        try:
-            bound = signature.bind(*args, **options)
-        except TypeError as problem:
-            return error("R0501", f"{name}({', '.join(known)}): {problem}", span)
-        for option, given in bound.arguments.items():
-            wanted = _wanted(str(signature.parameters[option].annotation), given)
-            if wanted is not None and signature.parameters[option].kind is signature.parameters[option].POSITIONAL_OR_KEYWORD:
-                return error("R0501", f"{option} of {name} is {wanted}, not {given!r:.60}", span)
+    wrong = _wrong_options(maker, name, args, options, span)
+    if wrong is not None:
+        return wrong
     try:
         return as_pass(maker(*args, **options))
     except RelayError as problem:
@@ -172,3 +148,42 @@ def _one(item: ast.expr, registry: Registry, source: SourceFile) -> Pass | Diagn
         return error(first.code, first.title, span, notes=first.notes)
     except (TypeError, ValueError, KeyError, AttributeError) as problem:
         return error("R0501", f"{name} does not take these options: {problem}", span)
+
+
+def _no_plain_values(item: ast.Call, name: str, source: SourceFile) -> Diagnostic | None:
+    """What is wrong with options as they are written: each is a value of its own, without names and calls."""
+    for value in [*item.args, *[k.value for k in item.keywords]]:
+        try:
+            ast.literal_eval(value)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return error(
+                "R0507",
+                f"an option of {name} is no plain value",
+                _span(value, source),
+                notes=['options are numbers, strings ("NHWC"), True, False, None, lists and dictionaries of such'],
+            )
+    if any(k.arg is None for k in item.keywords):
+        return error("R0507", f"the options of {name} are written one by one", _span(item, source))
+    return None
+
+
+def _wrong_options(maker: Any, name: str, args: list[Any], options: dict[str, Any], span: Span) -> Diagnostic | None:
+    """What the signature of a pass says against options."""
+    try:
+        signature = inspect.signature(maker)
+    except (TypeError, ValueError):
+        return None
+    known = [p.name for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    unknown = [o for o in options if o not in known]
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        return error("R0501", f"{name} has no option {unknown[0]}", span, notes=suggest(unknown[0], known) or [has])
+    try:
+        bound = signature.bind(*args, **options)
+    except TypeError as problem:
+        return error("R0501", f"{name}({', '.join(known)}): {problem}", span)
+    for option, value in bound.arguments.items():
+        wanted = _wanted(str(signature.parameters[option].annotation), value)
+        if wanted is not None and signature.parameters[option].kind is signature.parameters[option].POSITIONAL_OR_KEYWORD:
+            return error("R0501", f"{option} of {name} is {wanted}, not {value!r:.60}", span)
+    return None

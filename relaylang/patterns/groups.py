@@ -132,36 +132,12 @@ def inside_partitions(graph: Graph) -> set[int]:
 
 
 def make_group(pattern: DFPattern, root: Expr, matcher: Matcher, graph: Graph, taken: set[int]) -> Group | None:
+    """The group of a match; None where it overlaps one of the `taken` nodes, or others use its values."""
     memo = matcher.memo
-    fuzzy: set[int] = set()
-    for part in all_parts(pattern):
-        if isinstance(part, DominatorPattern):
-            fuzzy.update([id(n) for p in (part.parent, part.path) for n in memo.get(p, ())])
-        elif isinstance(part, FunctionPattern):
-            fuzzy.update([id(n) for p in parts(part) for n in memo.get(p, ())])
-            for function in memo.get(part, ()):
-                fuzzy.update(_of_own_variables(function))
-    inputs: dict[int, Expr] = {}
-
-    def take(node: Expr, part: DFPattern) -> None:
-        if id(node) in fuzzy or isinstance(node, (Op, Function)) or _embedded(node, part):
-            return
-        inputs.setdefault(id(node), node)
-
-    for part in all_parts(pattern):
-        for node in memo.get(part, ()):
-            if isinstance(part, TuplePattern) and part.fields is None and isinstance(node, Tuple):
-                for item in node.fields:
-                    take(item, part)
-            elif isinstance(part, CallPattern) and isinstance(node, Call) and (part.args is None or part.rest):
-                for item in node.args[len(part.args or ()) :]:
-                    take(item, part)
-            elif not parts(part) and not isinstance(part, TuplePattern):
-                take(node, part)
+    inputs = _inputs(pattern, memo)
     inputs.pop(id(root), None)
     body = _between(root, inputs)
     inside = {id(node) for node in body}
-    users = graph.users
     for node in body:
         if isinstance(node, (Op, Function, Constant)) or id(node) in inputs:
             continue
@@ -169,10 +145,44 @@ def make_group(pattern: DFPattern, root: Expr, matcher: Matcher, graph: Graph, t
             return None
         if node is root:
             continue
-        for user in users[id(node)]:
+        for user in graph.users[id(node)]:
             if id(user) not in inside and not graph.dominates(root, user):
                 return None
     return Group(root, {p: list(n) for p, n in memo.items()}, list(inputs.values()), body)
+
+
+def _inputs(pattern: DFPattern, memo: Mapping[DFPattern, Sequence[Expr]]) -> dict[int, Expr]:
+    """What the open ends of a matched pattern stand for, by identity."""
+    inner = _inner(pattern, memo)
+    inputs: dict[int, Expr] = {}
+    for part in all_parts(pattern):
+        for node in memo.get(part, ()):
+            for end in _open_ends(part, node):
+                if id(end) not in inner and not isinstance(end, (Op, Function)) and not _embedded(end, part):
+                    inputs.setdefault(id(end), end)
+    return inputs
+
+
+def _open_ends(part: DFPattern, node: Expr) -> tuple[Expr, ...]:
+    """The values of a node that a part of a pattern leaves open."""
+    if isinstance(part, TuplePattern):
+        return node.fields if part.fields is None and isinstance(node, Tuple) else ()
+    if isinstance(part, CallPattern) and isinstance(node, Call) and (part.args is None or part.rest):
+        return node.args[len(part.args or ()) :]
+    return () if parts(part) else (node,)
+
+
+def _inner(pattern: DFPattern, memo: Mapping[DFPattern, Sequence[Expr]]) -> set[int]:
+    """The nodes that are inside whatever open end they match: those on a dominator's paths, and in functions."""
+    inner: set[int] = set()
+    for part in all_parts(pattern):
+        if isinstance(part, DominatorPattern):
+            inner.update([id(n) for p in (part.parent, part.path) for n in memo.get(p, ())])
+        elif isinstance(part, FunctionPattern):
+            inner.update([id(n) for p in parts(part) for n in memo.get(p, ())])
+            for function in memo.get(part, ()):
+                inner.update(_of_own_variables(function))
+    return inner
 
 
 def _of_own_variables(function: Expr) -> set[int]:

@@ -6,7 +6,7 @@ no recursion along it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,61 +136,24 @@ class Matcher:
         match pattern:
             case CallPattern():
                 return self.call(pattern, expr) if isinstance(expr, Call) else self.fail(pattern, expr)
-            case OpNamePattern():
-                return (isinstance(expr, Op) and expr.name == pattern.name) or self.fail(pattern, expr)
             case WildcardPattern():
                 return pattern.pattern is None or self.part(pattern.pattern, expr)
-            case ConstantPattern():
-                return isinstance(expr, Constant) or self.fail(pattern, expr)
-            case VarPattern():
-                fits = isinstance(expr, Var) and pattern.name in ("", expr.name_hint)
-                return fits or self.fail(pattern, expr)
-            case ExprPattern():
-                return same_expr(pattern.expr, expr) or self.fail(pattern, expr)
             case AltPattern():
                 return self.part(pattern.left, expr) or self.part(pattern.right, expr)
             case TuplePattern():
                 if not isinstance(expr, Tuple):
                     return self.fail(pattern, expr)
                 return pattern.fields is None or self.all(pattern, pattern.fields, expr.fields, expr)
-            case TupleGetItemPattern():
-                if not isinstance(expr, TupleGetItem) or pattern.index not in (None, expr.index):
-                    return self.fail(pattern, expr)
-                return self.part(pattern.tuple, expr.tuple_value)
-            case AttrPattern():
-                return self.part(pattern.pattern, expr) and (has_attrs(pattern.attrs, expr) or self.fail(pattern, expr))
-            case DataTypePattern():
-                ty = expr.checked_type
-                fits = isinstance(ty, TensorType) and ty.dtype == pattern.dtype
-                return self.part(pattern.pattern, expr) and (fits or self.fail(pattern, expr))
-            case ShapePattern():
-                ty = expr.checked_type
-                fits = isinstance(ty, TensorType) and ty.shape == tuple(pattern.shape)
-                return self.part(pattern.pattern, expr) and (fits or self.fail(pattern, expr))
-            case TypePattern():
-                fits = expr.checked_type == pattern.type
-                return self.part(pattern.pattern, expr) and (fits or self.fail(pattern, expr))
+            case TupleGetItemPattern() | IfPattern() | LetPattern():
+                pairs = _operands(pattern, expr)
+                return all(self.part(*pair) for pair in pairs) if pairs else self.fail(pattern, expr)
             case FunctionPattern():
                 return self.function(pattern, expr)
-            case IfPattern():
-                if not isinstance(expr, If):
-                    return self.fail(pattern, expr)
-                return (
-                    self.part(pattern.cond, expr.cond)
-                    and self.part(pattern.true_branch, expr.true_branch)
-                    and self.part(pattern.false_branch, expr.false_branch)
-                )
-            case LetPattern():
-                if not isinstance(expr, Let):
-                    return self.fail(pattern, expr)
-                return (
-                    self.part(pattern.var, expr.variable)
-                    and self.part(pattern.value, expr.value)
-                    and self.part(pattern.body, expr.body)
-                )
             case DominatorPattern():
                 return self.dominator(pattern, expr)
-        raise RelayError(error("R0520", f"{type(pattern).__name__} is no pattern"))
+            case AttrPattern() | DataTypePattern() | ShapePattern() | TypePattern():
+                return self.part(pattern.pattern, expr) and (_holds(pattern, expr) or self.fail(pattern, expr))
+        return _holds(pattern, expr) or self.fail(pattern, expr)
 
     def call(self, pattern: CallPattern, call: Call) -> bool:
         mark = len(self.trail)
@@ -220,24 +183,10 @@ class Matcher:
         if not any(isinstance(a, Call) and isinstance(a.op, Op) and a.op.name == outer for a in call.args):
             return False
         mark = len(self.trail)
-        if outer == QUOTIENT:
-            inner, divisor = pattern.args
-            if isinstance(inner, CallPattern) and _op_name(inner) == PRODUCT and len(inner.args or ()) == 2:
-                assert inner.args is not None
-                for i in range(2):
-                    quotient = CallPattern(pattern.op, [inner.args[i], divisor])
-                    if self.part(CallPattern(inner.op, [inner.args[1 - i], quotient]), call):
-                        return True
-                    self.undo(mark)
-            return False
-        for i in range(2):
-            inner = pattern.args[i]
-            if isinstance(inner, CallPattern) and _op_name(inner) == QUOTIENT and len(inner.args or ()) == 2:
-                assert inner.args is not None
-                product = CallPattern(pattern.op, [inner.args[0], pattern.args[1 - i]])
-                if self.part(CallPattern(inner.op, [product, inner.args[1]]), call):
-                    return True
-                self.undo(mark)
+        for regrouped in _regrouped(pattern.op, outer, pattern.args):
+            if self.part(regrouped, call):
+                return True
+            self.undo(mark)
         return False
 
     def all(self, pattern: DFPattern, wanted: tuple[DFPattern, ...], exprs: tuple[Expr, ...], owner: Expr) -> bool:
@@ -295,6 +244,56 @@ class Matcher:
                     return None
                 stack.append(operand)
         return parent
+
+
+def _operands(pattern: TupleGetItemPattern | IfPattern | LetPattern, expr: Expr) -> list[tuple[DFPattern, Expr]]:
+    """The parts of a pattern, each with the part of the expression that it must match; none for another kind of expression."""
+    match pattern, expr:
+        case TupleGetItemPattern(), TupleGetItem() if pattern.index in (None, expr.index):
+            return [(pattern.tuple, expr.tuple_value)]
+        case IfPattern(), If():
+            branches = [(pattern.true_branch, expr.true_branch), (pattern.false_branch, expr.false_branch)]
+            return [(pattern.cond, expr.cond), *branches]
+        case LetPattern(), Let():
+            return [(pattern.var, expr.variable), (pattern.value, expr.value), (pattern.body, expr.body)]
+    return []
+
+
+def _holds(pattern: DFPattern, expr: Expr) -> bool:
+    """Whether an expression is as a pattern itself says; its parts apart. Raises `RelayError` (R0520) for other classes."""
+    ty = expr.checked_type
+    match pattern:
+        case OpNamePattern():
+            return isinstance(expr, Op) and expr.name == pattern.name
+        case ConstantPattern():
+            return isinstance(expr, Constant)
+        case VarPattern():
+            return isinstance(expr, Var) and pattern.name in ("", expr.name_hint)
+        case ExprPattern():
+            return same_expr(pattern.expr, expr)
+        case AttrPattern():
+            return has_attrs(pattern.attrs, expr)
+        case DataTypePattern():
+            return isinstance(ty, TensorType) and ty.dtype == pattern.dtype
+        case ShapePattern():
+            return isinstance(ty, TensorType) and ty.shape == tuple(pattern.shape)
+        case TypePattern():
+            return ty == pattern.type
+    raise RelayError(error("R0520", f"{type(pattern).__name__} is no pattern"))
+
+
+def _regrouped(op: DFPattern, outer: str, args: tuple[DFPattern, ...]) -> Iterator[CallPattern]:
+    """The patterns `a * (b / c)` and `b * (a / c)` of the arguments of `(a * b) / c`; or of `a * (b / c)`: `(b * a) / c`."""
+    for i, factor in enumerate(args):
+        inner = args[0] if outer == QUOTIENT else factor
+        if not isinstance(inner, CallPattern) or _op_name(inner) != (PRODUCT if outer == QUOTIENT else QUOTIENT):
+            continue
+        if inner.args is None or len(inner.args) != 2:
+            continue
+        if outer == QUOTIENT:
+            yield CallPattern(inner.op, [inner.args[1 - i], CallPattern(op, [inner.args[i], args[1]])])
+        else:
+            yield CallPattern(inner.op, [CallPattern(op, [inner.args[0], args[1 - i]]), inner.args[1]])
 
 
 def _op_name(pattern: DFPattern) -> str:

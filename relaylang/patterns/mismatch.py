@@ -188,30 +188,14 @@ def _typed(expr: Expr) -> str:
 def reason_of(pattern: DFPattern, expr: Expr) -> str:
     """Why a part of a pattern did not meet a node."""
     it = describe(expr)
+    wanted = _wanted(pattern)
+    if wanted is not None:
+        return f"{wanted} is wanted, and it is {it}"
     match pattern:
-        case OpNamePattern():
-            return f"{pattern.name} is wanted, and it is {it}"
         case CallPattern():
-            wanted = pattern.op.name if isinstance(pattern.op, OpNamePattern) else "something"
-            same = not isinstance(pattern.op, OpNamePattern) or (
-                isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name == wanted
-            )
-            if isinstance(expr, Call) and pattern.args is not None and same:
-                count = f"{len(pattern.args)} argument{'' if len(pattern.args) == 1 else 's'}"
-                return f"a call with {count} is wanted, and {it} has {len(expr.args)}"
-            return f"a call of {wanted} is wanted, and it is {it}"
-        case ConstantPattern():
-            return f"a constant is wanted, and it is {it}"
-        case VarPattern():
-            return f"the variable {'%' + pattern.name if pattern.name else ''} is wanted, and it is {it}".replace("  ", " ")
+            return _call_reason(pattern, expr, it)
         case ExprPattern():
             return f"{describe(pattern.expr)} is wanted, and it is {'another' if type(expr) is type(pattern.expr) else it}"
-        case TuplePattern():
-            size = "" if pattern.fields is None else f" of {len(pattern.fields)}"
-            return f"a tuple{size} is wanted, and it is {it}"
-        case TupleGetItemPattern():
-            index = "a field" if pattern.index is None else f"field {pattern.index}"
-            return f"{index} of a tuple is wanted, and it is {it}"
         case AttrPattern():
             return _attr_reason(pattern, expr, it)
         case DataTypePattern():
@@ -227,13 +211,38 @@ def reason_of(pattern: DFPattern, expr: Expr) -> str:
                 count = f"{len(pattern.params)} parameter{'' if len(pattern.params) == 1 else 's'}"
                 return f"a function of {count} is wanted, and it has {len(expr.params)}"
             return f"a function is wanted, and it is {it}"
-        case IfPattern():
-            return f"a branch is wanted, and it is {it}"
-        case LetPattern():
-            return f"a let is wanted, and it is {it}"
         case DominatorPattern():
             return f"{it} is not on a path from the parent, or is used beside the path"
     return f"{it} is another node than the one that this part met before"
+
+
+def _wanted(pattern: DFPattern) -> str | None:
+    """The kind of node that a pattern asks for; None where it asks for more."""
+    match pattern:
+        case OpNamePattern():
+            return pattern.name
+        case ConstantPattern():
+            return "a constant"
+        case VarPattern():
+            return f"the variable %{pattern.name}" if pattern.name else "the variable"
+        case TuplePattern():
+            return "a tuple" if pattern.fields is None else f"a tuple of {len(pattern.fields)}"
+        case TupleGetItemPattern():
+            return "a field of a tuple" if pattern.index is None else f"field {pattern.index} of a tuple"
+        case IfPattern():
+            return "a branch"
+        case LetPattern():
+            return "a let"
+    return None
+
+
+def _call_reason(pattern: CallPattern, expr: Expr, it: str) -> str:
+    wanted = pattern.op.name if isinstance(pattern.op, OpNamePattern) else "something"
+    if isinstance(expr, Call) and pattern.args is not None:
+        if not isinstance(pattern.op, OpNamePattern) or (isinstance(expr.op, Op) and expr.op.name == wanted):
+            count = f"{len(pattern.args)} argument{'' if len(pattern.args) == 1 else 's'}"
+            return f"a call with {count} is wanted, and {it} has {len(expr.args)}"
+    return f"a call of {wanted} is wanted, and it is {it}"
 
 
 def _attr_reason(pattern: AttrPattern, expr: Expr, it: str) -> str:

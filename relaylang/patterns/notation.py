@@ -464,24 +464,8 @@ class _Writer:
         match p:
             case WildcardPattern():
                 return "_" if p.pattern is None else self.text(p.pattern)
-            case ConstantPattern():
-                return "const"
-            case VarPattern():
-                return f"%{p.name}" if p.name else "var"
-            case OpNamePattern():
-                return p.name
-            case ExprPattern():
-                data = p.expr.data if isinstance(p.expr, Constant) else None
-                if data is not None and data.ndim == 0:
-                    return f"{data.item():g}f" if data.dtype.kind == "f" else str(data.item())
-                return f"<{type(p.expr).__name__}>"
             case CallPattern():
-                callee = "op" if isinstance(p.op, WildcardPattern) and p.op.pattern is None else self.text(p.op)
-                if isinstance(p.op, AltPattern):
-                    callee = f"({callee})"
-                if p.args is None:
-                    return f"{callee}(...)"
-                return f"{callee}({self.list(p.args)}{', ...' if p.rest else ''})"
+                return self.call(p)
             case TuplePattern():
                 if p.fields is None:
                     return "tuple"
@@ -489,16 +473,9 @@ class _Writer:
             case TupleGetItemPattern():
                 return f"{self.text(p.tuple)}.{'_' if p.index is None else p.index}"
             case AltPattern():
-                left = p.left
-                if isinstance(left, CallPattern) and left.args and left.args[0] is p.right:
-                    return f"{self.text(left.op)}?({self.list(left.args)})"
-                return f"({self.text(left)} | {self.text(p.right)})"
+                return self.alternatives(p)
             case AttrPattern():
-                inner = self.text(p.pattern)
-                if isinstance(p.pattern, CallPattern) and inner.endswith(")"):
-                    joint = "" if inner.endswith("()") else ", "
-                    return f"{inner[:-1]}{joint}{self.attrs(p.attrs)})"
-                return " @ ".join([inner, *[f"{k}={_value_text(v)}" for k, v in p.attrs.items()]])
+                return self.with_attrs(p)
             case DataTypePattern():
                 return f"{self.text(p.pattern)}: {p.dtype}"
             case ShapePattern():
@@ -514,7 +491,44 @@ class _Writer:
                 return f"let {self.text(p.var)} = {self.text(p.value)}; {self.text(p.body)}"
             case DominatorPattern():
                 return f"dominates({self.text(p.parent)}, {self.text(p.path)}, {self.text(p.child)})"
-        return f"<{type(p).__name__}>"
+        return _leaf_text(p)
+
+    def alternatives(self, p: AltPattern) -> str:
+        left = p.left
+        if isinstance(left, CallPattern) and left.args and left.args[0] is p.right:
+            return f"{self.text(left.op)}?({self.list(left.args)})"
+        return f"({self.text(left)} | {self.text(p.right)})"
+
+    def call(self, p: CallPattern) -> str:
+        callee = "op" if isinstance(p.op, WildcardPattern) and p.op.pattern is None else self.text(p.op)
+        if isinstance(p.op, AltPattern):
+            callee = f"({callee})"
+        if p.args is None:
+            return f"{callee}(...)"
+        return f"{callee}({self.list(p.args)}{', ...' if p.rest else ''})"
+
+    def with_attrs(self, p: AttrPattern) -> str:
+        inner = self.text(p.pattern)
+        if isinstance(p.pattern, CallPattern) and inner.endswith(")"):
+            joint = "" if inner.endswith("()") else ", "
+            return f"{inner[:-1]}{joint}{self.attrs(p.attrs)})"
+        return " @ ".join([inner, *[f"{k}={_value_text(v)}" for k, v in p.attrs.items()]])
+
+
+def _leaf_text(p: DFPattern) -> str:
+    """A pattern without parts."""
+    match p:
+        case ConstantPattern():
+            return "const"
+        case VarPattern():
+            return f"%{p.name}" if p.name else "var"
+        case OpNamePattern():
+            return p.name
+        case ExprPattern(expr=Constant(data=data)) if data.ndim == 0:
+            return f"{data.item():g}f" if data.dtype.kind == "f" else str(data.item())
+        case ExprPattern():
+            return f"<{type(p.expr).__name__}>"
+    return f"<{type(p).__name__}>"
 
 
 def _value_text(value: Any) -> str:

@@ -46,11 +46,6 @@ def _aligned(call: Call, along: Sequence[bool]) -> bool:
     return any(along)
 
 
-def _data_aligned(count: int) -> Rule:
-    """The first arguments are broadcast; those behind them are numbers, or lie along another axis."""
-    return lambda call, along: not any(along[count:]) and _aligned(Call(call.op, call.args[:count]), along[:count])
-
-
 def _axis(call: Call, along: Sequence[bool]) -> bool:
     """The first argument is sliced; the operator works along another axis than its first one."""
     return _first(along) and call.attrs.axis is not None and call.attrs.axis % _rank(call) != 0
@@ -190,7 +185,11 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("nn.upsampling", "nn.upsampling3d", "nn.depth_to_space", "nn.space_to_depth"), _layout),
     **dict.fromkeys(("image.resize1d", "image.resize2d", "image.resize3d"), _layout),
     **dict.fromkeys(("qnn.quantize", "qnn.dequantize", "qnn.requantize"), _scaled),
-    **dict.fromkeys(("qnn.add", "qnn.subtract", "qnn.mul"), _data_aligned(2)),
+    # The first arguments are broadcast; those after them are numbers, or lie along another axis.
+    **dict.fromkeys(
+        ("qnn.add", "qnn.subtract", "qnn.mul"),
+        lambda call, along: not any(along[2:]) and _aligned(Call(call.op, call.args[:2]), along[:2]),
+    ),
     **dict.fromkeys(
         (
             "qnn.abs",

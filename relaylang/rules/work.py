@@ -46,15 +46,6 @@ def _windows(call: Call) -> int:
     return elements(call.checked_type) * prod(map(int, call.attrs.pool_size))
 
 
-def _gradient_of_windows(call: Call) -> int:
-    return elements(call.args[0].checked_type) * prod(map(int, call.attrs.pool_size))
-
-
-def _every_pair(call: Call) -> int:
-    """Boxes are compared with each other."""
-    return max(elements(a.checked_type) for a in call.args) ** 2
-
-
 def _regions(call: Call) -> int:
     """A region may cover the whole image."""
     return elements(call.checked_type) * elements(call.args[0].checked_type)
@@ -110,7 +101,10 @@ RULES: Mapping[str, Rule] = {
         ("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d", "qnn.avg_pool2d"),
         _windows,
     ),
-    **dict.fromkeys(("nn.max_pool2d_grad", "nn.avg_pool2d_grad"), _gradient_of_windows),
+    **dict.fromkeys(
+        ("nn.max_pool2d_grad", "nn.avg_pool2d_grad"),
+        lambda call: elements(call.args[0].checked_type) * prod(map(int, call.attrs.pool_size)),
+    ),
     **dict.fromkeys(
         (
             "vision.non_max_suppression",
@@ -118,7 +112,8 @@ RULES: Mapping[str, Rule] = {
             "vision.regular_non_max_suppression",
             "vision.proposal",
         ),
-        _every_pair,
+        # Boxes are compared with each other.
+        lambda call: max(elements(a.checked_type) for a in call.args) ** 2,
     ),
     **dict.fromkeys(("vision.roi_align", "vision.roi_pool"), _regions),
     "nn.correlation": _correlation,

@@ -198,16 +198,31 @@ class Operators:
                 waits = True
         if waits:
             return None
+        result = self._related(node, op, args)
+        if result is None or result is POISON:
+            return result
+        if type(result) is TensorType:
+            result = solver.intern(result)
+            return result if id(result) in self._sound or self._is_sound(node, op, result) else POISON
+        if type(result) is TupleType:
+            tensors = (part for part in result.fields if type(part) is TensorType)
+            return result if all(self._is_sound(node, op, solver.intern(part)) for part in tensors) else POISON
+        if op.name in EXTENSIONS and not isinstance(result, Type):
+            reason = f"its type relation returned a value of type {type(result).__name__}, not a type"
+            return self._refused(node, args, RelationError(reason, notes=[_ADDED]))
+        return result
+
+    def _related(self, node: Call, op: Op, args: list[Type]) -> Type | None:
+        """What the relation of an operator returns. Reports what it refuses."""
         self._context.types, self._context.node = args, node
         attrs = node.attrs
         if attrs is None and op.attrs is not None:
             attrs = make_attrs(op.attrs, {})
         try:
-            if attrs is not None:
-                wrong = problem_of(op, attrs, args)
-                if wrong is not None:
-                    raise RelationError(*wrong)
-            made = op.rel(args, attrs, self._context)
+            wrong = problem_of(op, attrs, args) if attrs is not None else None
+            if wrong is not None:
+                raise RelationError(*wrong)
+            result = op.rel(args, attrs, self._context)
         except RelationError as problem:
             if any(type(a) is TypeVar for a in args):
                 # Whether it holds depends on what the type parameter stands for; an annotation may say the result.
@@ -215,28 +230,15 @@ class Operators:
                 return None
             return self._refused(node, args, problem)
         except ArithmeticError:
-            said = "an attribute is 0, or too large, where it must not be"
-            return self._refused(node, args, RelationError(said))
+            return self._refused(node, args, RelationError("an attribute is 0, or too large, where it must not be"))
         except Exception as problem:
             if op.name not in EXTENSIONS:
                 raise
-            said = f"its type relation raised {type(problem).__name__}: {problem}"
-            return self._refused(node, args, RelationError(said, notes=[_ADDED]))
-        if made is not None and not self._takes(node, op, args):
-            return POISON
-        if type(made) is TensorType:
-            made = solver.intern(made)
-            return made if id(made) in self._sound or self._is_sound(node, op, made) else POISON
-        if type(made) is TupleType:
-            for part in made.fields:
-                if type(part) is TensorType and not self._is_sound(node, op, solver.intern(part)):
-                    return POISON
-        if made is None and any(solver.is_poisoned(a) for a in args):
-            return POISON
-        if made is not None and op.name in EXTENSIONS and not isinstance(made, Type):
-            said = f"its type relation returned a value of type {type(made).__name__}, not a type"
-            return self._refused(node, args, RelationError(said, notes=[_ADDED]))
-        return made
+            reason = f"its type relation raised {type(problem).__name__}: {problem}"
+            return self._refused(node, args, RelationError(reason, notes=[_ADDED]))
+        if result is None:
+            return POISON if any(self._solver.is_poisoned(a) for a in args) else None
+        return result if self._takes(node, op, args) else POISON
 
     def _refused(self, node: Call, args: Sequence[Type], problem: RelationError) -> Type:
         self._report.relation_failed(node, problem, args)

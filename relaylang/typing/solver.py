@@ -177,7 +177,7 @@ class Solver:
         before, self.loosened = self.loosened, False
         bound: list[tuple[Type, Type]] = []
         stack = [(left, right)]
-        seen: set[tuple[int, int]] | None = None
+        seen: set[tuple[int, int]] = set()
         keep: list[Type] = []  # made on the way: an identity in `seen` must not be given out again
         while stack:
             pair_left, pair_right = stack.pop()
@@ -203,25 +203,15 @@ class Solver:
             if kind is not type(b) or kind in LEAVES:
                 self.conflict = (a, b)
                 return False
-            if seen is None:
-                seen = set()
-            pair = (id(a), id(b))
-            if pair in seen:
+            if (id(a), id(b)) in seen:
                 continue
-            seen.add(pair)
-            if isinstance(a, FuncType):
-                assert isinstance(b, FuncType)
-                if len(a.arg_types) != len(b.arg_types):
-                    self.conflict = (a, b)
-                    return False
-                if a.type_params or b.type_params:
+            seen.add((id(a), id(b)))
+            if isinstance(a, FuncType) and isinstance(b, FuncType):
+                if len(a.arg_types) == len(b.arg_types) and (a.type_params or b.type_params):
                     a, b = self._same_params(a, b)
                     keep += (a, b)
-            elif isinstance(a, TypeCall) and find(a.func) is not find(b.func):  # type: ignore[attr-defined]
-                self.conflict = (a, b)
-                return False
             mine, theirs = parts(a), parts(b)
-            if len(mine) != len(theirs):
+            if len(mine) != len(theirs) or (isinstance(a, TypeCall) and find(a.func) is not find(b.func)):  # type: ignore[attr-defined]
                 self.conflict = (a, b)
                 return False
             stack.extend(zip(reversed(mine), reversed(theirs)))

@@ -210,7 +210,9 @@ class _Sheets:
             else:
                 row = self.graph.nodes[source]
                 style = operand.change or (row.change if row.kind == "const" else "")
-                label, says = row.label, _row_shape(row)
+                label, says = row.label, row.shape
+                if row.rank > 0 and row.type.endswith(", float32]"):
+                    says += " f32"  # edges leave float32 out
                 if row.kind == "const" and operand.name not in _PLAIN:
                     label, says = operand.name, says if row.rank else f"{row.label} {says}"
                 box.rows.append(Row(_ending(SIGNS.get(style, "") + label + operand.path), says, source, style))
@@ -332,11 +334,6 @@ class _Sheets:
 def _ending(name: str) -> str:
     """A name, without its middle where it is long: names differ at their ends."""
     return name if len(name) <= _MOST_NAME else f"{name[:6]}…{name[7 - _MOST_NAME :]}"
-
-
-def _row_shape(node: Node) -> str:
-    """A weight's shape and element type. Edges leave float32 out."""
-    return f"{node.shape} f32" if node.rank > 0 and node.type.endswith(", float32]") else node.shape
 
 
 def operators_text(nodes: Iterable[Node]) -> str:

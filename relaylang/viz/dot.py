@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.processes import program, run
 from relaylang.viz.boxes import SIGNS, Box, cut
-from relaylang.viz.graph import Graph, Node
+from relaylang.viz.graph import Graph
 from relaylang.viz.scene import Plans
 from relaylang.viz.svg import COLOURS, family_of
 
@@ -56,7 +56,8 @@ def as_dot(graph: Graph, expand: bool = False, nodes: bool = False) -> str:
                 inside += [(i, f"{key}/", f"{box.title} {graph.groups[i].label}") for i in box.inner]
             else:
                 fill = _FILLS.get(family_of(graph.nodes[box.node], box.pill), "#eceff1")
-                tip = _tip(graph.nodes[box.node])
+                node = graph.nodes[box.node]
+                tip = quoted("\n".join([node.label, node.type, *(f"{k}={v}" for k, v in node.attrs)]))
                 color = f', color="{COLOURS[box.change][0]}", penwidth=3' if box.change in SIGNS else ""
                 lines.append(f'    {quoted(key)} [label={_label(graph, box)}, fillcolor="{fill}", tooltip={tip}{color}];')
             for edge in box.edges:
@@ -84,10 +85,6 @@ def _end(plans: Plans, box: Box, prefix: str) -> str:
 def _label(graph: Graph, box: Box) -> str:
     rows = [box.title, *(f"{row.name}  {row.shape}".rstrip() for row in box.rows), graph.nodes[box.node].shape]
     return quoted("\n".join(cut(row, _MOST) for row in rows if row))
-
-
-def _tip(node: Node) -> str:
-    return quoted("\n".join([node.label, node.type, *(f"{k}={v}" for k, v in node.attrs)]))
 
 
 def quoted(text: str) -> str:

@@ -250,7 +250,8 @@ class _Builder:
         span = expr.span
         if span is not None:
             node.place = f"{span} {span.label}".rstrip()
-            node.line = _source_line(span)
+            source = getattr(span, "source", None)
+            node.line = _cut(source.line(span.line).strip()) if source is not None else ""
         node.name = self.let_names.get(id(expr), "")
         self.ids[id(expr)] = node.id
         self.graph.nodes.append(node)
@@ -344,12 +345,6 @@ class _Builder:
         inner = self.graph.groups[node.inner[0]]
         label = f"%{node.name}" if node.name and inner.label == "fn" else inner.label
         self._new(expr, group, "call", label, inputs=inputs, attrs=list(inner.attrs), inner=list(node.inner))
-
-
-def _source_line(span: Any) -> str:
-    """The line of text at which a node begins, without its indent; "" where there is no text."""
-    source = getattr(span, "source", None)
-    return _cut(source.line(span.line).strip()) if source is not None else ""
 
 
 def _pattern(pattern: Any) -> str:

@@ -9,7 +9,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from unicodedata import combining, east_asian_width
 
 from relaylang.viz.boxes import EMPTY, SIGNS, Sheet, cut, sheets
@@ -70,10 +70,7 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
             continue
         shown.add(group.id)
         indent = "  " * min(depth, 8)
-        params = ", ".join(_with_type(graph.nodes[i]) for i in group.params)
-        attrs = "".join(f", {k}={v}" for k, v in group.attrs)
-        head = f"{before}{group.label}" + (f"({params}{attrs})" if group.kind == "function" else ":")
-        line(f"{indent}{head}", change=group.change)
+        line(f"{indent}{before}{_head(graph, group)}", change=group.change)
         own = [graph.nodes[b.node] for b in drawn[group.id].boxes if not b.pill]
         own = [n for n in own if n.kind not in _LEAVES]
         names = _names(own)
@@ -90,13 +87,27 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
         for node in reversed(own):
             inside = [graph.groups[i] for i in node.inner]
             if expand or node.kind in ("fn", "if", "match", "repeat") or any(g.label == "fn" for g in inside):
-                prefix = f"{node.label} = " if node.label[0] == "%" else ""
-                if node.kind in ("if", "match"):
-                    prefix = f"{names[node.id]} "
-                elif node.label == "fn":
-                    prefix = f"{names[node.id]} = "
-                stack += [(g, depth + 1, prefix) for g in reversed(inside)]
+                stack += [(g, depth + 1, _title(node, names)) for g in reversed(inside)]
     return "\n".join(lines or [EMPTY]).rstrip("\n") + "\n"
+
+
+def _head(graph: Graph, group: Group) -> str:
+    """A function's name with its parameters and attributes, or another group's name."""
+    if group.kind != "function":
+        return f"{group.label}:"
+    typed = ((node.label, node.shape or node.type) for node in map(graph.nodes.__getitem__, group.params))
+    params = ", ".join(f"{label}: {ty}" if ty else label for label, ty in typed)
+    attrs = "".join(f", {k}={v}" for k, v in group.attrs)
+    return f"{group.label}({params}{attrs})"
+
+
+def _title(node: Node, names: Mapping[int, str]) -> str:
+    """What stands before the name of a group inside a node."""
+    if node.kind in ("if", "match"):
+        return f"{names[node.id]} "
+    if node.label == "fn":
+        return f"{names[node.id]} = "
+    return f"{node.label} = " if node.label[0] == "%" else ""
 
 
 def _fitted(text: str, width: int) -> str:
@@ -137,11 +148,6 @@ def _near(rows: Sequence[_Line], changed: dict[int, str]) -> Iterator[tuple[int,
 
 
 _PLAIN = str.maketrans({**dict.fromkeys("├┤┼╯╰┴╮╭┬", "+"), "─": "-", "│": "|", "●": "o", "…": "~", "×": "x", "⋮": ":", "−": "-"})
-
-
-def _with_type(node: Node) -> str:
-    ty = node.shape or node.type
-    return f"{node.label}: {ty}" if ty else node.label
 
 
 def _names(own: Sequence[Node]) -> dict[int, str]:

@@ -152,31 +152,40 @@ class _Writer:
 
     def _control(self, step: Step, label: str, behind: str | None) -> None:
         """A branch, a jump or a label. `behind` is the label that follows a jump."""
-        lines, blocks = self.lines, self.blocks
         if step.kind == "branch":
-            if len(blocks) < _DEPTH:
-                blocks.append(_Block(label))
-                lines.append(f"if ({self._name(step.reads[0])}) {{")
-            else:
-                self.targets.add(label)
-                lines.append(f"if (!{self._name(step.reads[0])}) goto {label};")
+            self._branch(step, label)
+        elif step.kind == "jump":
+            self._jump(label, behind)
+        else:
+            self._label(label)
+
+    def _branch(self, step: Step, label: str) -> None:
+        if len(self.blocks) < _DEPTH:
+            self.blocks.append(_Block(label))
+            self.lines.append(f"if ({self._name(step.reads[0])}) {{")
+        else:
+            self.targets.add(label)
+            self.lines.append(f"if (!{self._name(step.reads[0])}) goto {label};")
+
+    def _jump(self, label: str, behind: str | None) -> None:
+        blocks = self.blocks
+        # At the end of a part, nothing stands between here and where the parts meet.
+        depth = len(blocks)
+        while depth and blocks[depth - 1].join == label:
+            depth -= 1
+        if behind == label:
             return
-        if step.kind == "jump":
-            # At the end of a part, nothing stands between here and where the parts meet.
-            depth = len(blocks)
-            while depth and blocks[depth - 1].join == label:
-                depth -= 1
-            if behind == label:
-                return
-            if depth and blocks[depth - 1].join is None and blocks[depth - 1].other == behind:
-                lines.extend("}" * (len(blocks) - depth))
-                del blocks[depth:]
-                lines.append("} else {")
-                blocks[-1].join = label
-            else:
-                self.targets.add(label)
-                lines.append(f"goto {label};")
-            return
+        if depth and blocks[depth - 1].join is None and blocks[depth - 1].other == behind:
+            self.lines.extend("}" * (len(blocks) - depth))
+            del blocks[depth:]
+            self.lines.append("} else {")
+            blocks[-1].join = label
+        else:
+            self.targets.add(label)
+            self.lines.append(f"goto {label};")
+
+    def _label(self, label: str) -> None:
+        lines, blocks = self.lines, self.blocks
         depth = len(blocks)
         while depth and blocks[depth - 1].join is not None and blocks[depth - 1].join != label:
             depth -= 1

@@ -86,20 +86,7 @@ class _Writer:
         self.workspace = _workspace(layer, channels, kh, kw)
         self.lines.append(f"if ({function}_get_buffer_size(&params, &input, &filter, &output) > {self.workspace}) return 1;")
         self.lines.append(f"const cmsis_nn_context context = {{workspace, {self.workspace}}};")
-        self.call(
-            function,
-            "&context",
-            "&params",
-            "&channels",
-            "&input",
-            self.operands[0],
-            "&filter",
-            "(const int8_t*)weights",
-            "&bias",
-            "(const int32_t*)biases",
-            "&output",
-            "out0",
-        )
+        self._call_filter(function)
 
     def dense(self, layer: Conv) -> None:
         units, inputs = layer.weight.shape[0], layer.weight.size // layer.weight.shape[0]
@@ -126,20 +113,13 @@ class _Writer:
         else:
             multiplier, shift = _one(layer.out.rescale)
             self.lines.append(f"const cmsis_nn_per_tensor_quant_params channels = {{{multiplier}, {shift}}};")
-        self.call(
-            "arm_fully_connected_per_channel_s8" if several else "arm_fully_connected_s8",
-            "&context",
-            "&params",
-            "&channels",
-            "&input",
-            self.operands[0],
-            "&filter",
-            "(const int8_t*)weights",
-            "&bias",
-            "(const int32_t*)biases",
-            "&output",
-            "out0",
-        )
+        self._call_filter("arm_fully_connected_per_channel_s8" if several else "arm_fully_connected_s8")
+
+    def _call_filter(self, function: str) -> None:
+        """Call a function of weights and biases, whose structures are defined."""
+        structures = ("&context", "&params", "&channels")
+        weights = ("&filter", "(const int8_t*)weights", "&bias", "(const int32_t*)biases")
+        self.call(function, *structures, "&input", self.operands[0], *weights, "&output", "out0")
 
     def _weights(self, layer: Conv) -> None:
         self.constant("weights", layer.weight.astype(np.int8))

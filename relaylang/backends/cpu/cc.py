@@ -48,11 +48,6 @@ _BY_FAMILY = {"gcc": ("-fvect-cost-model=dynamic",), "clang": (), "zig": ("-fno-
 _LIBRARIES = {"linux": ("-lm", "-lpthread"), "freebsd": ("-lm", "-lpthread"), "android": ("-lm",), "": ("-lm", "-lpthread")}
 
 
-def _response(paths: Sequence[str]) -> str:
-    """The text of a response file (`@file`) that names these paths, with any characters in them."""
-    return "\n".join('"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"' for path in paths)
-
-
 @cache
 def _version(command: tuple[str, ...]) -> str:
     """The version that the compiler prints."""
@@ -193,7 +188,8 @@ class Compiler:
             parts.append(str(folder / name))
         library = folder / f"model{library_suffix(self.machine)}"
         # Thousands of names do not fit a command line.
-        (folder / "parts").write_text(_response(parts), encoding="utf-8")
+        quoted = ('"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"' for path in parts)
+        (folder / "parts").write_text("\n".join(quoted), encoding="utf-8")
         try:
             parts = ["-shared", "-o", str(library), f"@{folder / 'parts'}", *_LIBRARIES.get(self.system, ())]
             self._call(processes, parts, library)

@@ -273,7 +273,10 @@ class _Maker:
             if len(done) == len(self.plan.parts[id(node)]):
                 return place
         self.kernels += 1
-        if self.kernels > SPECIALISED and not _wants_numbers(function):
+        # Quantised arithmetic is made for its scales: its code depends on its constants.
+        if self.kernels > SPECIALISED and not any(
+            isinstance(n, Call) and isinstance(n.op, Op) and n.op.name.startswith("qnn.") for n in post_order(function.body)
+        ):
             function, args = _with_open_numbers(function, args)
             numbers = {}
             inputs = flat([self._place(a) for a in args])
@@ -327,11 +330,6 @@ def _in_place(parts: Sequence[Part], inputs: Sequence[View], whole: View) -> set
         for n, (shape, first, param) in enumerate(parts)
         if 0 in shape or (param is not None and inputs[param].lies_at(whole.part(first, shape)))
     }
-
-
-def _wants_numbers(function: Function) -> bool:
-    """Whether a kernel's code depends on its constants: quantised arithmetic is made for its scales."""
-    return any(isinstance(n, Call) and isinstance(n.op, Op) and n.op.name.startswith("qnn.") for n in post_order(function.body))
 
 
 def _with_open_numbers(function: Function, args: Sequence[Expr]) -> tuple[Function, list[Expr]]:

@@ -80,13 +80,13 @@ class Match:
     def put(self, array: np.ndarray) -> Difference | None:
         """Store the output's numbers in an array of the value's shape; say how they differ from those before."""
         flat, numbers = array.reshape(-1), self.output.array.reshape(-1) + self.raised
-        found = _difference(numbers, flat[self.where].astype(np.int64))
+        difference = _difference(numbers, flat[self.where].astype(np.int64))
         flat[self.where] = numbers
-        if found is None:
+        if difference is None:
             return None
         assert self.where is not None
-        place = np.unravel_index(self.where[found.place[0]], array.shape)
-        return found._replace(place=tuple([int(i) for i in place]))
+        place = np.unravel_index(self.where[difference.place[0]], array.shape)
+        return difference._replace(place=tuple([int(i) for i in place]))
 
 
 def difference_of(found: np.ndarray, wanted: np.ndarray) -> Difference | None:
@@ -97,15 +97,15 @@ def difference_of(found: np.ndarray, wanted: np.ndarray) -> Difference | None:
     return difference._replace(place=tuple([int(i) for i in np.unravel_index(difference.place[0], found.shape)]))
 
 
-def _difference(found: np.ndarray, wanted: np.ndarray) -> Difference | None:
-    unequal = found != wanted
-    if found.dtype.kind == wanted.dtype.kind == "f":
-        unequal &= ~(np.isnan(found) & np.isnan(wanted))
+def _difference(computed: np.ndarray, wanted: np.ndarray) -> Difference | None:
+    unequal = computed != wanted
+    if computed.dtype.kind == wanted.dtype.kind == "f":
+        unequal &= ~(np.isnan(computed) & np.isnan(wanted))
     if not unequal.any():
         return None
     first = int(unequal.argmax())
-    apart = np.abs(found[unequal].astype(np.float64) - wanted[unequal])
-    return Difference(len(apart), found.size, float(apart.max()), (first,), found[first].item(), wanted[first].item())
+    apart = np.abs(computed[unequal].astype(np.float64) - wanted[unequal])
+    return Difference(len(apart), computed.size, float(apart.max()), (first,), computed[first].item(), wanted[first].item())
 
 
 class _Form(NamedTuple):
@@ -220,17 +220,17 @@ def _starts(
 def matched(outputs: Sequence[Output], values: Sequence[Value]) -> list[Match]:
     """The outputs in order. Elements of a value belong to outputs that equal them, or else to the output that is most alike."""
     search = Search(values)
-    found = [search.match(output) for output in outputs]
+    matches = [search.match(output) for output in outputs]
     taken: dict[int, np.ndarray] = {}
     kept = set()
-    for match in sorted(found, key=lambda match: -match.score):
+    for match in sorted(matches, key=lambda match: -match.score):
         if match.value is None:
             continue
         marks = taken.setdefault(match.value, np.zeros(values[match.value].array.size, bool))
         if match.score == 1 or not marks[match.where].any():
             marks[match.where] = True
             kept.add(match)
-    return [match if match in kept else Match(match.output) for match in found]
+    return [match if match in kept else Match(match.output) for match in matches]
 
 
 @dataclass(frozen=True)

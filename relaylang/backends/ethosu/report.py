@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relaylang.backends.ethosu.vela import ACCELERATORS, Compiled, Memory, Settings
+from relaylang.backends.ethosu.vela import ACCELERATORS, Compiled, Settings
 from relaylang.diagnostics import Diagnostic
 
 
@@ -70,18 +70,13 @@ def _region_lines(name: str, compiled: Compiled, settings: Settings, clock: floa
             f"command stream {len(compiled.command_stream):,} bytes"
         )
     for memory in compiled.memories:
-        lines.append(f"  {memory.name}: {memory.peak:,} bytes at most, {_traffic(memory)}")
+        read, written = (sum(counts) for counts in zip((0, 0), *memory.traffic.values()))
+        lines.append(f"  {memory.name}: {memory.peak:,} bytes at most, {read:,} read, {written:,} written, {memory.cycles:,} cycles")
     width = max((len(layer.operator) for layer in compiled.layers), default=0)
     for layer in compiled.layers:
         share = layer.cycles / compiled.total_cycles if compiled.total_cycles else 0.0
         lines.append(f"  {layer.operator:{width}}  {layer.cycles:>10,} cycles {share:>4.0%}  {layer.macs:>12,} MAC  {layer.name}")
     return lines
-
-
-def _traffic(memory: Memory) -> str:
-    read = sum(r for r, _ in memory.traffic.values())
-    written = sum(w for _, w in memory.traffic.values())
-    return f"{read:,} read, {written:,} written, {memory.cycles:,} cycles"
 
 
 def _clock(settings: Settings) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from relaylang.backends.ethosu.registers import COMMANDS, PRODUCTS
@@ -61,6 +61,27 @@ def read_stream(content: bytes, source: str) -> Stream:
     if content[:4] != MAGIC or len(content) % 4:
         raise refuse(0, "the driver's header COP1 is missing" if content[:4] != MAGIC else "a word is cut off at the end")
     words = struct.unpack(f"<{len(content) // 4}I", content)
+    config, at = _header(words, refuse)
+    product, macs = PRODUCTS[config >> 28], 1 << (config & 15)
+    if f"{product}-{macs}" not in ACCELERATORS:
+        raise refuse(4 * at, f"there is no {product} of {macs} MACs")
+    short, long = COMMANDS[product]
+    commands = []
+    while at < len(words):
+        word = words[at]
+        wide = (word >> 14) & 3 == 1
+        name = (long if wide else short).get(word & 0x3FF)
+        if name is None or word >> 14 & 3 > 1:
+            raise refuse(4 * at, f"{word:#010x} is no command of {product}")
+        if wide and at + 1 >= len(words):
+            raise refuse(4 * at, f"{name} lacks its second word")
+        commands.append(Command(4 * at, name, word >> 16, words[at + 1] if wide else None))
+        at += 2 if wide else 1
+    return Stream(product, macs, (config >> 8) & 0xFF, tuple(commands))
+
+
+def _header(words: Sequence[int], refuse: Callable[[int, str], RelayError]) -> tuple[int, int]:
+    """The configuration that the driver's header names, and the number of the first word after it."""
     config = None
     at, end = 1, len(words)
     while True:
@@ -84,22 +105,7 @@ def read_stream(content: bytes, source: str) -> Stream:
         raise refuse(4 * at, f"there is no product {config >> 28}")
     if length != end - at:
         raise refuse(4 * at, f"the header counts {length} words, {end - at} follow")
-    product, macs = PRODUCTS[config >> 28], 1 << (config & 15)
-    if f"{product}-{macs}" not in ACCELERATORS:
-        raise refuse(4 * at, f"there is no {product} of {macs} MACs")
-    short, long = COMMANDS[product]
-    commands = []
-    while at < end:
-        word = words[at]
-        wide = (word >> 14) & 3 == 1
-        name = (long if wide else short).get(word & 0x3FF)
-        if name is None or word >> 14 & 3 > 1:
-            raise refuse(4 * at, f"{word:#010x} is no command of {product}")
-        if wide and at + 1 >= end:
-            raise refuse(4 * at, f"{name} lacks its second word")
-        commands.append(Command(4 * at, name, word >> 16, words[at + 1] if wide else None))
-        at += 2 if wide else 1
-    return Stream(product, macs, (config >> 8) & 0xFF, tuple(commands))
+    return config, at
 
 
 def with_params(content: bytes, params: Mapping[int, int]) -> bytes:

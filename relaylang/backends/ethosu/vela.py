@@ -130,7 +130,9 @@ def settings(options: Mapping[str, Any]) -> Settings:
     accelerator = str(options.get("accelerator", DEFAULT_ACCELERATOR)).lower()
     if accelerator not in ACCELERATORS:
         raise _unknown(options, "accelerator", f"unknown accelerator {accelerator}", accelerator, list(ACCELERATORS))
-    config = _system_description()
+    regor = load("ethosu.regor", "compiling for the Ethos-U")
+    path = Path(str(regor.__file__)).parent / "config_files" / "Arm" / "vela.ini"
+    config = path.read_text(encoding="utf-8")
     parser = configparser.ConfigParser()
     parser.read_string(config)
     system, memory = _SYSTEMS[ACCELERATORS[accelerator][0]]
@@ -149,12 +151,6 @@ def settings(options: Mapping[str, Any]) -> Settings:
     if size is not None and int(size) < 0:
         raise RelayError(error("R0602", f"arena-cache-size {size} is negative"))
     return Settings(accelerator, system, memory, optimise, None if size is None else int(size), config)
-
-
-def _system_description() -> str:
-    regor = load("ethosu.regor", "compiling for the Ethos-U")
-    path = Path(str(regor.__file__)).parent / "config_files" / "Arm" / "vela.ini"
-    return path.read_text(encoding="utf-8")
 
 
 def _names(parser: configparser.ConfigParser, kind: str) -> list[str]:

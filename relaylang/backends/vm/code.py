@@ -6,7 +6,7 @@ evaluation. A value's life is the stretch from its first instruction to its last
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relaylang.ir import Expr
@@ -147,11 +147,7 @@ def _with_drops(code: FunctionCode) -> list[Item]:
         for n in reversed(drops_after):
             out.append(Item("Drop", [("d", n)], item.node))
         out.append(item)
-    return [item for found in reversed(out) for item in (found, *_drops(behind_label.get(found.label, ())))]
-
-
-def _drops(values: Iterable[int]) -> list[Item]:
-    return [Item("Drop", [("d", n)]) for n in values]
+    return [item for kept in reversed(out) for item in (kept, *(Item("Drop", [("d", n)]) for n in behind_label.get(kept.label, ())))]
 
 
 def _registers(code: FunctionCode, items: Sequence[Item]) -> tuple[list[int], int, int]:

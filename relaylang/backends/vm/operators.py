@@ -72,13 +72,11 @@ def _prepared(operands: Operands, value: Value, node: Expr) -> Value:
     value = operands.arrived(value)
     if isinstance(value, Reg) and isinstance(value.ty or ty, TupleType):
         return _fields(operands, value, value.ty or ty, node)
-    if isinstance(value, Fields) and _has_tuples(value):
+    if isinstance(value, Fields) and any(
+        isinstance(f, Fields) or (isinstance(f, Reg) and isinstance(f.ty, TupleType)) for f in value.fields
+    ):
         return Fields([_prepared(operands, f, node) for f in value.fields])
     return value
-
-
-def _has_tuples(value: Fields) -> bool:
-    return any(isinstance(f, Fields) or (isinstance(f, Reg) and isinstance(f.ty, TupleType)) for f in value.fields)
 
 
 def _fields(operands: Operands, value: Reg, ty: Type | None, node: Expr) -> Fields:

@@ -57,12 +57,12 @@ class Translation:
             operands.env[param] = operands.new(param.checked_type or param.type_annotation)
         code.captured = len(self.owner.captured)
         for place, variable in enumerate(self.owner.captured):
-            found = operands.env[variable] = operands.new(variable.checked_type)
-            code.emit("LoadFree", ("d", found.number), ("m", place), node=function)
+            register = operands.env[variable] = operands.new(variable.checked_type)
+            code.emit("LoadFree", ("d", register.number), ("m", place), node=function)
         own = self.owner.own
         if own is not None and self.uses.users.get(own):
-            found = operands.env[own] = operands.new(own.checked_type)
-            code.emit("LoadSelf", ("d", found.number), node=function)
+            register = operands.env[own] = operands.new(own.checked_type)
+            code.emit("LoadSelf", ("d", register.number), node=function)
         # What follows a branch stands behind its arms.
         work = [Chain(function.body, None, None)]
         while work:
@@ -131,10 +131,10 @@ class Translation:
                 return operator_value(operands, variable, value)
             case Call(op=Constructor() as made):
                 parts = [("t", self._read(a, value)) for a in value.args]
-                found = operands.new(ty)
+                result = operands.new(ty)
                 number = self.pool.constructor(made)
-                emit("AllocADT", ("d", found.number), ("g", number), ("#", len(parts)), *parts, node=value)
-                return found
+                emit("AllocADT", ("d", result.number), ("g", number), ("#", len(parts)), *parts, node=value)
+                return result
             case Tuple(fields):
                 return Fields([operands.value(f) for f in fields])
             case TupleGetItem(source, index):
@@ -145,19 +145,19 @@ class Translation:
                     node = field_of(whole.node, index)
                     whole.region.add(variable, node)
                     return Coming(whole.region, variable, node)
-                found = operands.new(ty)
-                emit("GetField", ("d", found.number), ("t", operands.number(whole, value)), ("m", index), node=value)
-                return found
+                result = operands.new(ty)
+                emit("GetField", ("d", result.number), ("t", operands.number(whole, value)), ("m", index), node=value)
+                return result
             case RefCreate(source):
                 number = self._read(source, value)
-                found = operands.new(ty)
-                emit("NewRef", ("d", found.number), ("t", number), node=value)
-                return found
+                result = operands.new(ty)
+                emit("NewRef", ("d", result.number), ("t", number), node=value)
+                return result
             case RefRead(source):
                 number = self._read(source, value)
-                found = operands.new(ty)
-                emit("ReadRef", ("d", found.number), ("r", number), node=value)
-                return found
+                result = operands.new(ty)
+                emit("ReadRef", ("d", result.number), ("r", number), node=value)
+                return result
             case RefWrite(cell, source):
                 emit("WriteRef", ("r", self._read(cell, value)), ("t", self._read(source, value)), node=value)
                 return Fields([])
@@ -171,26 +171,26 @@ class Translation:
         number = len(self.pool.codes)
         self.inner.append((function, self.pool.code(f"%{variable.name_hint}", function)))
         captured = [("t", self._read(v, function)) for v in self.uses.owners[id(function)].captured]
-        found = self.operands.new(variable.checked_type or function.checked_type)
-        self.code.emit("AllocClosure", ("d", found.number), ("f", number), ("#", len(captured)), *captured, node=function)
-        return found
+        closure = self.operands.new(variable.checked_type or function.checked_type)
+        self.code.emit("AllocClosure", ("d", closure.number), ("f", number), ("#", len(captured)), *captured, node=function)
+        return closure
 
     def _call(self, variable: Var, call: Call, tail: bool) -> None:
         emit, callee = self.code.emit, call.op
         args = [("t", self._read(a, call)) for a in call.args]
         count = ("#", len(args))
         where: list[tuple[str, int]] = []
-        found = None
+        result = None
         if not tail:
-            found = self.operands.new(variable.checked_type or call.checked_type)
-            where = [("d", found.number)]
+            result = self.operands.new(variable.checked_type or call.checked_type)
+            where = [("d", result.number)]
         if isinstance(callee, GlobalVar):
             emit("InvokeTail" if tail else "Invoke", *where, ("f", self.pool.function(callee)), count, *args, node=call)
         else:
             closure = ("t", self._read(callee, call))
             emit("InvokeClosureTail" if tail else "InvokeClosure", *where, closure, count, *args, node=call)
-        if found is not None:
-            self.operands.env[variable] = found
+        if result is not None:
+            self.operands.env[variable] = result
 
 
 def _is_result(variable: Var, rest: Expr) -> bool:

@@ -54,13 +54,14 @@ def layer_call(b: Builder, ways: Sequence[Direction]) -> Call:
     step, data = first.step, first.step.gates[0].data
     steps, batch, _ = extents(data)
     units = step.units
+    parts = [[g.peephole[0] for g in w.step.gates if g.peephole is not None] for w in ways]
     operands: dict[str, Expr | None] = {
         "x": data,
         "w": _stacked(b, [_rows(b, [g.weights for g in w.step.gates]) for w in ways]),
         "r": _stacked(b, [_rows(b, [g.recurrent for g in w.step.gates]) for w in ways]),
         "b": _biases(b, ways),
         "lengths": None if first.lengths is None else b.cast(first.lengths, "int32"),
-        "p": _peepholes(b, ways),
+        "p": _stacked(b, [_rows(b, p) for p in parts]) if all(parts) else None,
     }
     for number, name in enumerate("hc"[: len(first.initial)]):
         states = [w.initial[number] for w in ways]
@@ -137,11 +138,6 @@ def _bias(b: Builder, step: Step) -> Expr:
     first = [total(g.biases if late else g.biases[:1]) for g, late in zip(step.gates, scaled)]
     second = [total(g.late if late else g.biases[1:]) for g, late in zip(step.gates, scaled)]
     return b.concat([_rows(b, first), _rows(b, second)], 0)
-
-
-def _peepholes(b: Builder, ways: Sequence[Direction]) -> Expr | None:
-    parts = [[g.peephole[0] for g in w.step.gates if g.peephole is not None] for w in ways]
-    return _stacked(b, [_rows(b, p) for p in parts]) if all(parts) else None
 
 
 def _zero(state: Expr) -> bool:

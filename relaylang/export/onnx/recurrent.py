@@ -286,15 +286,10 @@ class Graph:
         (output,) = called(parts.fields[1], "expand_dims") or (None,)
         lengths = None
         if any(masks):
-            shown = _masked(output) if output is not None else None
-            every = [m for m in (*masks, shown) if m is not None]
-            lengths = every[0].lengths
-            old = [m.old for m in every]
-            zero = isinstance(old[-1], Constant) and not old[-1].data.any()
-            same = all(m.turn is params[0] and self.token(m.lengths) == self.token(lengths) for m in every)
-            if len(every) != len(masks) + 1 or not same or old[:-1] != params[2:] or not zero:
+            every = self._all_masks([*masks, _masked(output) if output is not None else None], params)
+            if every is None:
                 return None
-            output = every[-1].new
+            lengths, output = every[0].lengths, every[-1].new
         sequence = step.gates[0].at.sequence
         counted = _one_more(turn, params[0]) and _below(body.cond, params[0], sequence)
         empty = extents(begin.args[1])[:1] == (0,) and isinstance(begin.args[0], Constant) and not begin.args[0].data.any()
@@ -304,6 +299,20 @@ class Graph:
         fields: list[list[Expr]] = [[u for u in users if isinstance(u, TupleGetItem) and u.index == i] for i in range(len(params))]
         outputs = [y for x in fields[1] for y in (x, *self._refined(x))]
         return Found(step, lengths, tuple(begin.args[2:]), outputs, fields[2:], [let], let)
+
+    def _all_masks(self, masks: Sequence[Mask | None], params: Sequence[Expr]) -> list[Mask] | None:
+        """The masks of a loop's states and of its output, the last, where all have the same lengths; else None.
+
+        After the end of a sequence, its states stay, and its output is 0.
+        """
+        every = [m for m in masks if m is not None]
+        if len(every) != len(masks):
+            return None
+        lengths = self.token(every[0].lengths)
+        *states, rest = [m.old for m in every]
+        zero = isinstance(rest, Constant) and not rest.data.any()
+        same = all(m.turn is params[0] and self.token(m.lengths) == lengths for m in every)
+        return every if same and zero and states == list(params[2:]) else None
 
     def _refined(self, x: Expr) -> list[Expr]:
         """The reshapes of a sequence that state its extents alone."""

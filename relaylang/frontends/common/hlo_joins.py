@@ -78,15 +78,10 @@ def neutral(op: str, dtype: str) -> Any:
     return None
 
 
-def is_neutral(b: Builder, value: Expr, op: str) -> bool:
-    """Whether a scalar is a constant that the operator leaves alone."""
-    known = b.value(value)
-    return known is not None and known.size == 1 and known.reshape(-1)[0] == neutral(op, b.dtype(value))
-
-
 def with_first(b: Builder, made: list[Expr], first: Sequence[Expr], join: Join) -> list[Expr]:
     """Results joined with the first values, which are scalars."""
-    if join.op and is_neutral(b, first[0], join.op):
+    known = b.value(first[0]) if join.op else None
+    if known is not None and known.size == 1 and known.reshape(-1)[0] == neutral(join.op, b.dtype(first[0])):
         return made
     return join.apply([b.scalar(f) for f in first], made)
 
@@ -155,4 +150,4 @@ def need_one(xs: Sequence[Expr], first: Sequence[Expr]) -> None:
         raise Malformed(f"it has {len(xs)} operands and {len(first)} first values")
 
 
-__all__ = ["Join", "join_of", "need_one", "neutral", "is_neutral", "reduce_axes", "replacing", "scanned", "with_first"]
+__all__ = ["Join", "join_of", "need_one", "neutral", "reduce_axes", "replacing", "scanned", "with_first"]

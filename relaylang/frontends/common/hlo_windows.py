@@ -91,12 +91,7 @@ def _pooled(
     join: Join,
 ) -> Expr | None:
     """A pool of Relay, for the greatest element or the sum of real numbers; None for other windows."""
-    known = b.value(b.scalar(first))
-    if join.op not in ("maximum", "add") or "float" not in b.dtype(x) or known is None or any(i != 1 for i in inner):
-        return None
-    least = float(known.reshape(-1)[0])
-    low = [float(np.finfo(np.float32).min)] if b.dtype(x) == "float32" else []
-    if least != neutral(join.op, b.dtype(x)) and not (join.op == "maximum" and least in low):
+    if any(i != 1 for i in inner) or not _starts_a_pool(b, x, first, join):
         return None
     rank = len(size)
     moved = [a for a in range(rank) if (size[a], strides[a], tuple(pads[a])) != (1, 1, (0, 0))]
@@ -104,39 +99,39 @@ def _pooled(
         return None
     if any(max(pads[a]) >= (size[a] - 1) * gaps[a] + 1 for a in moved):
         return None  # a window of padding alone
-    last = moved == list(range(rank - len(moved), rank))
+    window: list[Any] = [[of[a] for a in moved] for of in (size, strides, pads, gaps)]
+
+    def pooled(image: Expr, layout: str) -> Expr:
+        if join.op == "maximum":
+            return pool(b, "max", image, *window, layout=layout)
+        mean = pool(b, "avg", image, *window, layout=layout, count_include_pad=True)
+        return b.op("multiply", mean, float(math.prod(window[0])))
+
     if rank == len(moved) + 2 and moved == list(range(1, rank - 1)):
-        layout = {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(moved)]
-        turned, back, shape = x, None, None
+        return pooled(x, {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(moved)])
+    layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[len(moved)]
+    others = [a for a in range(rank) if a not in moved]
+    order = [*others, *moved]
+    x = b.transpose(x, order)
+    if rank == len(moved) + 2:
+        result = pooled(x, layout)
     else:
-        layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[len(moved)]
-        order = [*[a for a in range(rank) if a not in moved], *moved]
-        turned, back, shape = (x if last else b.transpose(x, order)), order, None
-        if rank != len(moved) + 2:
-            shape = b.static_shape(turned)
-            turned = b.reshape_exactly(turned, [1, math.prod(shape[: rank - len(moved)]), *shape[rank - len(moved) :]])
-    over = {"pool_size": [size[a] for a in moved]}
-    kind = "max" if join.op == "maximum" else "avg"
-    extra: dict[str, Any] = {"count_include_pad": True} if kind == "avg" else {}
-    made = pool(
-        b,
-        kind,
-        turned,
-        over["pool_size"],
-        [strides[a] for a in moved],
-        [pads[a] for a in moved],
-        [gaps[a] for a in moved],
-        layout=layout,
-        **extra,
-    )
-    if kind == "avg":
-        made = b.op("multiply", made, float(math.prod(over["pool_size"])))
-    if back is None:
-        return made
-    if shape is not None:
-        extents = b.static_shape(made)[2:]
-        made = b.reshape_exactly(made, [*shape[: rank - len(moved)], *extents])
-    return made if last else b.transpose(made, [back.index(a) for a in range(rank)])
+        shape = b.static_shape(x)
+        image = b.reshape_exactly(x, [1, math.prod(shape[: len(others)]), *shape[len(others) :]])
+        result = pooled(image, layout)
+        result = b.reshape_exactly(result, [*shape[: len(others)], *b.static_shape(result)[2:]])
+    return b.transpose(result, [order.index(a) for a in range(rank)])
+
+
+def _starts_a_pool(b: Builder, x: Expr, first: Expr, join: Join) -> bool:
+    """Whether windows that begin with a value are joined as those of a pool, which begin with the neutral one."""
+    known = b.value(b.scalar(first))
+    if join.op not in ("maximum", "add") or "float" not in b.dtype(x) or known is None:
+        return False
+    least = float(known.reshape(-1)[0])
+    if least == neutral(join.op, b.dtype(x)):
+        return True
+    return join.op == "maximum" and b.dtype(x) == "float32" and least == float(np.finfo(np.float32).min)
 
 
 def select_and_scatter(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics.unsupported import Unsupported
-from relaylang.frontends.common.builder import Builder, Extents
+from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed
 from relaylang.ir import ANY, Call, Expr
 from relaylang.ir.types import Dim
@@ -236,12 +236,9 @@ def _by_batch(b: Builder, x: Expr, y: Expr, extra: dict[str, Any]) -> Expr:
     y = b.unsqueeze(y, list(range(rank + 2 - b.rank(y))))
     x, y = _same_batches(b, x, y)
     product = b.op("nn.batch_matmul", flatten_front(b, x, rank), flatten_front(b, y, rank), transpose_b=False, **extra)
-    like = x if _larger(b.shape(x)[:rank], b.shape(y)[:rank]) else y
+    x_is_larger = all(extent == 1 or own != 1 for own, extent in zip(b.shape(x)[:rank], b.shape(y)[:rank]))
+    like = x if x_is_larger else y
     return unflatten_front(b, product, like, rank)
-
-
-def _larger(x: Extents, y: Extents) -> bool:
-    return all(b == 1 or a != 1 for a, b in zip(x, y))
 
 
 def _same_batches(b: Builder, x: Expr, y: Expr) -> tuple[Expr, Expr]:

@@ -294,17 +294,10 @@ class Importer:
         rule = self._rule(spec)
         if rule is None:
             raise Unsupported(REFUSED.get(spec.kind, ""))
-        first = args[:1] or [next(iter(kwargs.values()), None)]
-        tensors = [t for t in _flat(first) if isinstance(t, Tensor)]
-        masks = [t.mask for t in tensors]
-        mask = kwargs.get("mask")
-        if mask is not None and not spec.operation:
-            masks = [m.x if isinstance(m, Tensor) else m for m in (mask if isinstance(mask, list) else [mask])]
-            if not all(m is None or isinstance(m, Expr) for m in masks):
-                raise Unsupported("its mask is no tensor")
+        masks = _masks(spec, args, kwargs)
         node = Node(self, spec, path, masks, args, kwargs)
         if spec.operation:
-            made = _bound(
+            converted = _bound(
                 rule.convert,
                 node,
                 [_without_masks(a, None, self) for a in args],
@@ -312,15 +305,25 @@ class Importer:
             )
         else:
             values = [_without_masks(a, node, self) for a in args]
-            if not values:
-                raise Malformed("its call has no operand")
-            wrong = self.rules.wrong_operands(rule, values)
+            wrong = self.rules.wrong_operands(rule, values) if values else "its call has no operand"
             if wrong:
                 raise Malformed(wrong)
-            made = rule.convert(node, *values)
-        results = [made] if isinstance(made, (Expr, Tensor)) else list(made)
+            converted = rule.convert(node, *values)
+        results = [converted] if isinstance(converted, (Expr, Tensor)) else list(converted)
         passed = masks[0] if masks and spec.kind in _PASSES and not spec.operation else None
         return [r if isinstance(r, Tensor) else Tensor(r, passed) for r in results]
+
+
+def _masks(spec: Spec, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The masks of a call's first operands, or those that it names itself."""
+    mask = kwargs.get("mask")
+    if mask is None or spec.operation:
+        first = args[:1] or [next(iter(kwargs.values()), None)]
+        return [t.mask for t in _flat(first) if isinstance(t, Tensor)]
+    masks = [m.x if isinstance(m, Tensor) else m for m in (mask if isinstance(mask, list) else [mask])]
+    if not all(m is None or isinstance(m, Expr) for m in masks):
+        raise Unsupported("its mask is no tensor")
+    return masks
 
 
 def _without_round_trip(old: Expr, new: Expr) -> Expr:

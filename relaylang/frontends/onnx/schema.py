@@ -127,6 +127,16 @@ def _dtype(text: str) -> str:
     return _TEXTS.get(inner, inner.replace("float8e", "float8_e"))
 
 
+def _write_type(proto: Any, ty: TensorType) -> None:
+    """A tensor's type as ONNX has it; extents that are not known have no value."""
+    proto.elem_type = _NUMBERS[ty.dtype]
+    proto.shape.SetInParent()
+    for extent in ty.shape:
+        dim = proto.shape.dim.add()
+        if isinstance(extent, int):
+            dim.dim_value = extent
+
+
 def _wrong_shapes(schema: Any, proto: Any, operands: Sequence[Any], b: Builder) -> str:
     """What ONNX's own inference of shapes says against a layer."""
     from onnx import TypeProto, numpy_helper, shape_inference
@@ -137,17 +147,15 @@ def _wrong_shapes(schema: Any, proto: Any, operands: Sequence[Any], b: Builder) 
             continue
         if not isinstance(x, Expr) or not isinstance(x.checked_type, TensorType) or x.checked_type.dtype not in _NUMBERS:
             return ""
-        types[name] = made = TypeProto()
-        made.tensor_type.elem_type = _NUMBERS[x.checked_type.dtype]
-        made.tensor_type.shape.SetInParent()
-        for extent in x.checked_type.shape:
-            dim = made.tensor_type.shape.dim.add()
-            if isinstance(extent, int):
-                dim.dim_value = extent
+        types[name] = TypeProto()
+        _write_type(types[name].tensor_type, x.checked_type)
         value = b.value(x)
         if value is not None and value.size <= _SMALL and value.dtype.kind in "biuf":
             data[name] = numpy_helper.from_array(value, name)
-    if any(a.ref_attr_name or a.HasField("g") for a in proto.attribute) or any(_is_zero(a) for a in proto.attribute):
+    if any(a.ref_attr_name or a.HasField("g") for a in proto.attribute):
+        return ""
+    # A version of the inference divides by these.
+    if any(a.name in ("strides", "dilations", "kernel_shape", "block_size", "blocksize") and 0 in a.ints for a in proto.attribute):
         return ""
     try:
         shape_inference.infer_node_outputs(schema, proto, types, data)
@@ -159,11 +167,6 @@ def _wrong_shapes(schema: Any, proto: Any, operands: Sequence[Any], b: Builder) 
     except Exception:  # its bindings convert what the layer holds, and fail in many ways
         pass
     return ""
-
-
-def _is_zero(attribute: Any) -> bool:
-    """Whether a list of strides or such has a zero, by which a version of the inference divides."""
-    return attribute.name in ("strides", "dilations", "kernel_shape", "block_size", "blocksize") and (0 in attribute.ints)
 
 
 __all__ = ["refusal", "wrong_form"]

@@ -100,10 +100,10 @@ class Graph:
 
     def inputs(self, name: str) -> list[Ref]:
         """The tensors that a node takes, without control edges."""
-        found = self._inputs.get(name)
-        if found is None:
-            found = self._inputs[name] = [self.ref(text) for text in self.nodes[name].input if not text.startswith("^")]
-        return found
+        refs = self._inputs.get(name)
+        if refs is None:
+            refs = self._inputs[name] = [self.ref(text) for text in self.nodes[name].input if not text.startswith("^")]
+        return refs
 
     def controls(self, name: str) -> list[str]:
         """The nodes that must run before a node."""
@@ -133,15 +133,15 @@ class Graph:
     @cached_property
     def frames(self) -> dict[str, Frame]:
         """The loops by the names of their frames."""
-        found: dict[str, Frame] = {}
+        frames: dict[str, Frame] = {}
         for name in self.nodes:
             if self.op(name) == "Enter":
                 frame = self.frame_of(name)
-                found.setdefault(frame, Frame(frame)).enters.append(name)
+                frames.setdefault(frame, Frame(frame)).enters.append(name)
         owner: dict[str, Frame] = {}
         for name in self.nodes:
             if self.op(name) == "Merge" and (enter := self.entry(name)) is not None:
-                owner[name] = frame_ = found[self.frame_of(enter)]
+                owner[name] = frame_ = frames[self.frame_of(enter)]
                 frame_.merges.append(name)
         for name in self.nodes:
             if self.op(name) == "Switch" and self.op(self.source(name, 1)) == "LoopCond":
@@ -149,25 +149,25 @@ class Graph:
                 if merge in owner:
                     owner[merge].switches[name] = merge
                     owner[merge].condition = self.source(name, 1)
-        return found
+        return frames
 
     @cached_property
     def inside(self) -> set[str]:
         """The nodes inside of loops: those after an Enter, up to an Exit."""
-        found = {name for name in self.nodes if self.op(name) == "Enter"}
-        if not found:
-            return found
+        inside = {name for name in self.nodes if self.op(name) == "Enter"}
+        if not inside:
+            return inside
         after: dict[str, list[str]] = {}
         for name in self.nodes:
             for before in [*[i for i, _ in self.inputs(name)], *[c.split(":")[0] for c in self.controls(name)]]:
                 after.setdefault(before, []).append(name)
-        stack = list(found)
+        stack = list(inside)
         while stack:
             for name in after.get(stack.pop(), ()):
-                if name not in found and self.op(name) != "Exit":
-                    found.add(name)
+                if name not in inside and self.op(name) != "Exit":
+                    inside.add(name)
                     stack.append(name)
-        return found
+        return inside
 
     def frame_of(self, enter: str) -> str:
         """The name of the frame that an Enter leads to."""
@@ -187,18 +187,18 @@ class Graph:
     @cached_property
     def _leaving(self) -> dict[str, tuple[Frame, int]]:
         """The loop of each Switch by a loop's condition, and the number of its variable."""
-        found = {}
+        leaving = {}
         for frame in self.frames.values():
             places = {merge: i for i, merge in enumerate(frame.merges)}
-            found.update({switch: (frame, places[merge]) for switch, merge in frame.switches.items()})
-        return found
+            leaving.update({switch: (frame, places[merge]) for switch, merge in frame.switches.items()})
+        return leaving
 
     def left_by(self, name: str) -> tuple[Frame, int]:
         """The loop that an Exit leaves, and the number of the variable that it gives."""
-        found = self._leaving.get(self.source(name, 0))
-        if found is None:
+        left = self._leaving.get(self.source(name, 0))
+        if left is None:
             raise Malformed("it leaves no loop: its operand is no Switch by the condition of a loop")
-        return found
+        return left
 
     # ---- branches of control flow v1
 
@@ -239,18 +239,18 @@ class Graph:
             for part in parts[1:]:
                 common = common & part.items()  # type: ignore[assignment]
             return dict(common)
-        found: dict[Ref, int] = {}
+        guards: dict[Ref, int] = {}
         for part in parts:
-            found = part if not found else found if not part else {**found, **part}
-        return found
+            guards = part if not guards else guards if not part else {**guards, **part}
+        return guards
 
     def guarded(self, ref: Ref) -> dict[Ref, int]:
         """The branches in which a tensor is made; its node must have them already."""
         name, index = ref
-        found = self._guards.get(name, {})
+        guards = self._guards.get(name, {})
         if self.op(name) == "Switch" and index >= 0 and self.op(self.source(name, 1)) != "LoopCond":
-            return {**found, self.inputs(name)[1]: index}
-        return found
+            return {**guards, self.inputs(name)[1]: index}
+        return guards
 
     def branches(self, merge: str) -> tuple[Ref, Ref, Ref]:
         """The condition of a Merge of two branches, the tensor where it holds, and that where it does not."""

@@ -156,18 +156,18 @@ class Importer:
     def _wanted(self, graph: Graph) -> list[Ref]:
         """The tensors that are the model's outputs."""
         if self.outputs:
-            found = [self._named(graph, name) for name in self.outputs]
+            refs = [self._named(graph, name) for name in self.outputs]
         elif self.model.outputs is not None:
-            found = [self._named(graph, place.tensor) for place in self.model.outputs]
+            refs = [self._named(graph, place.tensor) for place in self.model.outputs]
         elif self.last:
-            found = [(n.name, 0) for n in graph.order[-1:]]
+            refs = [(n.name, 0) for n in graph.order[-1:]]
         else:
             taken = {name for n in graph.nodes for name, _ in self._safe_inputs(graph, n)}
-            found = [(n, 0) for n in graph.nodes if n not in taken and n not in graph.inside and graph.op(n) not in _NO_OUTPUTS]
-            found = [ref for ref in found if _RESULT.fullmatch(ref[0]) and graph.op(ref[0]) == "Identity"] or found
-        if not found:
+            refs = [(n, 0) for n in graph.nodes if n not in taken and n not in graph.inside and graph.op(n) not in _NO_OUTPUTS]
+            refs = [ref for ref in refs if _RESULT.fullmatch(ref[0]) and graph.op(ref[0]) == "Identity"] or refs
+        if not refs:
             raise damaged(self.file, "the graph has no outputs" if graph.nodes else "the graph has no nodes")
-        return found
+        return refs
 
     def _safe_inputs(self, graph: Graph, name: str) -> list[Ref]:
         try:
@@ -222,11 +222,11 @@ class Importer:
 
     def _sources(self, graph: Graph, name: str) -> list[Ref]:
         """The tensors that a node needs; the condition of branches without operands is behind control edges."""
-        found = self._safe_inputs(graph, name)
+        inputs = self._safe_inputs(graph, name)
         try:
-            return [*found, graph.branches(name)[0]] if graph.op(name) == "Merge" and graph.entry(name) is None else found
+            return [*inputs, graph.branches(name)[0]] if graph.op(name) == "Merge" and graph.entry(name) is None else inputs
         except Malformed:
-            return found
+            return inputs
 
     def _input_type(self, proto: Any, name: str) -> TensorType:
         """The type of an input: as the options say, else as the signature or the node says."""
@@ -239,13 +239,13 @@ class Importer:
         shape = self.options.shapes.get(name)
         if shape is not None and stated is not None:
             check_axes(self.file, name, stated, shape)
-        found = shape if shape is not None else stated
-        if found is None and name in self.options.values:
-            found = np.shape(self.options.values[name])
-        if found is None:
+        dims = shape if shape is not None else stated
+        if dims is None and name in self.options.values:
+            dims = np.shape(self.options.values[name])
+        if dims is None:
             notes = [f"--shape {name}=1x224x224x3 gives it one"]
             raise RelayError(error("R0804", f"{self.file}: the input {name} has no shape", notes=notes))
-        return TensorType(found, self.options.dtypes.get(name, dtype_of(number, f"the input {name}")))
+        return TensorType(dims, self.options.dtypes.get(name, dtype_of(number, f"the input {name}")))
 
     def _stated(self, proto: Any) -> tuple[Dim, ...] | None:
         shape = shape_of(proto)
@@ -263,21 +263,21 @@ class Importer:
     def constant(self, node: Node) -> Any:
         """The value of a Const node. Each is read once."""
         key = id(node.scope.graph), node.name
-        found = self._constants.get(key)
-        if found is None:
+        value = self._constants.get(key)
+        if value is None:
             array = array_of(node._get("value", "tensor", None), self.budget, "its tensor")
-            found = Text(array) if array.dtype == object else self.builder.weight(node.name, array)
-            self._constants[key] = found
-        return found
+            value = Text(array) if array.dtype == object else self.builder.weight(node.name, array)
+            self._constants[key] = value
+        return value
 
     def variable(self, variable: Variable) -> Expr:
         """The value of a variable, as it is in the file."""
-        found = self._variables.get(variable.name)
-        if found is None:
+        weight = self._variables.get(variable.name)
+        if weight is None:
             array = self.model.variables.array(variable.name, variable.shared)
             name = variable.shared or variable.name
-            found = self._variables[variable.name] = self.builder.weight(name, array)
-        return found
+            weight = self._variables[variable.name] = self.builder.weight(name, array)
+        return weight
 
     def value(self, scope: Scope, ref: Ref) -> Any:
         """A tensor that was converted. Raises `Malformed` where its node has no such result, `_Skipped` where it failed."""
@@ -298,8 +298,8 @@ class Importer:
     def names_of(self, name: str, count: int) -> list[str]:
         """The names of a function's operands."""
         proto = self.model.functions.get(name)
-        found = [a.name for a in proto.signature.input_arg] if proto is not None else []
-        return found if len(found) == count else [f"v{i}" for i in range(count)]
+        names = [a.name for a in proto.signature.input_arg] if proto is not None else []
+        return names if len(names) == count else [f"v{i}" for i in range(count)]
 
     def call(self, node: Node, name: str, values: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
         """The results of a function for these operands, converted in place."""
@@ -387,14 +387,14 @@ class Importer:
     def _span(self, scope: Scope, name: str) -> Span | None:
         """The place of a node, which is listed at its first conversion."""
         key = id(scope.graph), name
-        found = self._spans.get(key)
-        if found is None:
+        span = self._spans.get(key)
+        if span is None:
             proto = scope.graph.nodes.get(name)
             layer = Layer("Missing", name, (), (name,))
             if proto is not None:
                 layer = Layer(proto.op, proto.name, tuple(proto.input), (proto.name,))
-            found = self._spans[key] = self.builder.listing.add(layer)
-        return found
+            span = self._spans[key] = self.builder.listing.add(layer)
+        return span
 
     def _failed(self, scope: Scope, name: str, wrong: Exception) -> None:
         """Note why a node was not converted."""

@@ -8,7 +8,7 @@ groups come out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -176,22 +176,7 @@ class _Graph:
     def _visit(self, expr: Expr, pattern_of: PatternOf) -> None:
         by_id = self.by_id
         if isinstance(expr, Call):
-            node = by_id[id(expr)]
-            op = expr.op
-            pattern: int = _OPAQUE
-            if isinstance(op, Op):
-                pattern = pattern_of(op)
-            else:
-                self._leaves(op)
-            node.pattern = pattern
-            ty = expr.checked_type
-            for arg in expr.args:
-                edge = pattern
-                if edge == _BROADCAST and isinstance(ty, TensorType):
-                    arg_type = arg.checked_type
-                    if isinstance(arg_type, TensorType) and arg_type.shape == ty.shape:
-                        edge = _ELEMWISE
-                by_id[id(arg)].outputs.append((node, edge))
+            self._visit_call(expr, pattern_of)
         elif isinstance(expr, Let):
             self._leaves(expr.variable, expr.value, expr.body)
         elif isinstance(expr, Function):
@@ -209,8 +194,8 @@ class _Graph:
                 else:
                     self._leaves(item)
         elif isinstance(expr, TupleGetItem):
-            whole = expr.tuple_value.checked_type
-            if isinstance(whole, TupleType) and all([isinstance(f, TensorType) for f in whole.fields]):
+            ty = expr.tuple_value.checked_type
+            if isinstance(ty, TupleType) and all([isinstance(f, TensorType) for f in ty.fields]):
                 node = by_id[id(expr)]
                 node.pattern = _INJECTIVE
                 by_id[id(expr.tuple_value)].outputs.append((node, _INJECTIVE))
@@ -218,6 +203,21 @@ class _Graph:
                 self._leaves(expr.tuple_value)
         elif isinstance(expr, (If, Match, RefCreate, RefRead, RefWrite)):
             self._leaves(*children(expr))
+
+    def _visit_call(self, call: Call, pattern_of: PatternOf) -> None:
+        node, ty = self.by_id[id(call)], call.checked_type
+        if isinstance(call.op, Op):
+            node.pattern = pattern_of(call.op)
+        else:
+            self._leaves(call.op)
+            node.pattern = _OPAQUE
+        for arg in call.args:
+            edge = node.pattern
+            if edge == _BROADCAST and isinstance(ty, TensorType):
+                arg_type = arg.checked_type
+                if isinstance(arg_type, TensorType) and arg_type.shape == ty.shape:
+                    edge = _ELEMWISE
+            self.by_id[id(arg)].outputs.append((node, edge))
 
     def _dominators(self) -> None:
         """Each node's immediate post-dominator, and the strongest pattern on the edges that lead there."""
@@ -355,11 +355,6 @@ class _Group:
         return found
 
 
-def _reshapes(op: Op) -> bool:
-    """The operator only changes the shape: a group of nothing else is a view, and marked so."""
-    return Trait.RESHAPE in op.traits and Trait.LIKE not in op.traits
-
-
 def fuse_expr(
     expr: Expr,
     *,
@@ -384,43 +379,24 @@ def fuse_expr(
             out.append(value if inside else group.param(value, arg.checked_type))
         return out
 
-    def close(group: _Group, body: Expr, old: Expr) -> Expr:
-        params = list(group.params.values())
-        attrs = {"Primitive": int(group.has_call)}
-        if group.has_call and group.reshape_only:
-            attrs["relay.reshape_only"] = 1
-        function = Function(params, body, old.checked_type, (), attrs)
-        types = [p.type_annotation for p in params]
-        if old.checked_type is not None:
-            typed(function, FuncType([t for t in types if t is not None], old.checked_type))
-        return retype(Call(function, group.arguments), old)
-
     for old in graph.order:
         if type(old) in _LEAVES or is_closed(old):
             new[id(old)] = old
             continue
         mine = group_of.get(id(old))
-        fused = isinstance(old, (Call, Tuple, TupleGetItem)) and mine is not None
-        if isinstance(old, Call):
-            if not isinstance(old.op, Op) or Trait.NON_COMPUTATIONAL in old.op.traits:
-                fused = False
-            elif Trait.SEPARATION in old.op.traits:
-                new[id(old)] = new[id(old.args[0])]
-                continue
-        elif isinstance(old, Tuple):
-            fused = fused and mine is not None and mine.root is not old
-        elif isinstance(old, TupleGetItem):
-            # A projection alone from what no kernel of this group made stays outside.
-            fused = fused and (mine is None or mine.root is not old or group_of.get(id(old.tuple_value)) is mine)
-        if not fused:
+        traits = old.op.traits if isinstance(old, Call) and isinstance(old.op, Op) else frozenset()
+        if isinstance(old, Call) and Trait.SEPARATION in traits and Trait.NON_COMPUTATIONAL not in traits:
+            new[id(old)] = new[id(old.args[0])]
+            continue
+        if mine is None or not _is_fused(old, mine, group_of):
             new[id(old)] = retype(rebuilt(old, new), old)
             continue
-        assert mine is not None
         group = groups.setdefault(id(mine), _Group())
         if isinstance(old, Call):
             assert isinstance(old.op, Op)
             group.has_call = True
-            group.reshape_only = group.reshape_only and _reshapes(old.op)
+            # A group of operators that only change the shape is a view.
+            group.reshape_only = group.reshape_only and Trait.RESHAPE in old.op.traits and Trait.LIKE not in old.op.traits
             value: Expr = Call(old.op, inputs(old.args, group, mine), old.attrs, old.type_args)
         elif isinstance(old, Tuple):
             value = Tuple(inputs(old.fields, group, mine))
@@ -428,8 +404,31 @@ def fuse_expr(
             assert isinstance(old, TupleGetItem)
             value = TupleGetItem(inputs((old.tuple_value,), group, mine)[0], old.index)
         value = retype(value, old)
-        new[id(old)] = close(group, value, old) if mine.root is old else value
+        new[id(old)] = _closed(group, value, old) if mine.root is old else value
     return new[id(expr)]
+
+
+def _is_fused(expr: Expr, group: _Node, group_of: Mapping[int, _Node]) -> bool:
+    """Whether an expression goes into the function of its group."""
+    if isinstance(expr, Call):
+        return isinstance(expr.op, Op) and Trait.NON_COMPUTATIONAL not in expr.op.traits
+    if isinstance(expr, TupleGetItem):
+        # A projection alone from what no kernel of this group made stays outside.
+        return group.root is not expr or group_of.get(id(expr.tuple_value)) is group
+    return isinstance(expr, Tuple) and group.root is not expr
+
+
+def _closed(group: _Group, body: Expr, old: Expr) -> Expr:
+    """The call of a group's function, of the type of the expression that it replaces."""
+    params = list(group.params.values())
+    attrs = {"Primitive": int(group.has_call)}
+    if group.has_call and group.reshape_only:
+        attrs["relay.reshape_only"] = 1
+    function = Function(params, body, old.checked_type, (), attrs)
+    types = [p.type_annotation for p in params]
+    if old.checked_type is not None:
+        typed(function, FuncType([t for t in types if t is not None], old.checked_type))
+    return retype(Call(function, group.arguments), old)
 
 
 def fuse_ops(

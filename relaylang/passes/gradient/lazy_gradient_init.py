@@ -67,6 +67,13 @@ def lazy_gradient_init(mod: IRModule, add: Add) -> IRModule:
     return made
 
 
+def _calls_with_data(node: Expr) -> bool:
+    """Whether global functions stand at a node only where it calls one, with data, for data."""
+    if not isinstance(node, Call) or not isinstance(node.op, GlobalVar):
+        return not any(isinstance(c, GlobalVar) for c in children(node))
+    return not any(isinstance(a, GlobalVar) for a in node.args) and all(map(is_data, map(type_of, (node, *node.args))))
+
+
 def _takes_part(func: Function) -> bool:
     ty = func.checked_type
     if is_kernel(func) or func.type_params or not isinstance(ty, FuncType):
@@ -80,12 +87,7 @@ def _takes_part(func: Function) -> bool:
             return False
         if isinstance(node, Function) and (is_kernel(node) or node.type_params):
             return False
-        if isinstance(node, Call) and isinstance(node.op, GlobalVar):
-            if not all(map(is_data, (type_of(node), *map(type_of, node.args)))):
-                return False
-        elif any(isinstance(c, GlobalVar) for c in children(node)):
-            return False
-        if isinstance(node, Call) and any(isinstance(a, GlobalVar) for a in node.args):
+        if not _calls_with_data(node):
             return False
         if isinstance(node, Call) and isinstance(node.op, Op):
             promises = promises or isinstance(RULES.get(node.op.name), Promise)

@@ -165,37 +165,48 @@ class _Conversion:
 
     def call(self, node: Call, new: Call) -> Expr:
         assert isinstance(node.op, Op)
-        name = node.op.name
         if Trait.DEQUANTISE in node.op.traits:
-            scale, zero = node.args[1:3]
-            ty = tensor_type(node.args[0])
-            if isinstance(scale, Constant) and isinstance(zero, Constant) and ty is not None and np.all(scale.data > 0):
-                self.affine[id(node)] = affine(new.args[0], scale.data, zero.data, ty.dtype, node.attrs.axis)
-                self.follows.add(id(node))
-            elif self.hard_fail:
-                self.blame[id(node)] = node
-        elif Trait.QUANTISE in node.op.traits:
-            x = self.affine.get(id(node.args[0]))
-            if self.hard_fail and id(node.args[0]) in self.blame:
-                stopped = self.blame[id(node.args[0])]
-                what = stopped.op.name if isinstance(stopped, Call) and isinstance(stopped.op, Op) else "this call"
-                raise RelayError(error("R0516", f"{what} has no integer form here", stopped.span))
-            made = _quantized(new, x) if x is not None else None
-            if self.hard_fail and x is not None and made is None:
-                raise RelayError(error("R0516", f"{name} has no integer form here", node.span))
-            return retype(made, node) if made is not None else new
-        elif name in self.rules:
-            given = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
-            operands = [self.affine.get(id(a)) for a in given]
-            if any(o is not None for o in operands):
-                found = self.rules[name](new, operands, self.wanted.get(id(node)))
-                if found is not None:
-                    self.affine[id(node)] = found
-                    known = all(id(a) in self.follows for a, o in zip(given, operands) if o is not None)
-                    if self.use_qat and known and name in FOLLOWS:
-                        self.follows.add(id(node))
-                        if isinstance(node.checked_type, TensorType):
-                            return retype(real(found, node.checked_type.dtype), node)
+            self.dequantize(node, new)
+            return new
+        if Trait.QUANTISE in node.op.traits:
+            return self.quantize(node, new)
+        rule = self.rules.get(node.op.name)
+        return new if rule is None else self.by_rule(rule, node, new)
+
+    def dequantize(self, node: Call, new: Call) -> None:
+        scale, zero = node.args[1:3]
+        ty = tensor_type(node.args[0])
+        if isinstance(scale, Constant) and isinstance(zero, Constant) and ty is not None and np.all(scale.data > 0):
+            self.affine[id(node)] = affine(new.args[0], scale.data, zero.data, ty.dtype, node.attrs.axis)
+            self.follows.add(id(node))
+        elif self.hard_fail:
+            self.blame[id(node)] = node
+
+    def quantize(self, node: Call, new: Call) -> Expr:
+        assert isinstance(node.op, Op)
+        x = self.affine.get(id(node.args[0]))
+        if self.hard_fail and id(node.args[0]) in self.blame:
+            stopped = self.blame[id(node.args[0])]
+            what = stopped.op.name if isinstance(stopped, Call) and isinstance(stopped.op, Op) else "this call"
+            raise RelayError(error("R0516", f"{what} has no integer form here", stopped.span))
+        quantized = _quantized(new, x) if x is not None else None
+        if self.hard_fail and x is not None and quantized is None:
+            raise RelayError(error("R0516", f"{node.op.name} has no integer form here", node.span))
+        return retype(quantized, node) if quantized is not None else new
+
+    def by_rule(self, rule: Rule, node: Call, new: Call) -> Expr:
+        assert isinstance(node.op, Op)
+        values = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
+        operands = [self.affine.get(id(a)) for a in values]
+        integers = rule(new, operands, self.wanted.get(id(node))) if any(o is not None for o in operands) else None
+        if integers is None:
+            return new
+        self.affine[id(node)] = integers
+        known = all(id(a) in self.follows for a, o in zip(values, operands) if o is not None)
+        if self.use_qat and known and node.op.name in FOLLOWS:
+            self.follows.add(id(node))
+            if isinstance(node.checked_type, TensorType):
+                return retype(real(integers, node.checked_type.dtype), node)
         return new
 
 

@@ -6,6 +6,7 @@ What may have an effect (reading or writing references, calls of unknown functio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -35,6 +36,21 @@ def _eliminate(expr: Expr, inline_once: bool, ignore_impurity: bool, pure: froze
         return expr
     impure = set() if ignore_impurity else may_have_effects(expr, pure, making=False)
     value_of = {let.variable: let.value for let in lets}
+    needed, live, uses = _live(expr, value_of, impure)
+    once = _inlined(expr, live, value_of, uses, impure) if inline_once else set()
+    done: dict[int, Expr] = {}
+    for node in order:
+        if isinstance(node, Var):
+            done[id(node)] = done[id(value_of[node])] if node in once else node
+        elif isinstance(node, Let) and (node.variable not in needed or node.variable in once):
+            done[id(node)] = done[id(node.body)]
+        else:
+            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
+    return done[id(expr)]
+
+
+def _live(expr: Expr, value_of: Mapping[Var, Expr], impure: set[int]) -> tuple[set[Var], set[int], dict[Var, int]]:
+    """The variables and the nodes that a result or an effect needs, and how often each variable is used."""
     needed: set[Var] = set()
     live: set[int] = set()
     uses: dict[Var, int] = {}
@@ -57,16 +73,7 @@ def _eliminate(expr: Expr, inline_once: bool, ignore_impurity: bool, pure: froze
                 stack.append(node.value)
         else:
             stack.extend(children(node))
-    once = _inlined(expr, live, value_of, uses, impure) if inline_once else set()
-    done: dict[int, Expr] = {}
-    for node in order:
-        if isinstance(node, Var):
-            done[id(node)] = done[id(value_of[node])] if node in once else node
-        elif isinstance(node, Let) and (node.variable not in needed or node.variable in once):
-            done[id(node)] = done[id(node.body)]
-        else:
-            done[id(node)] = retype(rebuild(node, tuple([done[id(c)] for c in children(node)])), node)
-    return done[id(expr)]
+    return needed, live, uses
 
 
 def _inlined(expr: Expr, live: set[int], value_of: dict[Var, Expr], uses: dict[Var, int], impure: set[int]) -> set[Var]:

@@ -28,24 +28,28 @@ def fold_explicit_padding(mod: IRModule) -> IRModule:
     def put(old: Expr, new: Expr) -> Expr:
         if not isinstance(new, Call) or not isinstance(new.op, Op) or not new.args or not is_call(new.args[0], PAD):
             return new
-        name, pad = new.op.name, new.args[0]
+        pad, rule = new.args[0], RULES.get(new.op.name)
         assert isinstance(pad, Call)
-        rule = RULES.get(name)
         if rule is None or pad.attrs.pad_mode != "constant":
             return new
-        parts = re.findall(r"\d*[A-Za-z]", getattr(new.attrs, rule.layout))
-        axes = [i for i, c in enumerate(parts) if c in ("D", "H", "W")]
-        widths = [(int(b), int(a)) for b, a in pad.attrs.pad_width]
-        if len(parts) != len(widths) or any(w != (0, 0) for i, w in enumerate(widths) if i not in axes):
-            return new
-        if any(w < 0 for pair in widths for w in pair) or not _fills(rule, new, pad):
-            return new
-        own = _padding(new, len(axes))
-        total = [own[i] + widths[a][0] for i, a in enumerate(axes)]
-        total += [own[len(axes) + i] + widths[a][1] for i, a in enumerate(axes)]
-        return with_attrs(new, [pad.args[0], *new.args[1:]], padding=total, **rule.changes)
+        padding = _total_padding(rule, new, pad)
+        return new if padding is None else with_attrs(new, [pad.args[0], *new.args[1:]], padding=padding, **rule.changes)
 
     return per_function(mod, lambda f: rewrite_typed(f, put))
+
+
+def _total_padding(rule: Rule, call: Call, pad: Call) -> list[int] | None:
+    """The padding of an operator and of the nn.pad in front of it; None where the operator cannot pad so."""
+    parts = re.findall(r"\d*[A-Za-z]", getattr(call.attrs, rule.layout))
+    axes = [i for i, c in enumerate(parts) if c in ("D", "H", "W")]
+    widths = [(int(b), int(a)) for b, a in pad.attrs.pad_width]
+    if len(parts) != len(widths) or any(w != (0, 0) for i, w in enumerate(widths) if i not in axes):
+        return None
+    if any(w < 0 for pair in widths for w in pair) or not _fills(rule, call, pad):
+        return None
+    own = _padding(call, len(axes))
+    before = [own[i] + widths[a][0] for i, a in enumerate(axes)]
+    return before + [own[len(axes) + i] + widths[a][1] for i, a in enumerate(axes)]
 
 
 def _fills(rule: Rule, call: Call, pad: Call) -> bool:

@@ -11,7 +11,7 @@ Both ways, calls first say along which axes they can take factors on. Then the f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from relaylang.ir import Call, Expr, Function, IRModule, children, post_order, rebuilt
@@ -97,46 +97,49 @@ def _again(call: Call, done: dict[int, Expr], factors: tuple[Factors, ...], tens
     return retype(Call(made.op, args, made.attrs, made.type_args, made.span), call) if factors else made
 
 
-def _fold_backward(func: Function) -> Expr:
-    order = list(post_order(func))
+def _ways_up(order: Sequence[Expr]) -> dict[int, _Way]:
+    """How factors of a value that is used once go on to the operands of its call, by the value's identity."""
     users = Counter(id(child) for node in order for child in children(node))
     ways: dict[int, _Way] = {}
-
-    def way(node: Expr) -> _Way | None:
-        return ways.get(id(node))
-
-    def onward(call: Call) -> _Way | None:
-        """How factors of a call's result go on to its operands."""
-        rule, first = _rule(call), way(call.args[0]) if call.args else None
-        if isinstance(rule, Product):
-            axes = rule.axes(call, "O")
-            return None if axes is None else _Way(axes[0])
-        if rule is Step.POSITIVE and first is not None:
-            return replace(first, positive=True)
-        if rule is Step.VECTOR and first is not None and first.axes == _vector_axes(call):
-            return first
-        if rule is Step.SUM:
-            both = [w for w in map(way, call.args) if w is not None]
-            if len(both) == 2 and both[0].axes == both[1].axes:
-                return replace(both[0], positive=both[0].positive or both[1].positive)
-            return next((w for w in both if len(both) == 1 and _summand(call, w.axes) == (way(call.args[1]) is w)), None)
-        if rule is Step.FACTORS:
-            found = _factored(call, way)
-            return None if found is None else way(found[0])
-        return None
-
     for node in order:
         if isinstance(node, Call) and users[id(node)] == 1:
-            found = onward(node)
-            if found is not None:
-                ways[id(node)] = found
+            way = _onward(node, lambda operand: ways.get(id(operand)))
+            if way is not None:
+                ways[id(node)] = way
+    return ways
+
+
+def _onward(call: Call, way: Callable[[Expr], _Way | None]) -> _Way | None:
+    """How factors of a call's result go on to its operands."""
+    rule, first = _rule(call), way(call.args[0]) if call.args else None
+    if isinstance(rule, Product):
+        axes = rule.axes(call, "O")
+        return None if axes is None else _Way(axes[0])
+    if rule is Step.POSITIVE and first is not None:
+        return replace(first, positive=True)
+    if rule is Step.VECTOR and first is not None and first.axes == _vector_axes(call):
+        return first
+    if rule is Step.SUM:
+        both = [w for w in map(way, call.args) if w is not None]
+        if len(both) == 2 and both[0].axes == both[1].axes:
+            return replace(both[0], positive=both[0].positive or both[1].positive)
+        return next((w for w in both if len(both) == 1 and _summand(call, w.axes) == (way(call.args[1]) is w)), None)
+    if rule is Step.FACTORS:
+        product = _factored(call, way)
+        return None if product is None else way(product[0])
+    return None
+
+
+def _fold_backward(func: Function) -> Expr:
+    order = list(post_order(func))
+    ways = _ways_up(order)
     pending: dict[int, tuple[Factors, ...]] = {}
     gone: dict[int, Expr] = {}
     for node in reversed(order):
         mine = pending.get(id(node), ())
         rule = _rule(node)
         if rule is Step.FACTORS and isinstance(node, Call):
-            split = _factored(node, way)
+            split = _factored(node, lambda operand: ways.get(id(operand)))
             if split is not None:
                 gone[id(node)] = split[0]
                 pending[id(split[0])] = (*mine, split[1])
@@ -157,43 +160,49 @@ def _fold_backward(func: Function) -> Expr:
     return done[id(func)]
 
 
-def _fold_forward(func: Function) -> Expr:
-    order = list(post_order(func))
+def _factors_down(order: Sequence[Expr]) -> dict[int, tuple[Expr, Factors]]:
+    """The products whose factors go on to all users of their results, by identity: the tensor and the factors."""
     users = Counter(id(child) for node in order for child in children(node))
     offers: dict[int, list[_Way]] = {}
     taken: dict[int, tuple[Expr, Factors]] = {}
-
-    def joined(node: Expr) -> _Way | None:
-        """How factors of a value go on to all of its users."""
-        found = offers.get(id(node), [])
-        if not found or len(found) != users[id(node)] or any(w.axes != found[0].axes for w in found):
-            return None
-        return _Way(found[0].axes, any(w.positive for w in found), any(w.divided for w in found))
-
     for node in reversed(order):
-        rule, here = _rule(node), joined(node)
-        if not isinstance(node, Call) or rule is None:
+        if not isinstance(node, Call) or _rule(node) is None:
             continue
-        to: Expr | None = None
-        way: _Way | None = here
-        if isinstance(rule, Product):
-            axes = rule.axes(node, "I")
-            to, way = node.args[0], None if axes is None else _Way(axes[0])
-        elif here is None:
-            continue
-        elif rule is Step.POSITIVE:
-            to, way = node.args[0], replace(here, positive=True)
-        elif rule is Step.VECTOR and here.axes == _vector_axes(node):
-            to, way = node.args[0], replace(here, divided=True)
-        elif rule is Step.SUM:
-            at = _summand(node, here.axes)
-            to, way = None if at is None else node.args[at], replace(here, divided=True)
-        elif rule is Step.FACTORS:
+        offered = offers.get(id(node), [])
+        here: _Way | None = None
+        if offered and len(offered) == users[id(node)] and all(w.axes == offered[0].axes for w in offered):
+            here = _Way(offered[0].axes, any(w.positive for w in offered), any(w.divided for w in offered))
+        if here is not None and _rule(node) is Step.FACTORS:
             split = _factored(node, lambda x, here=here: here)  # type: ignore[misc]
             if split is not None:
                 taken[id(node)] = split
-        if to is not None and way is not None:
-            offers.setdefault(id(to), []).append(way)
+        operand, way = _inward(node, here)
+        if operand is not None and way is not None:
+            offers.setdefault(id(operand), []).append(way)
+    return taken
+
+
+def _inward(call: Call, here: _Way | None) -> tuple[Expr | None, _Way | None]:
+    """The operand whose factors a call takes on, and how. `here` says how those of its result go on."""
+    rule = _rule(call)
+    if isinstance(rule, Product):
+        axes = rule.axes(call, "I")
+        return call.args[0], None if axes is None else _Way(axes[0])
+    if here is None:
+        return None, None
+    if rule is Step.POSITIVE:
+        return call.args[0], replace(here, positive=True)
+    if rule is Step.VECTOR and here.axes == _vector_axes(call):
+        return call.args[0], replace(here, divided=True)
+    if rule is Step.SUM:
+        at = _summand(call, here.axes)
+        return None if at is None else call.args[at], replace(here, divided=True)
+    return None, None
+
+
+def _fold_forward(func: Function) -> Expr:
+    order = list(post_order(func))
+    taken = _factors_down(order)
     if not taken:
         return func
     done: dict[int, Expr] = {}
@@ -226,11 +235,6 @@ def forward_fold_scale_axis(mod: IRModule) -> IRModule:
     return per_function(mod, _fold_forward)
 
 
-def fold_scale_axis(mod: IRModule) -> IRModule:
-    """Backward, then forward."""
-    return forward_fold_scale_axis(backward_fold_scale_axis(mod))
-
-
 @dataclass(frozen=True)
 class FoldScaleAxis(Pass):
     """Fold factors of channels around convolutions and matrix products into constant weights."""
@@ -238,5 +242,5 @@ class FoldScaleAxis(Pass):
     opt_level = 3
 
     def run(self, mod: IRModule) -> IRModule:
-        new = fold_scale_axis(mod)
+        new = forward_fold_scale_axis(backward_fold_scale_axis(mod))
         return fold_constant(new, evaluator()) if new is not mod else mod

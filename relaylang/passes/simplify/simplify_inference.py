@@ -20,23 +20,27 @@ def simplify_expr(expr: Expr, operators: Container[str] = RULES) -> Expr:
         new = rebuilt(old, done)
         if new is not old:
             typed(new, old.checked_type)
-        replaced: Expr | None = None
-        if isinstance(old, Call) and isinstance(old.op, Op):
-            ty = old.args[0].checked_type if old.args else None
-            rule = RULES.get(old.op.name) if old.op.name in operators else None
-            if rule is not None and not rule.first_field and isinstance(new, Call) and isinstance(ty, TensorType):
-                replaced = rule.make(new, ty)
-        elif isinstance(new, TupleGetItem) and new.index == 0:
-            call = new.tuple_value
-            if isinstance(call, Call) and isinstance(call.op, Op):
-                ty = old.checked_type
-                rule = RULES.get(call.op.name) if call.op.name in operators else None
-                if rule is not None and rule.first_field and isinstance(ty, TensorType):
-                    replaced = rule.make(call, ty)
+        replaced = _replacement(old, new, operators)
         if replaced is not None and replaced.span is None:
             replaced.span = old.span
         done[id(old)] = new if replaced is None else replaced
     return done[id(expr)]
+
+
+def _replacement(old: Expr, new: Expr, operators: Container[str]) -> Expr | None:
+    """What a call becomes, or the first field of one; None where no rule is for it. `old` has the types."""
+    first_field = isinstance(new, TupleGetItem)
+    call = new.tuple_value if isinstance(new, TupleGetItem) and new.index == 0 else new
+    if not isinstance(call, Call) or not isinstance(call.op, Op) or call.op.name not in operators:
+        return None
+    rule = RULES.get(call.op.name)
+    if rule is None or rule.first_field != first_field:
+        return None
+    if first_field:
+        ty = old.checked_type
+    else:
+        ty = old.args[0].checked_type if isinstance(old, Call) and old.args else None
+    return rule.make(call, ty) if isinstance(ty, TensorType) else None
 
 
 def simplify_inference(mod: Any, operators: Container[str] = RULES) -> Any:

@@ -339,17 +339,23 @@ def binary(name: str) -> Rule:
         target = in_dtype(wanted, x.dtype)
         if target is not None and x.dtype == y.dtype and x.dtype != "int32":
             axes = {"lhs_axis": x.axis, "rhs_axis": y.axis}
-            made = op_call(name, [x.ints, y.ints, *parts(x), *parts(y), *_out(target)], **axes)
-            return _as_wanted(made, target, x.dtype)
-        if plain:
-            both = together(sides)
-            return None if both is None else replace(both[0], ints=op_call(plain, [v.ints for v in both]))
-        if not x.plain or not y.plain or not (x.narrow or y.narrow) or "int32" in (x.dtype, y.dtype):
-            return None
-        both = [less_zero(v, _rank(a)) for v, a in zip(sides, call.args)]
-        return affine(op_call("multiply", [v.ints for v in both]), x.scale * y.scale, 0, "int32")
+            result = op_call(name, [x.ints, y.ints, *parts(x), *parts(y), *_out(target)], **axes)
+            return _as_wanted(result, target, x.dtype)
+        return _sum(plain, sides) if plain else _product(call, x, y)
 
     return rule
+
+
+def _sum(name: str, sides: tuple[Affine, Affine]) -> Affine | None:
+    both = together(sides)
+    return None if both is None else replace(both[0], ints=op_call(name, [v.ints for v in both]))
+
+
+def _product(call: Call, x: Affine, y: Affine) -> Affine | None:
+    if not x.plain or not y.plain or not (x.narrow or y.narrow) or "int32" in (x.dtype, y.dtype):
+        return None
+    factors = [less_zero(v, _rank(a)) for v, a in zip((x, y), call.args)]
+    return affine(op_call("multiply", [v.ints for v in factors]), x.scale * y.scale, 0, "int32")
 
 
 def extreme(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:

@@ -81,11 +81,6 @@ def _cast(call: Call, grad: Expr) -> Grads:
     return [of("cast_like", grad, x) if same else None, *[None] * (len(call.args) - 1)]
 
 
-def _nonzero(x: Expr) -> Expr:
-    """x with 1 in place of 0, so that the gradient of `0 ** y` for y is 0 * log(1)."""
-    return of("where", of("equal", x, number(0, x)), of("ones_like", x), x)
-
-
 def no_gradient(call: Call, grad: Any) -> Grads:
     return [None] * len(call.args)
 
@@ -136,7 +131,8 @@ RULES: dict[str, Gradient] = {
     "divide": _binary(lambda g, x, y, c: div(g, y), lambda g, x, y, c: of("negative", div(mul(g, c), y))),
     "power": _binary(
         lambda g, x, y, c: mul(g, mul(y, of("power", x, sub(y, number(1, y))))),
-        lambda g, x, y, c: mul(g, mul(c, of("log", _nonzero(x)))),
+        # x with 1 in place of 0, so that the gradient of `0 ** y` for y is 0 * log(1).
+        lambda g, x, y, c: mul(g, mul(c, of("log", of("where", of("equal", x, number(0, x)), of("ones_like", x), x)))),
     ),
     "maximum": _binary(lambda g, x, y, c: mask(g, of("greater_equal", x, y)), lambda g, x, y, c: mask(g, of("less", x, y))),
     "minimum": _binary(lambda g, x, y, c: mask(g, of("less_equal", x, y)), lambda g, x, y, c: mask(g, of("greater", x, y))),

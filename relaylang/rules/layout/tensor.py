@@ -206,64 +206,71 @@ def strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -
     """A slice along an axis of blocks takes whole blocks."""
     shape = shape_at(types, 0)
     before = old[0]
-    if before is None or shape is None or rank(before) != len(shape) or attrs.begin is None or attrs.end is None:
-        return None
-    if len(old) > 1:
+    if before is None or shape is None or rank(before) != len(shape) or attrs.begin is None or attrs.end is None or len(old) > 1:
         return None
     if new is None or new[0] is None or new[0] == before:
         return Out([before], [before], attrs)
-    layout = new[0]
-    axes = parts(before)
-    starts, ends, strides = list(attrs.begin), list(attrs.end), list(attrs.strides or ())
-    if attrs.axes:
-        named = [a % len(shape) for a in attrs.axes]
-    else:
-        named = list(range(max(len(starts), len(ends), len(strides))))
-    strides += [1] * (len(named) - len(strides))
-    for axis in range(min(len(starts), len(ends)), len(named)):  # an axis without a bound is taken whole
-        if attrs.slice_mode == "size" or strides[axis] < 0 or not isinstance(shape[axis], int):
-            return None
-        starts += [0] * (axis == len(starts))
-        ends += [shape[axis]] * (axis == len(ends))
-    if len(starts) != len(ends) or len(named) != len(starts) or has_blocks(before):
+    layout, by_size = new[0], attrs.slice_mode == "size"
+    letters = [letter for letter, _ in parts(before)]
+    bounds = _bounds(attrs, shape)
+    if bounds is None or has_blocks(before):
         return None
-    made: dict[int, tuple[int, int, int]] = {}
-    for i, axis in enumerate(named):
-        begin, end, step = starts[i], ends[i], strides[i]
-        if attrs.slice_mode == "size":
-            step = 1
-        letter = axes[axis][0]
-        of = block(layout, letter)
-        at = places(layout, letter)
+    slices: dict[int, tuple[int, int, int]] = {}  # by the axis of the layout
+    for axis, (begin, end, step) in bounds:
+        at = places(layout, letters[axis])
         if not at:
             return None
-        if is_split(layout, letter):
-            extent = shape[axis]
-            if step != 1 or not isinstance(extent, int) or begin is None or end is None:
-                return None
-            if attrs.slice_mode == "size":
-                end = extent if end < 0 else begin + end
-            begin, end = [min(max(v + extent if v < 0 else v, 0), extent) for v in (begin, end)]
-            if begin % of or end % of:
-                return None
-            begin, end = begin // of, end // of
-            if attrs.slice_mode == "size":
-                end -= begin
-        made[at[0]] = (begin, end, step)
+        step = 1 if by_size else step
+        row: tuple[int, int, int] | None = (begin, end, step)
+        if is_split(layout, letters[axis]):
+            row = _of_blocks(begin, end, step, shape[axis], block(layout, letters[axis]), by_size)
+        if row is None:
+            return None
+        slices[at[0]] = row
     order = None
     if attrs.axes:
-        order = [places(layout, axes[a][0])[0] for a in named]
-        rows = [made[p] for p in order]
+        order = [places(layout, letters[axis])[0] for axis, _ in bounds]
+        rows = [slices[p] for p in order]
     else:
         full = _extents(shape, before, layout)
         if full is None:
             return None
-        count = max(made, default=-1) + 1 if has_blocks(layout) else len(full)
-        rows = [made.get(p, (0, -1 if attrs.slice_mode == "size" else full[p], 1)) for p in range(count)]
+        count = max(slices, default=-1) + 1 if has_blocks(layout) else len(full)
+        rows = [slices.get(p, (0, -1 if by_size else full[p], 1)) for p in range(count)]
     fields = {"begin": [r[0] for r in rows], "end": [r[1] for r in rows], "strides": [r[2] for r in rows]}
     if has_blocks(layout) and all(r[2] == 1 for r in rows):
         fields["strides"] = list(attrs.strides or ())
     return Out([layout], [layout], changed(attrs, **fields, axes=order))
+
+
+def _bounds(attrs: Any, shape: Sequence[Any]) -> list[tuple[int, tuple[int, int, int]]] | None:
+    """The begin, end and step of each axis that a slice names; None where one has no bound."""
+    starts, ends, strides = list(attrs.begin), list(attrs.end), list(attrs.strides or ())
+    if attrs.axes:
+        axes = [a % len(shape) for a in attrs.axes]
+    else:
+        axes = list(range(max(len(starts), len(ends), len(strides))))
+    strides += [1] * (len(axes) - len(strides))
+    for axis in range(min(len(starts), len(ends)), len(axes)):  # an axis without a bound is taken whole
+        if attrs.slice_mode == "size" or strides[axis] < 0 or not isinstance(shape[axis], int):
+            return None
+        starts += [0] * (axis == len(starts))
+        ends += [shape[axis]] * (axis == len(ends))
+    if len(starts) != len(ends) or len(axes) != len(starts):
+        return None
+    return list(zip(axes, zip(starts, ends, strides)))
+
+
+def _of_blocks(begin: Any, end: Any, step: int, extent: Any, size: int, by_size: bool) -> tuple[int, int, int] | None:
+    """A slice of an axis as one of its blocks of `size`; None where it cuts one."""
+    if step != 1 or not isinstance(extent, int) or begin is None or end is None:
+        return None
+    if by_size:
+        end = extent if end < 0 else begin + end
+    begin, end = [min(max(v + extent if v < 0 else v, 0), extent) for v in (begin, end)]
+    if begin % size or end % size:
+        return None
+    return begin // size, (end - begin if by_size else end) // size, 1
 
 
 def _extents(shape: Sequence[Any], old: str, layout: str) -> list[int] | None:

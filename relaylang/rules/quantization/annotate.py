@@ -120,10 +120,6 @@ def _pool(call: Call, args: Sequence[Value], state: Annotation) -> Value:
     return Annotated(with_args(call, [state.operand(args[0])]), INPUT) if _any_marked(args) else None
 
 
-def _cast_hint(call: Call, args: Sequence[Value], state: Annotation) -> Value:
-    return _pool(call, args, state) or args[0]
-
-
 def _concatenate(call: Call, args: Sequence[Value], state: Annotation) -> Value:
     if not isinstance(args[0], tuple) or not _any_marked(args[0]):
         return None
@@ -147,7 +143,7 @@ RULES: Rules = {
         ("reshape", "clip", "nn.relu", "strided_slice", "nn.avg_pool2d", "nn.batch_flatten", "transpose", STOP_FUSION), _same
     ),
     **dict.fromkeys(("nn.max_pool1d", "nn.max_pool2d"), _pool),
-    CAST_HINT: _cast_hint,
+    CAST_HINT: lambda call, args, state: _pool(call, args, state) or args[0],
     "concatenate": _concatenate,
     "nn.global_avg_pool2d": _global_pool,
 }

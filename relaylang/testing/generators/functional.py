@@ -32,6 +32,10 @@ UNARY = ("nn.relu", "negative", "abs", "tanh", "sigmoid")
 BINARY = ("add", "subtract", "multiply", "maximum")
 
 
+#: The kind of name that a statement adds: functions, their makers, references and lists; a tensor where none is named.
+_JOINS = {"closure": "f", "maker": "m", "make": "f", "new": "r", "link": "l", "boxes": "l", "each": "l"}
+
+
 class Functional:
     """`@main` of two tensors; flags select its constructs."""
 
@@ -77,9 +81,8 @@ class Functional:
         right = rng.choice([self.pick(env), self.pick(env), f"{rng.randint(1, 4) / 4}f", "add(0.25f, 0.5f)"])
         return f"{rng.choice(self.binary)}({self.pick(env)}, {right})"
 
-    def statement(self, env: dict[str, list[str]], depth: int) -> str:
-        """A let (or an effect) whose variable joins the names of its kind."""
-        rng, name = self.rng, self.name()
+    def kinds(self, env: dict[str, list[str]], depth: int) -> list[str]:
+        """The kinds of a statement in a scope, as often as they are to occur."""
         kinds = ["tensor"] * 4 + ["tuple", "power"]
         if self.smooth:  # TVM's gradient gives functions that a let binds types that its checker refuses
             kinds += ["scaled", "if", "if"] if depth < 2 else ["scaled"]
@@ -97,70 +100,83 @@ class Functional:
             kinds += ["new"] + ["read", "write", "write"] * bool(env.get("r"))
         if self.data:
             kinds += ["link", "link"] + ["match", "fold", "each", "boxes"] * bool(env.get("l"))
-        kind, new = rng.choice(kinds), "t"
+        return kinds
+
+    def statement(self, env: dict[str, list[str]], depth: int) -> str:
+        """A let (or an effect) whose variable joins the names of its kind."""
+        name = self.name()
+        kind = self.rng.choice(self.kinds(env, depth))
+        if kind == "write":
+            return f"ref_write({self.pick(env, 'r')}, {self.pick(env)});"
+        if kind == "loop":
+            return self.loop(env, name)
+        value = self.value(kind, env, depth)
+        env.setdefault(_JOINS.get(kind, "t"), []).append(name)
+        return f"let {name} = {value};"
+
+    def value(self, kind: str, env: dict[str, list[str]], depth: int) -> str:
         match kind:
             case "tensor":
-                value = self.tensor(env)
+                return self.tensor(env)
             case "tuple":
-                value = f"({self.pick(env)}, {self.tensor(env)}).{rng.randrange(2)}"
+                return f"({self.pick(env)}, {self.tensor(env)}).{self.rng.randrange(2)}"
             case "twice":
-                value = f"@twice({self.function(env)}, {self.pick(env)})"
+                return f"@twice({self.function(env)}, {self.pick(env)})"
             case "scaled":
-                value = f"@scaled({self.pick(env)})"
+                return f"@scaled({self.pick(env)})"
             case "power":
-                value = f"@power({rng.choice([0, 1, 2])}, {self.pick(env)})"
+                return f"@power({self.rng.choice([0, 1, 2])}, {self.pick(env)})"
             case "if":
-                cond = rng.choice([f"{self.less}(sum({self.pick(env)}), sum({self.pick(env)}))", f"{self.less}(1, 2)"])
-                value = f"if ({cond}) {{\n{self.block(env, 2, depth + 1)}  }} else {{\n{self.block(env, 2, depth + 1)}  }}"
+                cond = self.rng.choice([f"{self.less}(sum({self.pick(env)}), sum({self.pick(env)}))", f"{self.less}(1, 2)"])
+                return f"if ({cond}) {{\n{self.block(env, 2, depth + 1)}  }} else {{\n{self.block(env, 2, depth + 1)}  }}"
             case "closure":
-                param, new = self.name(), "f"
+                param = self.name()
                 inner = {**env, "t": [*env["t"], param]}
-                value = f"fn ({param}: {T}) -> {T} {{\n{self.block(inner, 2, depth + 1)}  }}"
+                return f"fn ({param}: {T}) -> {T} {{\n{self.block(inner, 2, depth + 1)}  }}"
             case "maker":
-                param, other, new = self.name(), self.name(), "m"
+                param, other = self.name(), self.name()
                 inner = {**env, "t": [*env["t"], param, other]}
                 body = self.block(inner, 1, depth + 1)
-                value = f"fn ({param}: {T}) -> fn ({T}) -> {T} {{ fn ({other}: {T}) -> {T} {{\n{body}  }} }}"
+                return f"fn ({param}: {T}) -> fn ({T}) -> {T} {{ fn ({other}: {T}) -> {T} {{\n{body}  }} }}"
             case "make":
-                value, new = f"{self.pick(env, 'm')}({self.pick(env)})", "f"
+                return f"{self.pick(env, 'm')}({self.pick(env)})"
             case "call":
-                value = f"{self.pick(env, 'f')}({self.pick(env)})"
-            case "loop":
-                index, acc, result = self.name(), self.name(), self.name()
-                inner = {**env, "t": [*env["t"], acc]}
-                loop = f"{name}(subtract({index}, 1), {self.tensor(inner)})"
-                body = f"if ({self.less}({index}, 0)) {{ {acc} }} else {{ {loop} }}"
-                start = self.pick(env)
-                env["t"].append(result)
-                return (
-                    f"let {name} = fn ({index}: int32, {acc}: {T}) -> {T} {{ {body} }};\n"
-                    f"  let {result} = {name}({rng.randint(0, 2)}, {start});"
-                )
+                return f"{self.pick(env, 'f')}({self.pick(env)})"
             case "new":
-                value, new = f"ref({self.pick(env)})", "r"
+                return f"ref({self.pick(env)})"
             case "read":
-                value = f"ref_read({self.pick(env, 'r')})"
-            case "write":
-                return f"ref_write({self.pick(env, 'r')}, {self.pick(env)});"
+                return f"ref_read({self.pick(env, 'r')})"
+        return self.of_list(kind, env)
+
+    def of_list(self, kind: str, env: dict[str, list[str]]) -> str:
+        match kind:
             case "link":
                 rest = self.pick(env, "l") if env.get("l") else "End"
-                value, new = f"Link({self.pick(env)}, {rest})", "l"
+                return f"Link({self.pick(env)}, {rest})"
             case "match":
                 head, rest = self.name(), self.name()
-                one = self.block({**env, "t": [*env["t"], head], "l": [*env["l"], rest]}, 1, 2)
-                value = f"match ({self.pick(env, 'l')}) {{ Link({head}, {rest}) => {{\n{one}  }}, End => {self.pick(env)} }}"
+                arm = self.block({**env, "t": [*env["t"], head], "l": [*env["l"], rest]}, 1, 2)
+                return f"match ({self.pick(env, 'l')}) {{ Link({head}, {rest}) => {{\n{arm}  }}, End => {self.pick(env)} }}"
             case "fold":
                 a, b = self.name(), self.name()
-                fold = f"fn ({a}: {T}, {b}: {T}) -> {T} {{ {rng.choice(self.binary)}({a}, {b}) }}"
-                value = f"@fold({fold}, {self.pick(env)}, {self.pick(env, 'l')})"
+                fold = f"fn ({a}: {T}, {b}: {T}) -> {T} {{ {self.rng.choice(self.binary)}({a}, {b}) }}"
+                return f"@fold({fold}, {self.pick(env)}, {self.pick(env, 'l')})"
             case "boxes":
-                b = self.name()
-                opened = f"fn ({b}: Box[{T}]) -> {T} {{ @opened({b}) }}"
-                value, new = f"@each({opened}, @each(Boxed, {self.pick(env, 'l')}))", "l"
-            case _:
-                value, new = f"@each({self.function(env)}, {self.pick(env, 'l')})", "l"
-        env.setdefault(new, []).append(name)
-        return f"let {name} = {value};"
+                box = self.name()
+                opened = f"fn ({box}: Box[{T}]) -> {T} {{ @opened({box}) }}"
+                return f"@each({opened}, @each(Boxed, {self.pick(env, 'l')}))"
+        return f"@each({self.function(env)}, {self.pick(env, 'l')})"
+
+    def loop(self, env: dict[str, list[str]], name: str) -> str:
+        index, acc, result = self.name(), self.name(), self.name()
+        step = f"{name}(subtract({index}, 1), {self.tensor({**env, 't': [*env['t'], acc]})})"
+        body = f"if ({self.less}({index}, 0)) {{ {acc} }} else {{ {step} }}"
+        start = self.pick(env)
+        env["t"].append(result)
+        return (
+            f"let {name} = fn ({index}: int32, {acc}: {T}) -> {T} {{ {body} }};\n"
+            f"  let {result} = {name}({self.rng.randint(0, 2)}, {start});"
+        )
 
     def function(self, env: dict[str, list[str]]) -> str:
         if env.get("f") and self.rng.random() < 0.5:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,86 +64,115 @@ class Program:
         values.append(made)
 
     def step(self, x: Expr, values: list[Expr]) -> Expr | None:
-        shape, rank = self.shape(x), len(self.shape(x))
-        real = self.dtype(x) == "float32"
-        same = [v for v in values if self.shape(v) == shape and self.dtype(v) == self.dtype(x)]
-        kind = self.pick(
-            "unary",
-            "binary",
-            "binary",
-            "scalar",
-            "cast",
-            "reshape",
-            "transpose",
-            "reduce",
-            "slice",
-            "concat",
-            "split",
-            "pad",
-            "conv",
-            "dense",
-            "softmax",
-            "pool",
-            "take",
-            "if",
-            "broadcast",
-            "topk",
-        )
-        if kind == "unary":
-            return self.call(self.pick(*UNARY) if real else self.pick("negative", "abs", "nn.relu"), x)
-        if kind == "binary":
-            return self.bounded(self.call(self.pick(*BINARY), x, self.pick(*same)))
-        if kind == "scalar":
-            return self.bounded(self.call(self.pick(*BINARY), x, const(self.pick(2, 3, -1), self.dtype(x))))
-        if kind == "cast":
-            return self.call("cast", x, dtype="int32" if real else "float32")
-        if kind == "reshape":
-            return self.call("reshape", x, newshape=[-1] if self.pick(0, 1) or rank < 2 else [shape[0], -1])
-        if kind == "transpose" and rank > 1:
-            return self.call("transpose", x, axes=[int(a) for a in self.rng.permutation(rank)])
-        if kind == "reduce" and rank:
-            axis = int(self.rng.integers(rank))
-            return self.bounded(self.call(self.pick("sum", "max", "mean"), x, axis=[axis], keepdims=bool(self.pick(0, 1))))
-        if kind == "slice" and rank and shape[0] > 1:
-            return self.call("strided_slice", x, begin=[int(self.rng.integers(shape[0] - 1))], end=[shape[0]], strides=[1])
-        if kind == "concat" and rank:
-            joined = Tuple([x, *[self.pick(*same) for _ in range(self.pick(1, 2))]])
-            check(joined)
-            return self.call("concatenate", joined, axis=int(self.rng.integers(rank))) if np.prod(shape) < 400 else None
-        if kind == "split" and rank and shape[-1] > 1:
-            parts = self.call("split", x, indices_or_sections=[1], axis=rank - 1)
-            values += [self.field(parts, 0)]
-            return self.field(parts, 1)
-        if kind == "pad" and rank and np.prod(shape) < 300:
-            return self.call("nn.pad", x, const(1, self.dtype(x)), pad_width=[[0, 1]] + [[1, 0]] * (rank - 1))
-        if kind == "conv" and rank == 4 and real:
-            groups = shape[1] if self.pick(0, 0, 1) else 1
-            weight = self.constant(3 if groups == 1 else groups, shape[1] // groups, 3, 3)
-            channels = self.shape(weight)[0]
-            made = self.call("nn.conv2d", x, weight, padding=[1, 1], channels=channels, kernel_size=[3, 3], groups=groups)
-            return self.call("nn.bias_add", made, self.constant(channels)) if self.pick(0, 1) else made
-        if kind == "dense" and rank == 2 and real:
-            return self.call("nn.dense", x, self.constant(4, shape[1]), units=4)
-        if kind == "softmax" and rank and real:
-            return self.call("nn.softmax", x, axis=self.pick(0, -1))
-        if kind == "pool" and rank == 4 and min(shape[2:]) > 1:
-            return self.call("nn.max_pool2d", x, pool_size=[2, 2], strides=[1, 1], padding=[0, 0])
-        if kind == "take" and rank:
-            return self.call("take", x, const(np.asarray([0, shape[0] - 1, 0], np.int32)), axis=0)
-        if kind == "if":
-            # A branch computes some things for itself, one of them perhaps with a branch of its own.
-            mine = list(values)
-            for _ in range(3):
-                self.grow(mine)
-            fits = [v for v in mine if v.checked_type == x.checked_type]
-            made = If(self.flag, self.pick(*fits), self.pick(fits[-1], x))
-            check(made)
-            return made
-        if kind == "broadcast" and rank == 1 and shape[0] < 20:
-            return self.call("broadcast_to", x, shape=[3, shape[0]])
-        if kind == "topk" and rank and shape[-1] > 1:
-            return self.field(self.call("topk", x, k=2, axis=-1, dtype="int32"), 0)
-        return None
+        """A value of one more operator, or None where `x` does not fit the one that is chosen."""
+        return STEPS[int(self.rng.integers(len(STEPS)))](self, x, values)
+
+    def same(self, x: Expr, values: list[Expr]) -> Expr:
+        return self.pick(*[v for v in values if self.shape(v) == self.shape(x) and self.dtype(v) == self.dtype(x)])
+
+    def is_real(self, x: Expr) -> bool:
+        return self.dtype(x) == "float32"
+
+    def unary(self, x: Expr, values: list[Expr]) -> Expr:
+        return self.call(self.pick(*UNARY) if self.is_real(x) else self.pick("negative", "abs", "nn.relu"), x)
+
+    def binary(self, x: Expr, values: list[Expr]) -> Expr:
+        return self.bounded(self.call(self.pick(*BINARY), x, self.same(x, values)))
+
+    def scalar(self, x: Expr, values: list[Expr]) -> Expr:
+        return self.bounded(self.call(self.pick(*BINARY), x, const(self.pick(2, 3, -1), self.dtype(x))))
+
+    def cast(self, x: Expr, values: list[Expr]) -> Expr:
+        return self.call("cast", x, dtype="int32" if self.is_real(x) else "float32")
+
+    def reshape(self, x: Expr, values: list[Expr]) -> Expr:
+        shape = self.shape(x)
+        return self.call("reshape", x, newshape=[-1] if self.pick(0, 1) or len(shape) < 2 else [shape[0], -1])
+
+    def transpose(self, x: Expr, values: list[Expr]) -> Expr | None:
+        rank = len(self.shape(x))
+        return self.call("transpose", x, axes=[int(a) for a in self.rng.permutation(rank)]) if rank > 1 else None
+
+    def reduce(self, x: Expr, values: list[Expr]) -> Expr | None:
+        rank = len(self.shape(x))
+        if not rank:
+            return None
+        axis = int(self.rng.integers(rank))
+        return self.bounded(self.call(self.pick("sum", "max", "mean"), x, axis=[axis], keepdims=bool(self.pick(0, 1))))
+
+    def slice(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        if not shape or shape[0] < 2:
+            return None
+        return self.call("strided_slice", x, begin=[int(self.rng.integers(shape[0] - 1))], end=[shape[0]], strides=[1])
+
+    def concatenate(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        if not shape:
+            return None
+        joined = Tuple([x, *[self.same(x, values) for _ in range(self.pick(1, 2))]])
+        check(joined)
+        return self.call("concatenate", joined, axis=int(self.rng.integers(len(shape)))) if np.prod(shape) < 400 else None
+
+    def split(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        if not shape or shape[-1] < 2:
+            return None
+        parts = self.call("split", x, indices_or_sections=[1], axis=len(shape) - 1)
+        values += [self.field(parts, 0)]
+        return self.field(parts, 1)
+
+    def pad(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        if not shape or np.prod(shape) >= 300:
+            return None
+        return self.call("nn.pad", x, const(1, self.dtype(x)), pad_width=[[0, 1]] + [[1, 0]] * (len(shape) - 1))
+
+    def conv(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        if len(shape) != 4 or not self.is_real(x):
+            return None
+        groups = shape[1] if self.pick(0, 0, 1) else 1
+        weight = self.constant(3 if groups == 1 else groups, shape[1] // groups, 3, 3)
+        channels = self.shape(weight)[0]
+        image = self.call("nn.conv2d", x, weight, padding=[1, 1], channels=channels, kernel_size=[3, 3], groups=groups)
+        return self.call("nn.bias_add", image, self.constant(channels)) if self.pick(0, 1) else image
+
+    def dense(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        fits = len(shape) == 2 and self.is_real(x)
+        return self.call("nn.dense", x, self.constant(4, shape[1]), units=4) if fits else None
+
+    def softmax(self, x: Expr, values: list[Expr]) -> Expr | None:
+        return self.call("nn.softmax", x, axis=self.pick(0, -1)) if self.shape(x) and self.is_real(x) else None
+
+    def pool(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        if len(shape) != 4 or min(shape[2:]) < 2:
+            return None
+        return self.call("nn.max_pool2d", x, pool_size=[2, 2], strides=[1, 1], padding=[0, 0])
+
+    def take(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        return self.call("take", x, const(np.asarray([0, shape[0] - 1, 0], np.int32)), axis=0) if shape else None
+
+    def branch(self, x: Expr, values: list[Expr]) -> Expr:
+        # A branch computes some things for itself, one of them perhaps with a branch of its own.
+        mine = list(values)
+        for _ in range(3):
+            self.grow(mine)
+        fits = [v for v in mine if v.checked_type == x.checked_type]
+        choice = If(self.flag, self.pick(*fits), self.pick(fits[-1], x))
+        check(choice)
+        return choice
+
+    def broadcast(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        return self.call("broadcast_to", x, shape=[3, shape[0]]) if len(shape) == 1 and shape[0] < 20 else None
+
+    def top_k(self, x: Expr, values: list[Expr]) -> Expr | None:
+        shape = self.shape(x)
+        return self.field(self.call("topk", x, k=2, axis=-1, dtype="int32"), 0) if shape and shape[-1] > 1 else None
 
     def bounded(self, x: Expr) -> Expr:
         """Chains of products stay where floats are exact enough and whole numbers small."""
@@ -157,3 +187,27 @@ class Program:
         made = Constant((self.rng.standard_normal(shape) / max(1.0, float(np.prod(shape[1:])) ** 0.5)).astype("float32"))
         check(made)
         return made
+
+
+#: The kinds of a step, as often as they are to occur.
+STEPS: tuple[Callable[[Program, Expr, list[Expr]], Expr | None], ...] = (
+    Program.unary,
+    *[Program.binary] * 2,
+    Program.scalar,
+    Program.cast,
+    Program.reshape,
+    Program.transpose,
+    Program.reduce,
+    Program.slice,
+    Program.concatenate,
+    Program.split,
+    Program.pad,
+    Program.conv,
+    Program.dense,
+    Program.softmax,
+    Program.pool,
+    Program.take,
+    Program.branch,
+    Program.broadcast,
+    Program.top_k,
+)

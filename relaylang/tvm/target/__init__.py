@@ -76,8 +76,12 @@ class Target(str):
             if words[0] in ADDED and key not in (*ADDED[words[0]], "keys", "device", "model"):
                 raise ValueError(f"the target {words[0]} has no attribute {key}; it has {', '.join(ADDED[words[0]]) or 'none'}")
             made.attrs[key] = _option(key, value)
-        found = made.attrs.pop("keys", None)
-        made.keys = list(found) if found else _default_keys(words[0])
+        keys = made.attrs.pop("keys", None)
+        if not keys:
+            keys = [_KEYS[device_type_of("ext_dev" if words[0] in ADDED else words[0]) if words[0] else 1]]
+            if keys == ["gpu"] and words[0] != "gpu":
+                keys = [words[0], "gpu"]
+        made.keys = list(keys)
         if "device" in made.attrs and made.attrs["device"] not in made.keys:
             made.keys.insert(0, made.attrs["device"])
         made.host = None if host is None else host if isinstance(host, Target) else Target(host)
@@ -155,12 +159,6 @@ def _option(key: str, value: str) -> Any:
     if key in ("keys", "libs", "mattr"):
         return value.split(",")
     return int(value) if value.isdigit() else value or True
-
-
-def _default_keys(kind: str) -> list[str]:
-    number = device_type_of("ext_dev" if kind in ADDED else kind) if kind else 1
-    keys = [_KEYS[number]]
-    return [kind, "gpu"] if keys == ["gpu"] and kind != "gpu" else keys
 
 
 def create(target: Any) -> Target:

@@ -174,10 +174,10 @@ def _all_class_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) 
         b.fill(buf, 0, buf.size)
     threshold = ir.load(overlap, 0)
     most = ir.cast(ir.load(limit, 0), ir.INDEX)
-    found = b.var("found", 0)
+    kept = b.var("found", 0)
     with b.loop("u", batch) as u:
         if not onnx:
-            b.assign(found, 0)
+            b.assign(kept, 0)
         x = b.let("x", ir.address(boxes, u * (n * 4)))
         with b.loop("c", classes) as c:
             s = b.let("s", ir.address(scores, (u * classes + c) * n))
@@ -188,12 +188,12 @@ def _all_class_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) 
                 i = b.let("i", ir.cast(ir.load(p, j), ir.INDEX))
                 score, lowest = widened(ir.load(s, i), ir.load(least, 0))
                 with b.when((score > lowest) & ir.load(gone, j).eq(0)):
-                    row = (found,) if onnx else (u, found)
+                    row = (kept,) if onnx else (u, kept)
                     for column, value in enumerate((u, c, i) if onnx else (c, i)):
                         b.store(out[0], value, *row, column)
                     if not onnx:
-                        b.store(out[1], ir.load(s, i), u, found)
-                    b.assign(found, found + 1)
+                        b.store(out[1], ir.load(s, i), u, kept)
+                    b.assign(kept, kept + 1)
                     b.assign(left, left - 1)
                     own = _Box(b, "a", x, i * 4)
                     with b.loop("k", j + 1, n) as k:
@@ -202,7 +202,7 @@ def _all_class_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) 
                             common, enough = widened(own.overlap(b, _Box(b, "b", x, other * 4)), threshold)
                             with b.when(common >= enough):
                                 b.store(gone, 1, k)
-        b.store(out[-1], found, 0 if onnx else u)
+        b.store(out[-1], kept, 0 if onnx else u)
     kernel.stage(body=b.body)
     return _values(out)
 
@@ -223,7 +223,7 @@ def _regular_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) ->
         best = b.let("best", ir.address(out_scores, u * most, written=True))
         kind = b.let("kind", ir.address(out_classes, u * most, written=True))
         x = b.let("x", ir.address(boxes, u * (n * 4)))
-        found = b.var("found", 0)
+        kept = b.var("found", 0)
         with b.loop("c", attrs.num_classes) as c:
             p = b.let("p", ir.address(order, (u * columns + c + offset) * n))
             taken = b.var("taken", 0)
@@ -240,20 +240,20 @@ def _regular_non_max_suppression(kernel: Kernel, call: Call, args: list[Any]) ->
                         with b.when(common > enough):
                             b.store(gone, 1, k)
                     # A new one goes after those that are as good: the list stays in order.
-                    at = b.var("place", found)
+                    at = b.var("place", kept)
                     with b.repeat(ir.select(at > 0, ir.load(best, at - 1) < score, ir.Const(False, "bool"))):
                         b.assign(at, at - 1)
                     with b.when(at < most):
-                        b.assign(found, ir.minimum(found + 1, most))
-                        with b.loop("back", found - 1 - at) as back:
-                            k = b.let("k", found - 1 - back)
+                        b.assign(kept, ir.minimum(kept + 1, most))
+                        with b.loop("back", kept - 1 - at) as back:
+                            k = b.let("k", kept - 1 - back)
                             for line in (best, kind, picked):
                                 b.store(line, ir.load(line, k - 1), k)
                         for line, value in ((best, score), (kind, c), (picked, i)):
                             b.store(line, value, at)
-        with b.loop("k", found) as k, b.loop("d", 4) as d:
+        with b.loop("k", kept) as k, b.loop("d", 4) as d:
             b.store(out_boxes, ir.load(x, ir.cast(ir.load(picked, k), ir.INDEX) * 4 + d), u, k, d)
-        b.store(counts, found, u)
+        b.store(counts, kept, u)
     kernel.stage(body=b.body)
     return _values(out)
 

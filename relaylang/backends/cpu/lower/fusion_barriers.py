@@ -69,17 +69,20 @@ def narrow_apart(function: Function) -> Function:
             products.add(id(node))
         if node.op.name == "cast" and id(node.args[0]) in products and _widens(node):
             casts.append(node)
-    apart = {id(cast.args[0]) for cast in casts if all(_reduces(user) for user in users.get(id(cast), [function]))}
+    apart = {
+        id(cast.args[0])
+        for cast in casts
+        if all(
+            isinstance(user, Call) and isinstance(user.op, Op) and pattern_of(user.op) == OpPattern.COMM_REDUCE
+            for user in users.get(id(cast), [function])
+        )
+    }
     return _separated(function, apart)
 
 
 def _widens(cast: Call) -> bool:
     sizes = [SIZES.get(dtype_of(value), 0) for value in (cast.args[0], cast)]
     return 0 < sizes[0] < sizes[1]
-
-
-def _reduces(user: Expr) -> bool:
-    return isinstance(user, Call) and isinstance(user.op, Op) and pattern_of(user.op) == OpPattern.COMM_REDUCE
 
 
 def _separated(function: Function, apart: Collection[int]) -> Function:

@@ -19,7 +19,7 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import nn_conv, nn_dense, nn_pool, transform
 from relaylang.backends.cpu.lower.common import HALVES
 from relaylang.backends.cpu.lower.texts import with_texts
-from relaylang.ir import Call, Expr, TensorType, Tuple, TupleType, children, post_order, rebuild
+from relaylang.ir import Call, Expr, TensorType, Tuple, TupleType, Type, children, post_order, rebuild
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple
 from relaylang.ops.build import op_call, scalar
 from relaylang.ops.record import Op
@@ -91,16 +91,22 @@ def through_float32(expr: Expr, isa: Isa) -> Expr:
         new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
         if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in moves and not isinstance(new.op, ExternalOp):
             if _stored(new.checked_type) or any(_stored(a.checked_type) for a in new.args):
-                attrs: Any = new.attrs
-                multiplied = has_bfloats(isa) and _multiplied(new)
-                args = new.args if multiplied else [_as(a, _computed(a.checked_type)) for a in new.args]
-                if is_dataclass(attrs) and not isinstance(attrs, type):
-                    changed: dict[str, Any] = {f.name: _COMPUTED for f in fields(attrs) if getattr(attrs, f.name) in HALVES}
-                    changed |= {"out_dtype": _COMPUTED} if multiplied else {}
-                    if (factor := _FACTORS.get(new.op.name)) is not None:
-                        changed[factor] = float(np.dtype(old.checked_type.dtype).type(getattr(attrs, factor)))  # type: ignore[union-attr]
-                    attrs = replace(attrs, **changed) if changed else attrs
-                made: Expr = typed(Call(new.op, args, attrs, (), new.span), _computed(new.checked_type))
-                new = _as(_held(new.op.name, made, old.checked_type), old.checked_type)
+                new = _widened(new, old.checked_type, isa)
         done[id(old)] = new
     return done[id(expr)]
+
+
+def _widened(call: Call, ty: Type | None, isa: Isa) -> Expr:
+    """A call that computes in float32, where the machine has no better type, and gives a value of a type."""
+    assert isinstance(call.op, Op)
+    attrs: Any = call.attrs
+    multiplied = has_bfloats(isa) and _multiplied(call)
+    args = call.args if multiplied else [_as(a, _computed(a.checked_type)) for a in call.args]
+    if is_dataclass(attrs) and not isinstance(attrs, type):
+        changed: dict[str, Any] = {f.name: _COMPUTED for f in fields(attrs) if getattr(attrs, f.name) in HALVES}
+        changed |= {"out_dtype": _COMPUTED} if multiplied else {}
+        if (factor := _FACTORS.get(call.op.name)) is not None:
+            changed[factor] = float(np.dtype(ty.dtype).type(getattr(attrs, factor)))  # type: ignore[union-attr]
+        attrs = replace(attrs, **changed) if changed else attrs
+    wide: Expr = typed(Call(call.op, args, attrs, (), call.span), _computed(call.checked_type))
+    return _as(_held(call.op.name, wide, ty), ty)

@@ -67,10 +67,6 @@ def _strided_slice(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return moved(call, data, source)
 
 
-def _slice_like(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    return moved(call, args[0], lambda nest, index: index)
-
-
 class Joined(Recipe):
     """Operands laid side by side along an axis. Alone it is written part by part; inside others it selects."""
 
@@ -388,7 +384,7 @@ RECIPES: dict[str, Any] = {
     "broadcast_to": _broadcast,
     "broadcast_to_like": _broadcast,
     "strided_slice": _strided_slice,
-    "slice_like": _slice_like,
+    "slice_like": lambda kernel, call, args: moved(call, args[0], lambda nest, index: index),
     "concatenate": _concatenate,
     "stack": _stack,
     "split": _split,

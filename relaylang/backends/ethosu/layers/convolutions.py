@@ -261,7 +261,9 @@ def out_of_sums(calls: Sequence[Call], bounds: np.ndarray, dtype: str, sums: str
         return out
     if sums != "int32" and not any(op_name(call) == "qnn.requantize" for call in calls):
         raise Unsupported(f"sums of {sums} are taken only in front of a requantize")
-    check_sums(int(bounds.max(initial=0)), dtype)
+    # Sums of products of int16 numbers are doubled on their way to int32.
+    if int(bounds.max(initial=0)) >= 1 << (30 if dtype == "int16" else 31):
+        raise Unsupported(f"its sums may leave the range of {'30 bits' if dtype == 'int16' else 'int32'}")
     return tail(calls, bounds)
 
 
@@ -291,12 +293,6 @@ def _along_channels(call: Call, channels: int, channel_axis: int, rank: int) -> 
     if any(extent != 1 and axis != channel_axis for axis, extent in enumerate(shape)):
         raise Unsupported(f"an added constant of shape {value.shape} is no bias of the channels")
     return np.broadcast_to(value.astype(np.int64).reshape(-1), (channels,))
-
-
-def check_sums(bound: int, dtype: str) -> None:
-    """Refuse sums of products that int32 may not hold; those of int16 numbers are doubled on their way there."""
-    if bound >= 1 << (30 if dtype == "int16" else 31):
-        raise Unsupported(f"its sums may leave the range of {'30 bits' if dtype == 'int16' else 'int32'}")
 
 
 def _arranged(weight: np.ndarray, layout: str, depthwise: int = 0) -> np.ndarray:

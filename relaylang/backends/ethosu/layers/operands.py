@@ -161,15 +161,11 @@ def requantize(call: Call, bounds: np.ndarray) -> tuple[Rescale, str]:
     rank = len(tensor_of(call, "its result").shape)
     axis = attrs.axis if attrs.axis >= 0 else rank + attrs.axis
     if input_scale.ndim == 0 and np.float32(input_scale) == np.float32(output_scale.flat[0]):
-        _fits_int32(bounds, output_zp)
+        if int(np.max(bounds)) + abs(output_zp) >= 1 << 29:
+            raise Unsupported("the value may leave the range in which a TOSA rescale is defined")
         return unscaled(output_zp), dtype
     rounding = "TONEAREST" if attrs.rounding == "TONEAREST" else "UPWARD"
     return make_rescale(input_scale, output_scale.flat[0], output_zp, bounds, rounding=rounding, axis=axis), dtype
-
-
-def _fits_int32(bounds: np.ndarray, output_zp: int) -> None:
-    if int(np.max(bounds)) + abs(output_zp) >= 1 << 29:
-        raise Unsupported("the value may leave the range in which a TOSA rescale is defined")
 
 
 def tail(calls: Sequence[Call], bounds: np.ndarray) -> Output:

@@ -169,11 +169,6 @@ def rms_norm(n: Node, x: Expr) -> Any:
     return b.cast(nn.rms_norm(b, b.cast(x, wide), axes, n.float("epsilon", 1e-6), scale), b.dtype(x))
 
 
-def layer_scale(n: Node, x: Expr) -> Any:
-    """The factors of ConvNeXt's blocks."""
-    return n.b.op("multiply", n.real(x), n.weight(0, "gamma"))
-
-
 def scaled_sum(n: Node, xs: list[Expr]) -> Any:
     """The scaled residual of Inception-ResNet: the first operand, and the second times a factor."""
     if not isinstance(xs, list) or len(xs) != 2:
@@ -195,7 +190,7 @@ RULES = (
     Rule("Embedding", embedding),
     Rule("GroupNormalization", group_norm),
     Rule("LayerNormalization", layer_norm),
-    Rule("LayerScale", layer_scale),
+    Rule("LayerScale", lambda n, x: n.b.op("multiply", n.real(x), n.weight(0, "gamma"))),
     Rule("RMSNormalization", rms_norm),
     Rule("ReversibleEmbedding", reversible_embedding),
     Rule("SpectralNormalization", spectral_norm),

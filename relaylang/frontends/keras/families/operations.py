@@ -134,10 +134,6 @@ def variance(n: Node, x: Expr) -> Any:
     return _moments(n, x)[1]
 
 
-def deviation(n: Node, x: Expr) -> Any:
-    return n.b.op("sqrt", variance(n, x))
-
-
 def _moments(n: Node, x: Expr, key: str = "axis") -> list[Expr]:
     b = n.b
     x = floats(b, x)
@@ -313,10 +309,6 @@ def batch_norm(n: Node, x: Expr, mean: Expr, variance: Expr, offset: Any = None,
     return made if offset is None else b.op("add", made, b.reshape(offset, shape))
 
 
-def _cbrt(b: Builder, x: Expr) -> Any:
-    return b.op("multiply", b.op("sign", x), b.op("power", b.op("abs", x), 1 / 3))
-
-
 def _logaddexp(n: Node, x1: Any, x2: Any) -> Any:
     b = n.b
     dtype = common_dtype(b, [x1, x2], real=True)
@@ -398,7 +390,7 @@ RULES = tuple(
         Rule("BitwiseOr", bits("bitwise_or")),
         Rule("BitwiseXor", bits("bitwise_xor")),
         Rule("Cast", cast),
-        Rule("Cbrt", composed(_cbrt)),
+        Rule("Cbrt", composed(lambda b, x: b.op("multiply", b.op("sign", x), b.op("power", b.op("abs", x), 1 / 3)))),
         Rule("Clip", clip),
         Rule("Copy", same),
         Rule("Cumprod", cumulated("cumprod")),
@@ -426,7 +418,7 @@ RULES = tuple(
         Rule("Reciprocal", composed(lambda b, x: b.op("divide", b.const(1.0, b.dtype(x)), x))),
         Rule("Round", rounded),
         Rule("Square", square),
-        Rule("Std", deviation),
+        Rule("Std", lambda n, x: n.b.op("sqrt", variance(n, x))),
         Rule("StopGradient", lambda n, variable: variable),
         Rule("Tensordot", tensordot),
         Rule("TrueDivide", binary("divide", real=True)),

@@ -67,11 +67,6 @@ def permute(n: Node, x: Expr) -> Any:
     return n.b.transpose(x, [0, *order])
 
 
-def repeat_vector(n: Node, x: Expr) -> Any:
-    count = n.int("n", least=1)
-    return n.b.op("repeat", n.b.unsqueeze(n.b.of_rank(x, 2), [1]), repeats=count, axis=1)
-
-
 def pairs(n: Node, key: str, rank: int) -> list[tuple[int, int]]:
     """Pairs of numbers, one for each spatial axis: a number for all, one for each, or two for each."""
     value = plain(n.value(key, 1))
@@ -205,7 +200,7 @@ RULES = (
     Rule("Flatten", flatten),
     Rule("Reshape", reshape),
     Rule("Permute", permute),
-    Rule("RepeatVector", repeat_vector),
+    Rule("RepeatVector", lambda n, x: n.b.op("repeat", n.b.unsqueeze(n.b.of_rank(x, 2), [1]), repeats=n.int("n", least=1), axis=1)),
     Rule("Masking", masking),
     *(Rule(f"ZeroPadding{rank}D", padding(rank)) for rank in (1, 2, 3)),
     *(Rule(f"Cropping{rank}D", cropping(rank)) for rank in (1, 2, 3)),

@@ -40,22 +40,10 @@ def self_scores(n: Node, qkv: Expr) -> Any:
     return _scores(n.b, q, k)
 
 
-def self_values(n: Node, qkv: Expr, weights: Expr) -> Any:
-    return _values(n, weights, _parts(n, qkv, 3)[2])
-
-
-def cross_scores(n: Node, q: Expr, kv: Expr) -> Any:
-    return _scores(n.b, _parts(n, q, 1)[0], _parts(n, kv, 2)[0])
-
-
-def cross_values(n: Node, kv: Expr, weights: Expr) -> Any:
-    return _values(n, weights, _parts(n, kv, 2)[1])
-
-
 RULES = (
     Rule("_contrib_interleaved_matmul_selfatt_qk", self_scores),
-    Rule("_contrib_interleaved_matmul_selfatt_valatt", self_values),
-    Rule("_contrib_interleaved_matmul_encdec_qk", cross_scores),
-    Rule("_contrib_interleaved_matmul_encdec_valatt", cross_values),
+    Rule("_contrib_interleaved_matmul_selfatt_valatt", lambda n, qkv, weights: _values(n, weights, _parts(n, qkv, 3)[2])),
+    Rule("_contrib_interleaved_matmul_encdec_qk", lambda n, q, kv: _scores(n.b, _parts(n, q, 1)[0], _parts(n, kv, 2)[0])),
+    Rule("_contrib_interleaved_matmul_encdec_valatt", lambda n, kv, weights: _values(n, weights, _parts(n, kv, 2)[1])),
     Rule("_contrib_div_sqrt_dim", lambda n, x: n.b.op("divide", x, math.sqrt(n.b.extent(x, -1, "the last axis")))),
 )

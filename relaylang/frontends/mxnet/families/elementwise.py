@@ -26,11 +26,6 @@ def cube_root(b: Builder, x: Expr) -> Expr:
     return b.op("multiply", b.op("sign", x), b.op("power", b.op("abs", x), 1 / 3))
 
 
-def _rint(b: Builder, x: Expr) -> Expr:
-    """To the nearest whole number, a half to the one below."""
-    return b.op("ceil", b.op("subtract", x, 0.5))
-
-
 #: MXNet's functions that are operators of Relay, with Relay's name.
 _SAME = {
     **{name: name for name in (
@@ -49,7 +44,8 @@ _COMPOSED: dict[str, _Function] = {
     "log1p": nn.log1p,
     "degrees": _times(180 / math.pi),
     "radians": _times(math.pi / 180),
-    "rint": _rint,
+    # To the nearest whole number, a half to the one below.
+    "rint": lambda b, x: b.op("ceil", b.op("subtract", x, 0.5)),
     "softsign": nn.softsign,
     "log_sigmoid": lambda b, x: b.op("negative", nn.softplus(b, b.op("negative", x))),
     "mish": nn.mish,
@@ -207,10 +203,6 @@ def cast(n: Node, x: Expr) -> Any:
     return n.b.cast(x, n.dtype("dtype"))
 
 
-def amp_cast(n: Node, x: Expr) -> Any:
-    return n.b.cast(x, n.dtype("dtype")) if "float" in n.b.dtype(x) else x
-
-
 def amp_multicast(n: Node, *xs: Expr) -> Any:
     """All operands with the widest element type, or with the narrowest one."""
     order = ("float16", "bfloat16", "float32", "float64")
@@ -289,7 +281,7 @@ RULES = (
     Rule("smooth_l1", smooth_l1),
     Rule("_contrib_quadratic", quadratic),
     Rule("Cast", cast),
-    Rule("amp_cast", amp_cast),
+    Rule("amp_cast", lambda n, x: n.b.cast(x, n.dtype("dtype")) if "float" in n.b.dtype(x) else x),
     Rule("amp_multicast", amp_multicast),
     Rule("where", where),
     Rule("_npi_where", where),

@@ -21,10 +21,6 @@ def batch_norm(n: Node, x: Expr, gamma: Expr, beta: Expr, mean: Expr, var: Expr)
     return b.fields(b.op("nn.batch_norm", x, *vectors, axis=axis, epsilon=n.float("eps", 1e-3)))[:1]
 
 
-def batch_norm_relu(n: Node, x: Expr, gamma: Expr, beta: Expr, mean: Expr, var: Expr) -> Any:
-    return n.b.op("nn.relu", batch_norm(n, x, gamma, beta, mean, var)[0])
-
-
 def layer_norm(n: Node, x: Expr, gamma: Expr, beta: Expr) -> Any:
     b = n.b
     if n.bool("output_mean_var"):
@@ -72,7 +68,10 @@ def l2_normalization(n: Node, x: Expr) -> Any:
 
 RULES = (
     Rule("BatchNorm", batch_norm),
-    Rule("_contrib_BatchNormWithReLU", batch_norm_relu),
+    Rule(
+        "_contrib_BatchNormWithReLU",
+        lambda n, x, gamma, beta, mean, var: n.b.op("nn.relu", batch_norm(n, x, gamma, beta, mean, var)[0]),
+    ),
     Rule("LayerNorm", layer_norm),
     Rule("InstanceNorm", instance_norm),
     Rule("GroupNorm", group_norm),

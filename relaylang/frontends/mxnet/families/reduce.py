@@ -72,10 +72,6 @@ def _place(operator: str) -> Callable[[Node, Expr], Any]:
     return convert
 
 
-def argmax_channel(n: Node, x: Expr) -> Any:
-    return n.b.cast(n.b.op("argmax", x, axis=[1]), "float32")
-
-
 def moments(n: Node, x: Expr) -> Any:
     b, keep = n.b, n.bool("keepdims")
     axes = n.axes("axes", b.rank(x)) or list(range(b.rank(x)))
@@ -109,7 +105,7 @@ RULES = (
     Rule("nanprod", _without_nan("prod", 1.0)),
     Rule("norm", norm),
     *(Rule(f"{mark}{name}", _place(name)) for name in ("argmax", "argmin") for mark in ("", "_npi_")),
-    Rule("argmax_channel", argmax_channel),
+    Rule("argmax_channel", lambda n, x: n.b.cast(n.b.op("argmax", x, axis=[1]), "float32")),
     Rule("moments", moments),
     Rule("_np_cumsum", cumulative_sum),
     Rule("softmax_cross_entropy", softmax_cross_entropy),

@@ -48,10 +48,6 @@ def crop(n: Node, x: Expr, like: Expr | None = None) -> Any:
     return b.slice(x, first, ends, [2, 3])
 
 
-def shape_array(n: Node, x: Expr) -> Any:
-    return n.b.shape_of(x)
-
-
 def size_array(n: Node, x: Expr) -> Any:
     if not all(isinstance(d, int) for d in n.b.shape(x)):
         raise Unsupported("the number of elements is not known; --shape gives it")
@@ -63,6 +59,6 @@ RULES = (
     Rule("slice_axis", slice_axis),
     Rule("slice_like", slice_like),
     Rule("Crop", crop),
-    Rule("shape_array", shape_array),
+    Rule("shape_array", lambda n, x: n.b.shape_of(x)),
     Rule("size_array", size_array),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -111,7 +110,9 @@ def deform_conv(n: Node, x: Expr, w: Expr, offset: Expr, bias: Expr | None = Non
             if mask is not None:
                 sample = b.op("multiply", sample, b.slice(mask, [place], [place + 1], [1]))
             samples.append(sample)
-    columns_first = b.op("stack", b.tuple(_by_group(b, samples, groups, count)), axis=2)
+    columns_first = b.op(
+        "stack", b.tuple([b.concat([samples[g * count + at] for g in range(groups)], 1) for at in range(count)]), axis=2
+    )
     data = b.reshape_exactly(columns_first, [batch, channels * count, out_high, out_wide])
     flat = b.reshape_exactly(w, [b.extent(w, 0), b.extent(w, 1) * count, 1, 1])
     made = windows.conv(b, data, flat, [1, 1], [(0, 0), (0, 0)], [1, 1], n.int("group", 1))
@@ -139,11 +140,6 @@ _WINDOW = ("kernel_size", "strides", "padding", "dilation")
 
 def _plain(b: Builder, x: Expr) -> bool:
     return b.dtype(x) == "float32"
-
-
-def _by_group(b: Builder, samples: Sequence[Expr], groups: int, count: int) -> list[Expr]:
-    """For each place of the kernel, the samples of all channels."""
-    return [b.concat([samples[g * count + at] for g in range(groups)], 1) for at in range(count)]
 
 
 RULES = (

@@ -35,10 +35,6 @@ def aligned(convert: Callable[..., Any]) -> Callable[..., Any]:
     return converted
 
 
-def both_forms(name: str, convert: Callable[..., Any]) -> tuple[Rule, Rule]:
-    return Rule(name, aligned(convert), until=6), Rule(name, convert, since=7)
-
-
 def mean(n: Node, *xs: Expr) -> Any:
     total = reduce(lambda a, b: n.b.op("add", a, b), xs)
     return n.b.op("divide", total, float(len(xs))) if xs[1:] else [total]
@@ -207,7 +203,7 @@ ALIGNED = {
 RULES = (
     *(Rule(name, same(op)) for name, op in UNARY.items()),
     *(Rule(name, same(op)) for name, op in BINARY.items()),
-    *(rule for name, convert in ALIGNED.items() for rule in both_forms(name, convert)),
+    *(rule for name, convert in ALIGNED.items() for rule in (Rule(name, aligned(convert), until=6), Rule(name, convert, since=7))),
     Rule("BitCast", bit_cast),
     Rule("BitShift", bit_shift),
     Rule("CumProd", scan("cumprod")),

@@ -219,11 +219,6 @@ def cdist(n: Node, x: Expr, y: Expr) -> Any:
     return b.op("sqrt", made) if metric == "euclidean" else made
 
 
-def complex_mul_conjugate(n: Node, x: Expr, y: Expr) -> Any:
-    """The product with the conjugate of the second operand."""
-    return _complex(n, x, y, -1)
-
-
 def _complex(n: Node, x: Expr, y: Expr, sign: int) -> Expr:
     """Real and imaginary parts lie along the last axis."""
     b = n.b
@@ -306,7 +301,7 @@ _ROWS = (
     ("BiasSplitGelu", bias_split_gelu),
     ("CDist", cdist),
     ("ComplexMul", lambda n, x, y: _complex(n, x, y, 1)),
-    ("ComplexMulConj", complex_mul_conjugate),
+    ("ComplexMulConj", lambda n, x, y: _complex(n, x, y, -1)),
     ("EmbedLayerNormalization", embed_layer_norm),
     ("ExpandDims", expand_dims),
     ("FastGelu", fast_gelu),

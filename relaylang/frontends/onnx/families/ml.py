@@ -23,11 +23,6 @@ def as_float(b: Builder, x: Expr) -> Expr:
 # ---- features
 
 
-def binarizer(n: Node, x: Expr) -> Any:
-    b = n.b
-    return b.cast(b.op("greater", x, n.float("threshold", 0.0)), b.dtype(x))
-
-
 def array_feature_extractor(n: Node, x: Expr, indices: Expr) -> Any:
     b = n.b
     x = b.unsqueeze(x, [0]) if b.rank(x) == 1 else x
@@ -250,7 +245,7 @@ def svm_classifier(n: Node, x: Expr) -> Any:
 
 _ROWS = (
     ("ArrayFeatureExtractor", array_feature_extractor),
-    ("Binarizer", binarizer),
+    ("Binarizer", lambda n, x: n.b.cast(n.b.op("greater", x, n.float("threshold", 0.0)), n.b.dtype(x))),
     ("FeatureVectorizer", feature_vectorizer),
     ("Imputer", imputer),
     ("LabelEncoder", label_encoder),

@@ -87,10 +87,6 @@ def square_sum(b: Builder, x: Expr, axes: list[int], keepdims: bool) -> Expr:
     return total(b, b.op("multiply", x, x), axes, keepdims)
 
 
-def l2(b: Builder, x: Expr, axes: list[int], keepdims: bool) -> Expr:
-    return _of_float(b, square_sum(b, x, axes, keepdims), "sqrt")
-
-
 def log_sum(b: Builder, x: Expr, axes: list[int], keepdims: bool) -> Expr:
     return _of_float(b, total(b, x, axes, keepdims), "log")
 
@@ -191,7 +187,7 @@ def both(name: str, convert: Reduce, since: int = 18) -> tuple[Rule, Rule]:
 
 RULES = (
     *both("ReduceL1", lambda b, x, axes, keepdims: total(b, b.op("abs", x), axes, keepdims)),
-    *both("ReduceL2", l2),
+    *both("ReduceL2", lambda b, x, axes, keepdims: _of_float(b, square_sum(b, x, axes, keepdims), "sqrt")),
     *both("ReduceLogSum", log_sum),
     *both("ReduceLogSumExp", log_sum_exp),
     *both("ReduceMax", largest),

@@ -179,12 +179,6 @@ def shift(side: str, logical: bool) -> Callable[[Node], Any]:
     return convert
 
 
-def count_bits(n: Node) -> Any:
-    """The number of bits that are 1."""
-    b = n.b
-    return b.cast(special.ones_of(b, n.x(0)), b.dtype(n.x(0)))
-
-
 def leading_zeros(n: Node) -> Any:
     """The number of bits that are 0 before the first one that is 1."""
     b = n.b
@@ -279,10 +273,6 @@ def of_complex(part: str) -> Callable[[Node], Any]:
     return convert
 
 
-def complex_(n: Node) -> Any:
-    return Complex(n.x(0), n.x(1))
-
-
 def conj(n: Node) -> Any:
     x = n.any(0)
     return conjugate(n.b, x) if isinstance(x, Complex) else x
@@ -317,7 +307,7 @@ _PLAIN: dict[str, Callable[[Node], Any]] = {
     "ceil": named("ceil"),
     "clamp": clamp,
     "compare": compare,
-    "complex": complex_,
+    "complex": lambda n: Complex(n.x(0), n.x(1)),
     "constant": constant,
     "convert": convert,
     "count_leading_zeros": leading_zeros,
@@ -330,7 +320,7 @@ _PLAIN: dict[str, Callable[[Node], Any]] = {
     "logistic": named("sigmoid"),
     "maximum": maximum,
     "multiply": multiply,
-    "popcnt": count_bits,
+    "popcnt": lambda n: n.b.cast(special.ones_of(n.b, n.x(0)), n.b.dtype(n.x(0))),
     "power": power,
     "real": of_complex("real"),
     "reduce_precision": reduce_precision,

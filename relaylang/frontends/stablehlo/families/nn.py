@@ -130,12 +130,6 @@ def _axis(n: Node) -> int:
     return axis
 
 
-def batch_norm_inference(n: Node) -> Any:
-    """Operands: data, scale, offset, mean, variance."""
-    made = n.b.op("nn.batch_norm", *n.xs(0, 5), axis=_axis(n), epsilon=_epsilon(n))
-    return n.b.fields(made)[0]
-
-
 def _along(b: Builder, vector: Expr, axis: int, rank: int) -> Expr:
     return hlo.placed(b, vector, [axis], rank)
 
@@ -206,7 +200,10 @@ RULES = tuple(
         Rule(f"stablehlo.{name}", function)
         for name, function in (
             ("batch_norm_grad", batch_norm_grad),
-            ("batch_norm_inference", batch_norm_inference),
+            (
+                "batch_norm_inference",
+                lambda n: n.b.fields(n.b.op("nn.batch_norm", *n.xs(0, 5), axis=_axis(n), epsilon=_epsilon(n)))[0],
+            ),
             ("batch_norm_training", batch_norm_training),
             ("convolution", convolution),
             ("dot", dot),

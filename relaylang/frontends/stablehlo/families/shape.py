@@ -21,23 +21,11 @@ def reshape(n: Node) -> Any:
     raise Unsupported("its result must have a known shape; --shape gives those of the inputs")
 
 
-def dynamic_reshape(n: Node) -> Any:
-    return n.b.reshape_to(n.x(0), n.x(1), allow_zero=True)
-
-
-def broadcast_in_dim(n: Node) -> Any:
-    return hlo.broadcast(n.b, n.x(0), n.ints("broadcast_dimensions", default=[]), n.out_shape())
-
-
 def broadcast(n: Node) -> Any:
     """New axes before the others."""
     sizes = n.ints("broadcast_sizes")
     rank = n.b.rank(n.x(0))
     return hlo.broadcast(n.b, n.x(0), list(range(len(sizes), len(sizes) + rank)), [*sizes, *n.b.static_shape(n.x(0))])
-
-
-def dynamic_broadcast_in_dim(n: Node) -> Any:
-    return hlo.broadcast_computed(n.b, n.x(0), n.ints("broadcast_dimensions", default=[]), n.x(1))
 
 
 def concatenate(n: Node) -> Any:
@@ -223,13 +211,16 @@ RULES = tuple(
         Rule(f"stablehlo.{name}", function)
         for name, function in (
             ("broadcast", broadcast),
-            ("broadcast_in_dim", broadcast_in_dim),
+            ("broadcast_in_dim", lambda n: hlo.broadcast(n.b, n.x(0), n.ints("broadcast_dimensions", default=[]), n.out_shape())),
             ("concatenate", concatenate),
-            ("dynamic_broadcast_in_dim", dynamic_broadcast_in_dim),
+            (
+                "dynamic_broadcast_in_dim",
+                lambda n: hlo.broadcast_computed(n.b, n.x(0), n.ints("broadcast_dimensions", default=[]), n.x(1)),
+            ),
             ("dynamic_gather", dynamic_gather),
             ("dynamic_iota", dynamic_iota),
             ("dynamic_pad", dynamic_pad),
-            ("dynamic_reshape", dynamic_reshape),
+            ("dynamic_reshape", lambda n: n.b.reshape_to(n.x(0), n.x(1), allow_zero=True)),
             ("dynamic_slice", dynamic_slice),
             ("dynamic_update_slice", dynamic_update_slice),
             ("gather", gather),

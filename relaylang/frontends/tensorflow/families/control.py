@@ -35,11 +35,6 @@ def placeholder(n: Node) -> Any:
     raise Malformed("it is inside of a function, or no input of the signature")
 
 
-def with_default(n: Node, x: Value) -> Any:
-    """An input that nothing gives has its default value."""
-    return [x]
-
-
 def _condition(n: Node, cond: Value) -> Expr:
     """A condition as a bool scalar. Numbers hold where they are not 0, other tensors where they have elements."""
     x, b = need_tensor(cond), n.b
@@ -153,7 +148,7 @@ RULES = (
     Rule("PartitionedCall", called),
     Rule("Placeholder", placeholder),
     Rule("PlaceholderV2", placeholder),
-    Rule("PlaceholderWithDefault", with_default),
+    Rule("PlaceholderWithDefault", lambda n, x: [x]),
     Rule("Print", check),
     Rule("PrintV2", no_op),
     Rule("Shape", shape),

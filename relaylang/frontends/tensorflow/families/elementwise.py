@@ -60,11 +60,6 @@ def guarded(n: Node, x: Expr, y: Expr) -> Any:
     return b.op("where", zero, n.real(y, 0), made)
 
 
-def mul_no_nan(n: Node, x: Expr, y: Expr) -> Any:
-    b = n.b
-    return b.op("where", b.op("equal", y, 0.0), n.real(y, 0), b.op("multiply", x, y))
-
-
 def times_log(op: Callable[..., Any]) -> Callable[..., Any]:
     """`x * log(y)` and its like, 0 where x is 0."""
 
@@ -104,10 +99,6 @@ def reciprocal(n: Node, x: Expr) -> Any:
 
 def relu(n: Node, x: Expr) -> Any:
     return n.b.op("nn.relu", x)
-
-
-def relu6(n: Node, x: Expr) -> Any:
-    return nn.clip(n.b, x, 0, 6)
 
 
 def leaky_relu(n: Node, x: Expr) -> Any:
@@ -160,24 +151,9 @@ def atan2(n: Node, y: Expr, x: Expr) -> Any:
     return nn.angle(n.b, y, x)
 
 
-def complement(n: Node, x: Expr) -> Any:
-    """`1 - erf(x)`."""
-    return n.b.op("subtract", n.b.const(1, n.b.dtype(x)), n.b.op("erf", x))
-
-
 def near(n: Node, x: Expr, y: Expr) -> Any:
     b = n.b
     return b.op("less", b.op("abs", b.op("subtract", x, y)), n.real(x, n.float("tolerance", 1e-5)))
-
-
-def l2_loss(n: Node, x: Expr) -> Any:
-    """Half of the sum of squares."""
-    b = n.b
-    return b.op("multiply", b.op("sum", b.op("multiply", x, x)), 0.5)
-
-
-def inverted(n: Node, x: Expr) -> Any:
-    return n.b.op("bitwise_not", x)
 
 
 _UNARY = {
@@ -250,19 +226,19 @@ RULES = (
     Rule("Div", divide),
     Rule("DivNoNan", guarded),
     Rule("Elu", composed(nn.elu)),
-    Rule("Erfc", complement),
+    Rule("Erfc", lambda n, x: n.b.op("subtract", n.b.const(1, n.b.dtype(x)), n.b.op("erf", x))),
     Rule("Expm1", composed(nn.expm1)),
     Rule("Inv", reciprocal),
-    Rule("Invert", inverted),
-    Rule("L2Loss", l2_loss),
+    Rule("Invert", lambda n, x: n.b.op("bitwise_not", x)),
+    Rule("L2Loss", lambda n, x: n.b.op("multiply", n.b.op("sum", n.b.op("multiply", x, x)), 0.5)),
     Rule("LeakyRelu", leaky_relu),
     Rule("Log1p", composed(nn.log1p)),
     Rule("Mod", truncate_mod),
-    Rule("MulNoNan", mul_no_nan),
+    Rule("MulNoNan", lambda n, x, y: n.b.op("where", n.b.op("equal", y, 0.0), n.real(y, 0), n.b.op("multiply", x, y))),
     Rule("RealDiv", divide),
     Rule("Reciprocal", reciprocal),
     Rule("Relu", relu),
-    Rule("Relu6", relu6),
+    Rule("Relu6", lambda n, x: nn.clip(n.b, x, 0, 6)),
     Rule("Rint", rounded),
     Rule("Round", rounded),
     Rule("Select", select),

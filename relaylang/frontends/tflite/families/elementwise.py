@@ -104,11 +104,6 @@ def gelu(n: Node) -> Any:
     return n.result(nn.gelu(n.b, n.real(0), bool(n.options.get("approximate"))))
 
 
-def round_(n: Node) -> Any:
-    """Halves go to the even number."""
-    return n.result(nearest_even(n, n.real(0)))
-
-
 def nearest_even(n: Node, x: Expr) -> Any:
     """The nearest whole number; of two, the even one."""
     b = n.b
@@ -190,11 +185,6 @@ def same(op: str) -> Callable[[Node], Any]:
     return lambda n: n.b.op(op, *[n.x(i) for i in range(len(n))])
 
 
-def _sign_of_right(n: Node) -> Any:
-    """The remainder with the sign of the divisor."""
-    return n.result(n.b.op("floor_mod", n.real(0), n.real(1)))
-
-
 def bitcast(n: Node) -> Any:
     """The bits as another element type; elements of another size change the last axis."""
     b, x, wanted = n.b, n.x(0), n.out_dtype()
@@ -238,7 +228,7 @@ RULES = (
     Rule("FAKE_QUANT", fake_quant),
     Rule("FLOOR", unary("floor")),
     Rule("FLOOR_DIV", binary("floor_divide")),
-    Rule("FLOOR_MOD", _sign_of_right),
+    Rule("FLOOR_MOD", lambda n: n.result(n.b.op("floor_mod", n.real(0), n.real(1)))),
     Rule("GELU", gelu),
     Rule("GREATER", compare("greater")),
     Rule("GREATER_EQUAL", compare("greater_equal")),
@@ -264,7 +254,7 @@ RULES = (
     Rule("RELU_0_TO_1", lambda n: relu(n, 0.0, 1.0)),
     Rule("RELU_N1_TO_1", lambda n: relu(n, -1.0, 1.0)),
     Rule("RIGHT_SHIFT", same("right_shift")),
-    Rule("ROUND", round_),
+    Rule("ROUND", lambda n: n.result(nearest_even(n, n.real(0)))),
     Rule("RSQRT", integers.unary("rsqrt", "qnn.rsqrt")),
     Rule("SELECT", select),
     Rule("SELECT_V2", select),

@@ -248,10 +248,6 @@ def one_hot(n: Node) -> Any:
     )
 
 
-def embedding_lookup(n: Node) -> Any:
-    return n.result(n.b.op("take", n.real(1), n.x(0), axis=0), activation=False)
-
-
 def where(n: Node) -> Any:
     """The positions of the elements that hold, a row each."""
     return n.b.cast(n.b.op("argwhere", n.x(0)), "int64")
@@ -282,7 +278,7 @@ RULES = (
     Rule("CONCATENATION", concatenation),
     Rule("DEPTH_TO_SPACE", depth_to_space),
     Rule("DYNAMIC_UPDATE_SLICE", dynamic_update_slice),
-    Rule("EMBEDDING_LOOKUP", embedding_lookup),
+    Rule("EMBEDDING_LOOKUP", lambda n: n.result(n.b.op("take", n.real(1), n.x(0), axis=0), activation=False)),
     Rule("EXPAND_DIMS", expand_dims),
     Rule("FILL", fill),
     Rule("GATHER", gather),

@@ -199,11 +199,6 @@ def logic(op: str) -> Callable[[Node], Any]:
     return lambda n: n.b.op(f"logical_{op}", *[n.b.cast(n.x(a), "bool") for a in ("self", "other")])
 
 
-def negate_logic(n: Node) -> Any:
-    x = n.x()
-    return n.b.op("logical_not", n.b.cast(x, "bool"))
-
-
 def bitwise_not(n: Node) -> Any:
     x = n.x()
     return n.b.op("logical_not" if n.b.dtype(x) == "bool" else "bitwise_not", x)
@@ -308,7 +303,7 @@ RULES = (
     Rule("aten.lift_fresh_copy", identity),
     Rule("aten.log1p", log1p),
     Rule("aten.logical_and", logic("and")),
-    Rule("aten.logical_not", negate_logic),
+    Rule("aten.logical_not", lambda n: n.b.op("logical_not", n.b.cast(n.x(), "bool"))),
     Rule("aten.logical_or", logic("or")),
     Rule("aten.logical_xor", logic("xor")),
     Rule("aten.mish", lambda n: nn.mish(n.b, n.x())),

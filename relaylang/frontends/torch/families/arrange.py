@@ -289,11 +289,6 @@ def flat(n: Node) -> Any:
     return n.b.op("reshape", n.x(), newshape=[-1])
 
 
-def repeat_axes(n: Node) -> Any:
-    """`expand` under another name."""
-    return shape.expand(n)
-
-
 def ranges(n: Node) -> Any:
     """`range`, whose end belongs to it."""
     start, end, by = n.get("start", 0), n.get("end"), n.get("step", 1)
@@ -326,7 +321,7 @@ _SAME = {
     "empty_strided": empty,
     "new_empty": _of(shape, "empty"),
     "new_empty_strided": empty,
-    "broadcast_to": repeat_axes,
+    "broadcast_to": shape.expand,
     "_reshape_alias": shape.view,
 }
 _RULES: dict[str, Convert] = {

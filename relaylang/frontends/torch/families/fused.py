@@ -55,12 +55,6 @@ def activated(n: Node) -> Any:
     return nn.gelu(n.b, made, True) if n.get("use_gelu") else n.b.op("nn.relu", made)
 
 
-def whole_product(n: Node) -> Any:
-    """A product of int8 matrices as int32."""
-    b = n.b
-    return matmul(b, n.x(), n.x("mat2"), "int32")
-
-
 def safe_softmax(n: Node) -> Any:
     """0 where all elements of a row are -inf."""
     b, x, axis = n.b, n.x(), n.int("dim")
@@ -73,11 +67,6 @@ def safe_softmax(n: Node) -> Any:
 def noisy(n: Node) -> Any:
     made = elementwise.rrelu(n)
     return [made] if n.call.target.endswith("functional.default") else made
-
-
-def vector_dot(n: Node) -> Any:
-    b = n.b
-    return b.op("sum", b.op("multiply", n.x("x"), n.x("y")), axis=[n.int("dim", -1)])
 
 
 def entropy(n: Node) -> Any:
@@ -175,7 +164,7 @@ _RULES: dict[str, Convert] = {
     "_add_relu": rectified(arithmetic.scaled("add")),
     "_addmm_activation": activated,
     "_euclidean_dist": products.distances,
-    "_int_mm": whole_product,
+    "_int_mm": lambda n: matmul(n.b, n.x(), n.x("mat2"), "int32"),
     "_prelu_kernel": prelu,
     "_safe_softmax": safe_softmax,
     "_shape_as_tensor": lambda n: n.b.shape_of(n.x()),
@@ -185,7 +174,7 @@ _RULES: dict[str, Convert] = {
     "_weight_norm_interface": weight_norm,
     "cosine_embedding_loss": cosine_embedding,
     "linalg_vander": vander,
-    "linalg_vecdot": vector_dot,
+    "linalg_vecdot": lambda n: n.b.op("sum", n.b.op("multiply", n.x("x"), n.x("y")), axis=[n.int("dim", -1)]),
     "rrelu_with_noise": noisy,
     "rrelu_with_noise_functional": noisy,
     "special_entr": entropy,

@@ -98,10 +98,6 @@ def product(n: Node) -> Any:
     return matmul(n.b, n.x(), n.x("other") if "other" in n.call.args else n.x("mat2"))
 
 
-def mv(n: Node) -> Any:
-    return matmul(n.b, n.x(), n.x("vec"))
-
-
 def addmm(n: Node) -> Any:
     b = n.b
     names = ("mat1", "mat2") if "mat1" in n.call.args else ("batch1", "batch2")
@@ -175,10 +171,6 @@ def embedding(n: Node) -> Any:
     return n.b.op("take", n.x("weight"), n.x("indices"), axis=0)
 
 
-def pixel_shuffle(n: Node) -> Any:
-    return n.b.op("nn.depth_to_space", n.x(), block_size=n.int("upscale_factor"), mode="CRD")
-
-
 def glu(n: Node) -> Any:
     b, x = n.b, n.x()
     axis = n.int("dim", -1) % b.rank(x)
@@ -200,10 +192,10 @@ RULES = (
     Rule("aten.group_norm", group_norm),
     Rule("aten.layer_norm", layer_norm),
     Rule("aten.linear", linear),
-    Rule("aten.mv", mv),
+    Rule("aten.mv", lambda n: matmul(n.b, n.x(), n.x("vec"))),
     Rule("aten.native_group_norm", group_norm),
     Rule("aten.native_layer_norm", layer_norm),
-    Rule("aten.pixel_shuffle", pixel_shuffle),
+    Rule("aten.pixel_shuffle", lambda n: n.b.op("nn.depth_to_space", n.x(), block_size=n.int("upscale_factor"), mode="CRD")),
     Rule("aten._fused_rms_norm", rms_norm),
     Rule("aten.rms_norm", rms_norm),
 )

@@ -143,11 +143,6 @@ def margin_ranking(n: Node) -> Any:
     return reduced(n, b.op("nn.relu", loss))
 
 
-def soft_margin(n: Node) -> Any:
-    b = n.b
-    return reduced(n, nn.softplus(b, b.op("negative", b.op("multiply", n.x("target"), n.x()))))
-
-
 def poisson(n: Node) -> Any:
     b, x, target = n.b, n.x("input"), n.x("target")
     if n.get("log_input", True):
@@ -178,5 +173,7 @@ RULES = (
     Rule("aten.nll_loss_nd", nll_loss),
     Rule("aten.poisson_nll_loss", poisson),
     Rule("aten.smooth_l1_loss", of_difference(_smooth)),
-    Rule("aten.soft_margin_loss", soft_margin),
+    Rule(
+        "aten.soft_margin_loss", lambda n: reduced(n, nn.softplus(n.b, n.b.op("negative", n.b.op("multiply", n.x("target"), n.x()))))
+    ),
 )

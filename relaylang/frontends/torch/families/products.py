@@ -79,17 +79,9 @@ def _scaled(n: Node, product: Expr) -> Any:
     return b.op("add", bias, product)
 
 
-def addmv(n: Node) -> Any:
-    return _scaled(n, matmul(n.b, n.x("mat"), n.x("vec")))
-
-
 def addr(n: Node) -> Any:
     b = n.b
     return _scaled(n, b.op("multiply", b.unsqueeze(n.x("vec1"), [1]), b.unsqueeze(n.x("vec2"), [0])))
-
-
-def addbmm(n: Node) -> Any:
-    return _scaled(n, n.b.op("sum", matmul(n.b, n.x("batch1"), n.x("batch2")), axis=[0]))
 
 
 def chain(n: Node) -> Any:
@@ -203,8 +195,8 @@ def cosine_similarity(n: Node) -> Any:
 RULES = (
     Rule("aten._cdist_forward", distances),
     Rule("aten._pdist_forward", own_distances),
-    Rule("aten.addbmm", addbmm),
-    Rule("aten.addmv", addmv),
+    Rule("aten.addbmm", lambda n: _scaled(n, n.b.op("sum", matmul(n.b, n.x("batch1"), n.x("batch2")), axis=[0]))),
+    Rule("aten.addmv", lambda n: _scaled(n, matmul(n.b, n.x("mat"), n.x("vec")))),
     Rule("aten.addr", addr),
     Rule("aten.bilinear", bilinear),
     Rule("aten.cdist", distances),

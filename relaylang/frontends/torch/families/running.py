@@ -76,10 +76,6 @@ def arg_sort(n: Node) -> Any:
     return b.op("argsort", x, axis=n.int("dim", -1), is_ascend=not n.get("descending", False), dtype="int64")
 
 
-def msort(n: Node) -> Any:
-    return n.b.op("sort", n.x(), axis=0, is_ascend=True)
-
-
 def _ranked(n: Node, x: Expr, place: int, axis: int, keep: bool) -> list[Expr]:
     """The element that has this place in order, and its index."""
     b = n.b
@@ -224,7 +220,7 @@ RULES = (
     Rule("aten.kthvalue", on_axes(kth_value, -1)),
     Rule("aten.logcumsumexp", on_axes(log_cum_sum_exp)),
     Rule("aten.median", on_axes(median)),
-    Rule("aten.msort", msort),
+    Rule("aten.msort", lambda n: n.b.op("sort", n.x(), axis=0, is_ascend=True)),
     Rule("aten.nanmean", on_axes(without_nan(True))),
     Rule("aten.nansum", on_axes(without_nan(False))),
     Rule("aten.quantile", on_axes(quantile)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,25 +39,14 @@ def nearest(exact: bool) -> Any:
         b, x = n.b, n.x("self" if "self" in n.call.args else "input")
         sizes, scales = _sizes(n, x)
         known = all(isinstance(d, int) for d in b.shape(x)[2:])
-        whole = all(s is not None and s == int(s) for s in scales)
-        if whole and (sizes is None or not known):
-            for i, s in enumerate(scales):
-                x = b.op("repeat", x, repeats=int(s or 1), axis=2 + i)
-            return x
         if sizes is None or not known:
+            if all(s is not None and s == int(s) for s in scales):
+                for i, s in enumerate(scales):
+                    x = b.op("repeat", x, repeats=int(s or 1), axis=2 + i)
+                return x
             return _computed(n, x, Method("nearest", "half_pixel" if exact else "asymmetric", "floor"), scales)
         if not exact and b.dtype(x) == "float32" and all(s % b.extent(x, 2 + i) == 0 for i, s in enumerate(sizes)):
-            return b.op(
-                f"image.resize{len(sizes)}d",
-                x,
-                size=sizes,
-                roi=[0.0] * (2 * len(sizes)),
-                layout="NC" + "DHW"[3 - len(sizes) :],
-                method="nearest_neighbor",
-                coordinate_transformation_mode="asymmetric",
-                rounding_method="floor",
-                cubic_alpha=-0.75,
-            )
+            return _multiplied(b, x, sizes)
         for i, (size, scale) in enumerate(zip(sizes, scales)):
             extent = b.extent(x, 2 + i)
             kept = size == extent and not exact
@@ -66,6 +56,21 @@ def nearest(exact: bool) -> Any:
         return x
 
     return convert
+
+
+def _multiplied(b: Builder, x: Expr, sizes: Sequence[int]) -> Expr:
+    """An image whose extents become multiples of themselves."""
+    return b.op(
+        f"image.resize{len(sizes)}d",
+        x,
+        size=sizes,
+        roi=[0.0] * (2 * len(sizes)),
+        layout="NC" + "DHW"[3 - len(sizes) :],
+        method="nearest_neighbor",
+        coordinate_transformation_mode="asymmetric",
+        rounding_method="floor",
+        cubic_alpha=-0.75,
+    )
 
 
 def smooth(kind: str, antialias: bool = False) -> Any:

@@ -100,10 +100,6 @@ def expand(n: Node) -> Any:
     return b.refine(made, [k[0] if k else None for k in known])
 
 
-def expand_as(n: Node) -> Any:
-    return broadcast_to(n.b, n.x(), n.b.shape_of(n.x("other")))
-
-
 def cat(n: Node) -> Any:
     b = n.b
     tensors = [t for t in n.get("tensors") if b.shape(t) != (0,)] or n.get("tensors")[:1]
@@ -321,7 +317,7 @@ RULES = (
     Rule("aten.cat", cat),
     Rule("aten.chunk", chunk),
     Rule("aten.expand", expand),
-    Rule("aten.expand_as", expand_as),
+    Rule("aten.expand_as", lambda n: broadcast_to(n.b, n.x(), n.b.shape_of(n.x("other")))),
     Rule("aten.flatten", flatten),
     Rule("aten.flip", on_axes(flip)),
     Rule("aten.permute", permute),

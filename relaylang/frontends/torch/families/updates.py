@@ -184,10 +184,6 @@ def slice_scatter(n: Node) -> Any:
     return replace_slice(n.b, n.x(), n.x("src"), n.int("dim", 0), n.get("start"), n.get("end"), n.int("step", 1))
 
 
-def select_scatter(n: Node) -> Any:
-    return replace_row(n.b, n.x(), n.x("src"), n.int("dim"), n.get("index"))
-
-
 def diagonal_scatter(n: Node) -> Any:
     b, x = n.b, n.x()
     rank = b.rank(x)
@@ -251,7 +247,7 @@ RULES = (
     Rule("aten.scatter", scatter),
     Rule("aten.scatter_add", scatter),
     Rule("aten.scatter_reduce", on_axes(scatter_reduce)),
-    Rule("aten.select_scatter", select_scatter),
+    Rule("aten.select_scatter", lambda n: replace_row(n.b, n.x(), n.x("src"), n.int("dim"), n.get("index"))),
     Rule("aten.slice_scatter", slice_scatter),
     Rule("aten.zero", zero),
 )

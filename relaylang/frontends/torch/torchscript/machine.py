@@ -253,11 +253,7 @@ class Machine(Operators):
         """The value of an expression. `outputs` are the names that its value gets."""
         match node:
             case ast.Name(id=name):
-                if name in frame.names:
-                    return frame.names[name]
-                if name in ("inf", "nan"):
-                    return float(name)
-                return Named(name)
+                return frame.names[name] if name in frame.names else float(name) if name in ("inf", "nan") else Named(name)
             case ast.Constant(value=value):
                 return value
             case ast.Attribute(value=inner, attr=name):
@@ -278,12 +274,15 @@ class Machine(Operators):
                 return compute(self.b, "neg", [self.expression(operand, frame)])
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return compute(self.b, "__not__", [self.truth(self.expression(operand, frame))])
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                cond = self.truth(self.expression(test, frame))
-                if isinstance(cond, Expr):
-                    raise Unsupported("it chooses a value by data")
-                return self.expression(body if cond else orelse, frame)
+            case ast.IfExp():
+                return self._choice(node, frame)
         raise damaged(self.file, f"its code has an expression that TorchScript does not have: {type(node).__name__}")
+
+    def _choice(self, node: ast.IfExp, frame: Frame) -> Any:
+        cond = self.truth(self.expression(node.test, frame))
+        if isinstance(cond, Expr):
+            raise Unsupported("it chooses a value by data")
+        return self.expression(node.body if cond else node.orelse, frame)
 
     def _part(self, node: ast.expr, frame: Frame) -> Any:
         """An element of a new list or tuple. Lists in lists can double with each statement, so all that is in them counts."""

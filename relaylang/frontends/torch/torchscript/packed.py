@@ -124,7 +124,8 @@ def convolution(name: str) -> Callable[..., Any]:
             raise Unsupported("its weights are not quantised")
         array, value, single = weight.array, x.read(), False
         if given.window["transposed"] or array.ndim > 4 or b.rank(value) > 4:
-            return _real_convolution(b, x, given, scale, zero, with_relu)
+            sums = _convolved(b, real(b, x), given)
+            return whole(b, b.op("nn.relu", sums) if with_relu else sums, scale, zero)
         window = {key: list(given.window[key]) for key in ("stride", "padding", "dilation")}
         if b.rank(value) == 3:
             single, value = True, b.unsqueeze(value, [2])
@@ -166,11 +167,6 @@ def _real_weight(b: Builder, given: Packed) -> Expr:
     shape = [1] * array.ndim
     shape[quant.axis if np.ndim(quant.scale) else 0] = -1
     return b.const(((array.astype(np.int32) - np.reshape(quant.zero, shape)) * np.reshape(quant.scale, shape)).astype(np.float32))
-
-
-def _real_convolution(b: Builder, x: Tensor, given: Packed, scale: Any, zero: Any, with_relu: bool) -> Any:
-    made = _convolved(b, real(b, x), given)
-    return whole(b, b.op("nn.relu", made) if with_relu else made, scale, zero)
 
 
 def _convolved(b: Builder, x: Expr, given: Packed) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ _MOVES = frozenset(
     " unflatten upsample_nearest3d channel_shuffle native_channel_shuffle index index_select narrow movedim swapaxes"
     " pixel_unshuffle max_pool3d roll unfold diagonal rot90 tile tensor_split".split()
 )
+#: Padding, whose value is a whole number, too.
+_PADS = frozenset("pad constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d".split())
+#: Operators that choose among the numbers of a tensor, and may say where they stand.
+_SELECTS = frozenset("min max sort topk median amax amin".split())
 #: Operators that compute with real numbers; the result has the scale of the operand.
 _KEEPS = frozenset(
     "mean avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d leaky_relu"
@@ -81,60 +86,101 @@ def quantised(b: Builder, rule: Callable[[Any], Any], schema: Schema, bound: dic
         return None
     if not isinstance(first, Tensor) or first.quant is None:
         raise Unsupported("it takes quantised numbers beside real ones")
-    name, quant, dtype = schema.operator, first.quant, b.dtype(first.value)
-    if name in _MOVES:
-        return _moved(_ruled(rule, b, schema, {n: _whole_part(v) for n, v in bound.items()}), quant)
-    if name in ("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d"):
-        args = {n: _whole_part(v) for n, v in bound.items()}
-        if bound.get("mode", "constant") == "constant" and name in ("pad", "constant_pad_nd"):
-            args["value"] = int(np.rint((bound.get("value") or 0) / quant.scale)) + int(quant.zero)
-        return _moved(_ruled(rule, b, schema, args), quant)
-    if quant.scale.ndim:
+    call = _QuantisedCall(b, rule, schema, bound, first, first.quant)
+    name = schema.operator
+    if name in _MOVES or name in _PADS:
+        return call.moved()
+    if first.quant.scale.ndim:
         raise Unsupported("it computes with numbers that have a scale for each channel")
-    if name in ("min", "max", "sort", "topk", "median", "amax", "amin"):  # the values have the scale, and the places none
-        made = _ruled(rule, b, schema, {n: _whole_part(v) for n, v in bound.items()})
-        if not isinstance(made, (list, tuple)):
-            return _moved(made, quant)
-        return [_moved(made[0], quant), *(Tensor(v) for v in made[1:])]
-    if name == "threshold":  # the numbers themselves are compared
-        ends = {a: int(np.rint(bound[a] / quant.scale)) + int(quant.zero) for a in ("threshold", "value")}
-        return _moved(_ruled(rule, b, schema, {"self": first.read(), **ends}), quant)
+    if name in _SELECTS:
+        return call.selected()
     if name == "relu":
-        return Tensor(relu(b, first.read(), int(quant.zero)), quant)
+        return Tensor(relu(b, first.read(), int(first.quant.zero)), first.quant)
     if name in _COMPARES:
-        return Tensor(_ruled(rule, b, schema, {n: real(b, v) if isinstance(v, Tensor) else v for n, v in bound.items()}))
+        return Tensor(call.ruled({n: real(b, v) if isinstance(v, Tensor) else v for n, v in bound.items()}))
     if name in ("fill", "masked_fill") and isinstance(bound["value"], (int, float)):
-        low, high = common.limits(dtype)
-        value = min(max(int(np.rint(bound["value"] / quant.scale)) + int(quant.zero), int(low)), int(high))
-        return _moved(_ruled(rule, b, schema, {**{n: _whole_part(v) for n, v in bound.items()}, "value": value}), quant)
-    if name == "copy" and bound["src"].quant is not None:
-        return Tensor(_ruled(rule, b, schema, {"self": first.read(), "src": at_scale(b, bound["src"], quant)}), quant)
-    if name in ("cat", "stack", "hstack", "vstack", "dstack"):
-        parts = [at_scale(b, t, quant) for t in bound["tensors"]]
-        return _moved(_ruled(rule, b, schema, {**bound, "tensors": parts}), quant)
+        return call.filled(bound["value"])
+    if name in ("threshold", "copy", "cat", "stack", "hstack", "vstack", "dstack"):
+        return call.of_own_scale()
     if name in _KEEPS:
-        apart = b.op("subtract", b.cast(first.read(), "int32"), b.const(int(quant.zero), "int32"))
-        numbers = b.cast(apart, "float32")
-        if name in _CURVES:
-            numbers = b.op("multiply", numbers, float(quant.scale))
-        made = _first(_ruled(rule, b, schema, {**bound, next(iter(bound)): numbers}))
-        if name in _CURVES:
-            made = b.op("divide", made, float(quant.scale))
-        return Tensor(common.held(b, b.op("add", common.round_even(b, made), float(quant.zero)), dtype), quant)
+        return call.computed()
     if name in _OWN:
-        made = _first(_ruled(rule, b, schema, {**bound, next(iter(bound)): real(b, first)}))
-        return whole(b, made, _OWN[name].scale, _OWN[name].zero + common.limits(dtype)[0], dtype)
+        result = _first(call.ruled({**bound, next(iter(bound)): real(b, first)}))
+        return whole(b, result, _OWN[name].scale, _OWN[name].zero + common.limits(call.dtype)[0], call.dtype)
     raise Unsupported("it takes quantised numbers")
+
+
+@dataclass(frozen=True)
+class _QuantisedCall:
+    """A call of an operator whose first operand is quantised; the results have its scale."""
+
+    b: Builder
+    rule: Callable[[Any], Any]
+    schema: Schema
+    bound: dict[str, Any]
+    first: Tensor
+    quant: Quant
+
+    @property
+    def dtype(self) -> str:
+        return self.b.dtype(self.first.value)
+
+    def ruled(self, args: dict[str, Any]) -> Any:
+        """What the operator's rule makes of these arguments."""
+        return self.rule(ScriptNode(self.b, Call(f"aten.{self.schema.operator}.{self.schema.overload}", args, ())))
+
+    def stored(self, value: float) -> int:
+        """The whole number that stands for a real one."""
+        return int(np.rint(value / self.quant.scale)) + int(self.quant.zero)
+
+    def on_whole_numbers(self, **others: Any) -> Any:
+        return self.ruled({**{n: _whole_part(v) for n, v in self.bound.items()}, **others})
+
+    def moved(self) -> Any:
+        if self.schema.operator in ("pad", "constant_pad_nd") and self.bound.get("mode", "constant") == "constant":
+            return _moved(self.on_whole_numbers(value=self.stored(self.bound.get("value") or 0)), self.quant)
+        return _moved(self.on_whole_numbers(), self.quant)
+
+    def selected(self) -> Any:
+        """The values have the scale, and their places none."""
+        result = self.on_whole_numbers()
+        if not isinstance(result, (list, tuple)):
+            return _moved(result, self.quant)
+        return [_moved(result[0], self.quant), *(Tensor(v) for v in result[1:])]
+
+    def filled(self, value: float) -> Any:
+        low, high = common.limits(self.dtype)
+        return _moved(self.on_whole_numbers(value=min(max(self.stored(value), int(low)), int(high))), self.quant)
+
+    def of_own_scale(self) -> Any:
+        """Operators whose other operands are brought to the scale of the first."""
+        b, bound, quant, name = self.b, self.bound, self.quant, self.schema.operator
+        if name == "threshold":  # the numbers themselves are compared
+            ends = {end: self.stored(bound[end]) for end in ("threshold", "value")}
+            return _moved(self.ruled({"self": self.first.read(), **ends}), quant)
+        if name == "copy":
+            if bound["src"].quant is None:
+                raise Unsupported("it takes quantised numbers")
+            return Tensor(self.ruled({"self": self.first.read(), "src": at_scale(b, bound["src"], quant)}), quant)
+        return _moved(self.ruled({**bound, "tensors": [at_scale(b, t, quant) for t in bound["tensors"]]}), quant)
+
+    def computed(self) -> Tensor:
+        """The operator on real numbers, or on multiples of them where it is linear."""
+        b, scale, zero = self.b, float(self.quant.scale), self.quant.zero
+        is_curve = self.schema.operator in _CURVES
+        numbers = b.cast(b.op("subtract", b.cast(self.first.read(), "int32"), b.const(int(zero), "int32")), "float32")
+        if is_curve:
+            numbers = b.op("multiply", numbers, scale)
+        result = _first(self.ruled({**self.bound, next(iter(self.bound)): numbers}))
+        if is_curve:
+            result = b.op("divide", result, scale)
+        return Tensor(common.held(b, b.op("add", common.round_even(b, result), float(zero)), self.dtype), self.quant)
 
 
 def _whole_part(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_whole_part(v) for v in value]
     return value.read() if isinstance(value, Tensor) else value
-
-
-def _ruled(rule: Callable[[Any], Any], b: Builder, schema: Schema, args: dict[str, Any]) -> Any:
-    return rule(ScriptNode(b, Call(f"aten.{schema.operator}.{schema.overload}", args, ())))
 
 
 def _first(value: Any) -> Expr:
