@@ -186,7 +186,7 @@ class Analysis:
     @cached_property
     def table(self) -> SymbolTable:
         """The text's tokens and names."""
-        return SymbolTable(self.text)
+        return SymbolTable(self.text, self.reading.parts if isinstance(self.reading, Document) else None)
 
     def range_of(self, span: Span) -> tuple[int, int]:
         """Where a span begins and ends in the text."""

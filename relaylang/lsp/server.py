@@ -160,7 +160,7 @@ def make_server() -> RelayServer:
     def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
         analysis, offset = server.at(params)
         try:
-            token = features.renamable(analysis, offset)
+            token, _ = features.renamable(analysis, offset)
         except features.CannotRename:
             return None
         return lsp.PrepareRenamePlaceholder(token_range(analysis, token), token.text)

@@ -22,8 +22,8 @@ def imported(text: str) -> list[IRModule]:
 
 def _own(table: SymbolTable, token: Token) -> bool:
     """Whether the text itself says what the name is."""
-    known = table.at.get(token.start)
-    return known is not None and (known[1].definition is not None or known[1].kind == "operator")
+    known = table.symbol_of(token)
+    return known is not None and (known.definition is not None or known.kind == "operator")
 
 
 def definition(table: SymbolTable, token: Token) -> Span | None:

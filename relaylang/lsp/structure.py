@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 
 from relaylang.lsp import standard
@@ -14,34 +13,11 @@ from relaylang.repl.opdoc import value_text
 from relaylang.stdlib.library import IMPORT
 from relaylang.syntax.symbols import Symbol
 from relaylang.syntax.tokeniser import Token
+from relaylang.syntax.tree import Brackets, brackets
 
 #: How many defaults a hint shows.
 _MOST_DEFAULTS = 4
 _SEPARATORS = (",", ";")
-
-
-@dataclass
-class Brackets:
-    """The brackets of tokens: `closing` and `opening` are partners, `around` is the bracket that holds a token, or -1."""
-
-    closing: dict[int, int] = field(default_factory=dict)
-    opening: dict[int, int] = field(default_factory=dict)
-    around: list[int] = field(default_factory=list)
-
-
-def brackets(code: Sequence[Token]) -> Brackets:
-    """The brackets of tokens. A bracket without a partner holds nothing."""
-    found = Brackets()
-    stack: list[int] = []
-    for i, token in enumerate(code):
-        sign = token.text if token.kind == "mark" else ""
-        if sign and sign in ")]}" and stack:
-            found.closing[stack[-1]] = i
-            found.opening[i] = stack.pop()
-        found.around.append(stack[-1] if stack else -1)
-        if sign and sign in "([{":
-            stack.append(i)
-    return found
 
 
 # ---- folding
@@ -189,7 +165,7 @@ def defaults(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, s
         if not begin or not first <= code[end].start <= last or code[begin - 1].text not in OPS:
             continue
         inside = [code[i] for i in range(begin + 1, end) if pairs.around[i] == begin]
-        given = {token.text for token in inside if token.start in analysis.table.attributes}
+        given = {token.text for token in inside if analysis.table.is_attribute(token)}
         fields = [f for f in OPS[code[begin - 1].text].schema.values() if f.name not in given and not f.required]
         texts = [f"{f.name}={value_text(f.default)}" for f in fields if f.default not in (None, "")]
         if texts:

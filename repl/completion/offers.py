@@ -442,7 +442,7 @@ class _Place:
 
     def _operators(self) -> Iterator[Offer]:
         """The operators: those that the text uses already first, then the commoner ones."""
-        used = self.cursor.table.operators
+        used = set(self.cursor.table.operators)
         common = {name: i for i, name in enumerate(COMMON)}
         most = len(common)
         listed = sorted(operator_names(), key=lambda n: (n not in used, common.get(n, most), OPS[n].level if n in OPS else 99, n))
