@@ -20,6 +20,8 @@ from relaylang.syntax.tree import TYPES, begins_definitions, cut
 from relaylang.typing import Checker
 from relaylang.typing.partial import without_follow_ups
 
+#: How many characters of two texts are compared at once.
+_BLOCK = 1 << 15
 _IMPORT = re.compile(r"^[ \t]*import\b", re.M)
 
 
@@ -238,16 +240,19 @@ def _refuse(text: str) -> None:
 def difference(old: str, new: str) -> tuple[int, int]:
     """Where two texts begin to differ, and where in the old one they are the same again."""
 
-    def same(most: int, holds: Callable[[int], bool]) -> int:
+    def same(most: int, holds: Callable[[int, int], bool]) -> int:
         low = 0
+        while low + _BLOCK <= most and holds(low, low + _BLOCK):
+            low += _BLOCK
+        most = min(most, low + _BLOCK)
         while low < most:
             middle = (low + most + 1) // 2
-            low, most = (middle, most) if holds(middle) else (low, middle - 1)
+            low, most = (middle, most) if holds(low, middle) else (low, middle - 1)
         return low
 
-    begin = same(min(len(old), len(new)), lambda n: old[:n] == new[:n])
+    begin = same(min(len(old), len(new)), lambda a, b: old[a:b] == new[a:b])
     rest = min(len(old), len(new)) - begin
-    return begin, len(old) - same(rest, lambda n: n == 0 or old[-n:] == new[-n:])
+    return begin, len(old) - same(rest, lambda a, b: old[len(old) - b : len(old) - a] == new[len(new) - b : len(new) - a])
 
 
 __all__ = ["Document", "NotByParts", "difference", "start_of"]

@@ -198,8 +198,11 @@ def named(analysis: Analysis, query: str) -> Iterator[tuple[Symbol, str]]:
                 yield inner, symbol.name
 
 
-def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
-    """Each word's offset, length and kind (of `TOKEN_TYPES`), and whether it is a definition. Lines are not crossed."""
+def colors(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, int, str, bool]]:
+    """The offset, length and kind (of `TOKEN_TYPES`) of each word, and whether it is a definition. Lines are not crossed.
+
+    These are the words of the definitions between two offsets, or around them.
+    """
     table = analysis.table
     plain = {
         "keyword": "keyword",
@@ -219,7 +222,7 @@ def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
         "constructor": "enumMember",
         "operator": "function",
     }
-    for t in table.tokens:
+    for t in (token for placed in table.within(first, last) for token in placed.tokens):
         known = table.symbol_of(t)
         if known is not None:
             yield t.start, len(t.text), names[known.kind], known.definition == t
@@ -233,9 +236,9 @@ def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
 def hints(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, str]]:
     """Types that are not written, and where they would stand."""
     text = analysis.text
-    for symbol in analysis.table.symbols:
+    for symbol in (symbol for placed in analysis.table.within(first, last) for symbol in placed.locals):
         token = symbol.definition
-        if token is None or symbol.kind not in ("variable", "parameter") or not first <= token.start <= last:
+        if token is None or not first <= token.start <= last:
             continue
         if text[token.end : token.end + 20].lstrip(" ").startswith((":", "/* ty=")):
             continue

@@ -16,7 +16,7 @@ _STD = re.compile(r"<std/(\w+)>")
 
 def imported(text: str) -> list[IRModule]:
     """The library's modules that a text imports."""
-    names = [FILES[m[1]] for m in IMPORT.finditer(text) if m[1] in FILES]
+    names = [FILES[m[1]] for m in IMPORT.finditer(text) if m[1] in FILES] if "import" in text else []
     return [library(name) for name in dict.fromkeys(names)]
 
 

@@ -281,6 +281,7 @@ class Placed:
 
     def __init__(self, names: Names, base: int) -> None:
         tree = names.tree
+        self.brackets = tree.brackets
         self.tokens, self.code, self.locals, self.at = tree.tokens, tree.code, names.locals, names.at
         if base:
             self.tokens = [_moved(token, base) for token in tree.tokens]
@@ -349,6 +350,10 @@ class SymbolTable:
         """The number of the definition that an offset stands in."""
         return max(0, bisect_right(self.begins, offset) - 1)
 
+    def within(self, first: int, last: int) -> Iterator[Placed]:
+        """The definitions that stand between two offsets, or hold one of them."""
+        return map(self.placed, range(self.number_at(first), self.number_at(last) + 1))
+
     def defined(self, number: int) -> list[Symbol]:
         """The functions and types of a definition: one, but for wrong texts."""
         found = self._defined.get(number)
@@ -358,6 +363,11 @@ class SymbolTable:
                 found.append(_placed(symbol, self.begins[number], self._uses(symbol.name)))
                 found[-1].children = [_placed(c, self.begins[number], self._uses(c.name)) for c in symbol.children]
         return found
+
+    def variables(self, function: str) -> list[Symbol]:
+        """The variables and parameters of a function; of the text in front of all definitions, where the name is empty."""
+        number = self._functions.get(function) if function else 0
+        return self.placed(number).locals if number is not None else []
 
     def _all(self, *words: str) -> Iterator[Symbol]:
         """The functions or types that the text defines, in order."""
@@ -372,7 +382,7 @@ class SymbolTable:
     def _mentioning(self, name: str) -> Iterator[tuple[int, Names]]:
         plain = global_name(name) if name[0] == "@" else None
         for begin, definition in zip(self.begins, self.definitions):
-            if plain is None or plain in definition.mentions:
+            if not plain or plain in definition.mentions:
                 yield begin, definition.names
 
     def _mentioned(self, sign: str) -> Iterator[str]:
@@ -464,4 +474,4 @@ class SymbolTable:
         }
 
 
-__all__ = ["Definition", "Names", "Symbol", "SymbolTable"]
+__all__ = ["Definition", "Names", "Placed", "Symbol", "SymbolTable"]

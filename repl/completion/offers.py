@@ -458,8 +458,19 @@ def _constructors(data: TypeData) -> str:
     return " | ".join(c.name_hint for c in data.constructors)
 
 
+#: The texts of types by the type itself: an editor asks for the same functions with each word.
+_TEXTS: dict[int, tuple[Type, str]] = {}
+_MOST_TEXTS = 4096
+
+
 def _type_says(ty: Type | None) -> str:
-    return type_text(ty, READABLE) if ty is not None else ""
+    if ty is None:
+        return ""
+    if id(ty) not in _TEXTS:
+        if len(_TEXTS) >= _MOST_TEXTS:
+            _TEXTS.clear()
+        _TEXTS[id(ty)] = ty, type_text(ty, READABLE)
+    return _TEXTS[id(ty)][1]
 
 
 __all__ = ["ADDED", "complete"]
