@@ -178,7 +178,7 @@ def main() -> int:
         [
             "# The language server",
             "",
-            f"{_processor()} ({platform.machine()}), {os.cpu_count()} processors that others used at the same time, "
+            f"{processor()} ({platform.machine()}), {os.cpu_count()} processors that others used at the same time, "
             f"Python {platform.python_version()}; load {os.getloadavg()[0]:.1f}.",
             "`python benchmarks/lsp.py --write` repeats the measurement.",
             "",
@@ -201,7 +201,7 @@ def main() -> int:
     return 1 if above else 0
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -83,6 +83,7 @@ LAZY = {
     ("cli.reporting", "relaylang.diagnostics.export"): "most calls print text",
     ("diagnostics.export", "relaylang.diagnostics.pages"): "JSON wants no titles",
     ("syntax.reader", "relaylang.syntax.recovery"): "only a wrong text is read a second time",
+    ("syntax.tree", "relaylang.syntax.recovery"): "only a wrong text is read a second time",
     ("repl.session", "relaylang.repl.commands"): "relay run evaluates in a session that gets no commands",
     ("testing.pytest_plugin", "relaylang.diagnostics"): "every run of pytest loads the plugin, few use it",
     ("testing.pytest_plugin", "relaylang.runtime.files"): "every run of pytest loads the plugin, few use it",

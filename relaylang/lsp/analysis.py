@@ -23,30 +23,39 @@ from relaylang.typing.partial import all_errors
 
 #: The most characters of a text that lints look at with each change.
 _LINTED = 100_000
-_LINE_END = re.compile(r"\r\n?|\n")
+#: The most characters of a text whose lines are found at once, but for a longer line.
+_BLOCK = 1 << 14
 
 
 class Lines:
     """Offsets of a text as lines and columns. Columns count code units of an encoding: 16, 8 or 32 bits. As the protocol says,
-    lines end at `\\n`, `\\r\\n` and `\\r`."""
+    lines end at `\\n`, `\\r\\n` and `\\r`.
+
+    The lines of a long text are counted, and found only in the blocks that somebody asks for.
+    """
 
     def __init__(self, text: str, unit: str = "utf-16") -> None:
         self.text = text
         self.unit = unit
         self.plain = text.isascii() or unit == "utf-32"
-        starts, ends = [0], []
-        if "\r" in text:
-            for found in _LINE_END.finditer(text):
-                ends.append(found.start())
-                starts.append(found.end())
-        else:
-            at = text.find("\n")
-            while at >= 0:
-                ends.append(at)
-                starts.append(at + 1)
-                at = text.find("\n", at + 1)
-        self.starts = starts
-        self.ends = [*ends, len(text)]
+        self._end = re.compile(r"\r\n?|\n" if "\r" in text else r"\n")
+        self._begins, self._before = [0], [0]  # where the blocks begin, and how many lines stand in front of each
+        self._starts: dict[int, list[int]] = {}
+        while (found := self._end.search(text, self._begins[-1] + _BLOCK)) is not None:
+            begin, end = self._begins[-1], found.end()
+            returns = text.count("\r", begin, end) - text.count("\r\n", begin, end) if "\r" in self._end.pattern else 0
+            self._before.append(self._before[-1] + text.count("\n", begin, end) + returns)
+            self._begins.append(end)
+
+    def _lines(self, block: int) -> list[int]:
+        """Where the lines of a block begin."""
+        starts = self._starts.get(block)
+        if starts is None:
+            begin, end = self._begins[block], self._begins[block + 1] if block + 1 < len(self._begins) else len(self.text)
+            starts = self._starts[block] = [begin, *(found.end() for found in self._end.finditer(self.text, begin, end))]
+            if block + 1 < len(self._begins):
+                starts.pop()
+        return starts
 
     def _units(self, piece: str) -> int:
         if self.plain or piece.isascii():
@@ -56,14 +65,20 @@ class Lines:
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column, both from 0."""
         offset = max(0, min(offset, len(self.text)))
-        line = bisect_right(self.starts, offset) - 1
-        return line, self._units(self.text[self.starts[line] : offset])
+        block = bisect_right(self._begins, offset) - 1
+        starts = self._lines(block)
+        line = bisect_right(starts, offset) - 1
+        return self._before[block] + line, self._units(self.text[starts[line] : offset])
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line and column; behind the end of a line it is the line's end."""
-        if line >= len(self.starts):
+        """The offset of a line and column; after the end of a line it is the line's end."""
+        block = bisect_right(self._before, max(0, line)) - 1
+        starts, number = self._lines(block), max(0, line) - self._before[block]
+        if number >= len(starts):
             return len(self.text)
-        begin, end = self.starts[max(0, line)], self.ends[max(0, line)]
+        begin = starts[number]
+        found = self._end.search(self.text, begin)
+        end = found.start() if found is not None else len(self.text)
         if self.plain:
             return min(begin + column, end)
         at, used = begin, 0
@@ -186,7 +201,7 @@ class Analysis:
     @cached_property
     def table(self) -> SymbolTable:
         """The text's tokens and names."""
-        return SymbolTable(self.text)
+        return SymbolTable(self.text, self.reading.parts if isinstance(self.reading, Document) else None)
 
     def range_of(self, span: Span) -> tuple[int, int]:
         """Where a span begins and ends in the text."""
@@ -225,32 +240,20 @@ class Analysis:
 
     def _function_of(self, symbol: Symbol) -> str:
         """The name of the function that binds a variable; "" for other names."""
-        if symbol.kind not in ("variable", "parameter"):
-            return ""
-        places = symbol.places()
-        found = bisect_right(self._functions, (places[0].start,)) - 1 if places else -1
-        return self._functions[found][1] if found >= 0 else ""
-
-    @cached_property
-    def _functions(self) -> list[tuple[int, str]]:
-        """Where each function begins, with its name."""
-        return sorted((symbol.begin, symbol.name) for symbol in self.table.globals.values() if symbol.definition is not None)
+        places = symbol.places() if symbol.kind in ("variable", "parameter") else ()
+        return self.table.definitions[self.table.number_at(places[0].start)].name if places else ""
 
     def bound_type(self, start: int, value_start: int) -> Type | None:
         """The type of the variable that is bound at an offset, and whose value begins at another (-1: nowhere)."""
         ty = self.type_at(start, (Var,))
         return self.type_at(value_start) if ty is None and value_start >= 0 else ty
 
-    @cached_property
-    def _by_name(self) -> dict[tuple[str, str, str], list[Symbol]]:
-        out: dict[tuple[str, str, str], list[Symbol]] = {}
-        for symbol in self.table.symbols:
-            out.setdefault((symbol.kind, symbol.name, self._function_of(symbol)), []).append(symbol)
-        return out
-
     def known_type(self, kind: str, name: str, function: str) -> Type | None:
         """The type of the last name of that kind in a function, for versions that cannot be read. None if it is not known."""
-        found = (self.type_of(symbol) for symbol in reversed(self._by_name.get((kind, name, function), [])))
+        if kind == "function":
+            known = self.table.globals.get(name)
+            return self.type_of(known) if known is not None else None
+        found = (self.type_of(s) for s in reversed(self.table.variables(function)) if s.kind == kind and s.name == name)
         return next((ty for ty in found if ty is not None), None)
 
 

@@ -18,6 +18,7 @@ from relaylang.lsp.analysis import Analysis
 from relaylang.repl.completion import Suggestion, complete
 from relaylang.syntax.literals import string
 from relaylang.syntax.symbols import Symbol
+from relaylang.syntax.tree import global_name
 
 _BEGINS = re.compile(r"^[ \t]*(?:def|type|data|extern)\b", re.M)
 _FUNCTION = re.compile(rf"[ \t]*def[ \t]+({patterns()['GLOBAL']})")
@@ -44,9 +45,19 @@ class Window(NamedTuple):
         return offset + (self.begin if offset < self.head else self.near - self.head)
 
 
+def _definition(text: str, offset: int) -> int:
+    """Where the definition in front of an offset begins."""
+    end, begin = offset, -1
+    while end and begin < 0:  # backwards, in stretches
+        start = text.rfind("\n", 0, max(0, end - _NEAR)) + 1
+        begin = max((found.start() for found in _BEGINS.finditer(text, start, offset)), default=-1)
+        end = start
+    return max(0, begin)
+
+
 def window(text: str, offset: int) -> Window:
     """The part of the definition in front of an offset that completion reads."""
-    begin = max((found.start() for found in _BEGINS.finditer(text, 0, offset)), default=0)
+    begin = _definition(text, offset)
     body = _BODY.search(text, begin, offset) if offset - begin > 2 * _NEAR else None
     earlier: dict[str, tuple[int, int]] = {}
     if body is not None:
@@ -69,7 +80,7 @@ class TextNames(Mapping[str, "Type | None"]):
         self._versions = [version for version in (known, known.before) if version is not None and version.reading is not None]
         self._library = standard.imported(text)
         function = _FUNCTION.match(part.text)
-        self._function = function[1] if function is not None else ""
+        self._function = global_name(function[1]) if function is not None else ""
         self._earlier = {string(name[1:]) if name[1] == '"' else name[1:]: name for name in part.earlier}
 
     def __len__(self) -> int:

@@ -13,12 +13,15 @@ from collections.abc import Callable, Mapping
 
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, Type, TypeData
-from relaylang.lsp.segments import TYPES, Known, Part, begins_definitions, cut
+from relaylang.lsp.segments import Known, Part
 from relaylang.syntax.spellings import has_old_header
 from relaylang.syntax.tokeniser import metadata_start
+from relaylang.syntax.tree import TYPES, begins_definitions, cut
 from relaylang.typing import Checker
 from relaylang.typing.partial import without_follow_ups
 
+#: How many characters of two texts are compared at once.
+_BLOCK = 1 << 15
 _IMPORT = re.compile(r"^[ \t]*import\b", re.M)
 
 
@@ -37,7 +40,7 @@ class Document:
     def __init__(self, text: str, name: str) -> None:
         _refuse(text)
         self.text = text
-        self.parts, _ = cut(text, name)
+        self.parts = [Part(*piece) for piece in cut(text)[0]]
         if len(self.parts) == 1:
             raise NotByParts
         self.known = Known(name)
@@ -63,7 +66,7 @@ class Document:
         grown = len(text) - len(self.text)
         while True:
             stop = self.starts[last + 1] if last + 1 < len(self.parts) else len(self.text)
-            new, closed = cut(text[self.starts[first] : stop + grown], self.known.name)
+            new, closed = cut(text[self.starts[first] : stop + grown])
             if not closed and last + 1 < len(self.parts):
                 last = len(self.parts) - 1
             elif first and new[0].text:
@@ -76,16 +79,16 @@ class Document:
         if any(part.word in TYPES for part in (*old, *new)):
             return Document(text, self.known.name)
         kept = {part.text: part for part in old}
-        new = [kept.pop(part.text, part) for part in new]
+        parts = [kept.pop(piece.text, None) or Part(*piece) for piece in new]
         made: Document = object.__new__(Document)
         made.text = text
         made.known, made.checker = self.known, self.checker
-        made.parts = [*self.parts[:first], *new, *self.parts[last + 1 :]]
+        made.parts = [*self.parts[:first], *parts, *self.parts[last + 1 :]]
         if len(made.parts) == 1:
             raise NotByParts
         made._place()
-        unread = [first + i for i, part in enumerate(new) if part not in old]
-        made._update(unread, first + len(new))
+        unread = [first + i for i, part in enumerate(parts) if part not in old]
+        made._update(unread, first + len(parts))
         return made
 
     def _update(self, unread: list[int], behind: int) -> None:
@@ -237,16 +240,19 @@ def _refuse(text: str) -> None:
 def difference(old: str, new: str) -> tuple[int, int]:
     """Where two texts begin to differ, and where in the old one they are the same again."""
 
-    def same(most: int, holds: Callable[[int], bool]) -> int:
+    def same(most: int, holds: Callable[[int, int], bool]) -> int:
         low = 0
+        while low + _BLOCK <= most and holds(low, low + _BLOCK):
+            low += _BLOCK
+        most = min(most, low + _BLOCK)
         while low < most:
             middle = (low + most + 1) // 2
-            low, most = (middle, most) if holds(middle) else (low, middle - 1)
+            low, most = (middle, most) if holds(low, middle) else (low, middle - 1)
         return low
 
-    begin = same(min(len(old), len(new)), lambda n: old[:n] == new[:n])
+    begin = same(min(len(old), len(new)), lambda a, b: old[a:b] == new[a:b])
     rest = min(len(old), len(new)) - begin
-    return begin, len(old) - same(rest, lambda n: n == 0 or old[-n:] == new[-n:])
+    return begin, len(old) - same(rest, lambda a, b: old[len(old) - b : len(old) - a] == new[len(new) - b : len(new) - a])
 
 
 __all__ = ["Document", "NotByParts", "difference", "start_of"]

@@ -57,7 +57,7 @@ def hover(analysis: Analysis, offset: int) -> tuple[Token, str] | None:
     found = analysis.table.symbol_at(offset)
     if found is None:
         token = analysis.table.token_at(offset)
-        if token is not None and token.start in analysis.table.attributes:
+        if token is not None and analysis.table.is_attribute(token):
             return _attribute(analysis, token)
         return None
     token, symbol = found
@@ -124,21 +124,20 @@ class CannotRename(Exception):
     """Why a name cannot be another one."""
 
 
-def renamable(analysis: Analysis, offset: int) -> Token:
+def renamable(analysis: Analysis, offset: int) -> tuple[Token, Symbol]:
     """The name at an offset. Raises `CannotRename` where it is none of this text's."""
     found = analysis.table.symbol_at(offset)
     if found is None:
         raise CannotRename("there is no name here")
-    token, symbol = found
+    symbol = found[1]
     if symbol.kind == "operator" or (symbol.definition is None and symbol.kind != "variable"):
         raise CannotRename(f"{symbol.name} is not defined in this text")
-    return token
+    return found
 
 
 def rename(analysis: Analysis, offset: int, new: str) -> list[tuple[Token, str]]:
     """The places of the name at an offset, with their new texts. Raises `CannotRename`."""
-    token = renamable(analysis, offset)
-    symbol = analysis.table.at[token.start][1]
+    symbol = renamable(analysis, offset)[1]
     sigil = symbol.name[0] if symbol.name[0] in "%@" else ""
     text = new if not sigil or new.startswith(sigil) else sigil + new
     pattern = {"%": _VARIABLE, "@": _GLOBAL}.get(sigil, _WORD)
@@ -199,8 +198,11 @@ def named(analysis: Analysis, query: str) -> Iterator[tuple[Symbol, str]]:
                 yield inner, symbol.name
 
 
-def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
-    """Each word's offset, length and kind (of `TOKEN_TYPES`), and whether it is a definition. Lines are not crossed."""
+def colors(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, int, str, bool]]:
+    """The offset, length and kind (of `TOKEN_TYPES`) of each word, and whether it is a definition. Lines are not crossed.
+
+    These are the words of the definitions between two offsets, or around them.
+    """
     table = analysis.table
     plain = {
         "keyword": "keyword",
@@ -220,11 +222,11 @@ def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
         "constructor": "enumMember",
         "operator": "function",
     }
-    for t in table.tokens:
-        known = table.at.get(t.start)
+    for t in (token for placed in table.within(first, last) for token in placed.tokens):
+        known = table.symbol_of(t)
         if known is not None:
-            yield t.start, len(t.text), names[known[1].kind], known[1].definition is t
-        elif t.start in table.attributes:
+            yield t.start, len(t.text), names[known.kind], known.definition == t
+        elif table.is_attribute(t):
             yield t.start, len(t.text), "property", False
         elif t.kind in plain:
             for line in _LINE.finditer(t.text):
@@ -234,9 +236,9 @@ def colors(analysis: Analysis) -> Iterator[tuple[int, int, str, bool]]:
 def hints(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, str]]:
     """Types that are not written, and where they would stand."""
     text = analysis.text
-    for symbol in analysis.table.symbols:
+    for symbol in (symbol for placed in analysis.table.within(first, last) for symbol in placed.locals):
         token = symbol.definition
-        if token is None or symbol.kind not in ("variable", "parameter") or not first <= token.start <= last:
+        if token is None or not first <= token.start <= last:
             continue
         if text[token.end : token.end + 20].lstrip(" ").startswith((":", "/* ty=")):
             continue

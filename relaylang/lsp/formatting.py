@@ -9,8 +9,8 @@ from typing import NamedTuple
 from relaylang.diagnostics import RelayError
 from relaylang.lsp.analysis import Analysis
 from relaylang.lsp.document import difference
-from relaylang.lsp.segments import cut
 from relaylang.syntax.format import format_text
+from relaylang.syntax.tree import cut
 
 #: The most lines of a definition whose lines are compared one by one.
 _MOST_LINES = 1000
@@ -53,7 +53,7 @@ def _pairs(analysis: Analysis) -> list[tuple[int, str, str]] | None:
         return None
     if "\r\n" in text:
         canonical = canonical.replace("\r\n", "\n").replace("\n", "\r\n")
-    old, new = ([part.text for part in cut(one, analysis.name)[0]] for one in (text, canonical))
+    old, new = ([piece.text for piece in cut(one)[0]] for one in (text, canonical))
     if len(old) != len(new) or "".join(old) != text or "".join(new) != canonical:
         old, new = [text], [canonical]
     pairs, at = [], 0

@@ -6,33 +6,25 @@ own beginning: a change in front of it moves it and nothing more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.grammar import compiled
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeData
 from relaylang.lsp.nodes import by_start
 from relaylang.syntax.actions import Build
-from relaylang.syntax.literals import string
 from relaylang.syntax.reader import comment_type, notes_of, read_source, tables
+from relaylang.syntax.symbols import Definition
 from relaylang.syntax.tokens import TokenSource
 
-TYPES = frozenset({"type", "data", "extern"})
-_BEGINS = TYPES | {"def"}
 
+class Part(Definition):
+    """A definition that is read and checked. `word` is what it begins with; the first part of a text begins with nothing."""
 
-class Part:
-    """One part. `word` is what it begins with; the first part of a text begins with nothing."""
-
-    def __init__(self, text: str, word: str = "", name: str = "", mentions: frozenset[str] = frozenset()) -> None:
-        self.text = text
-        self.word = word
-        self.name = name
-        #: the names of functions in it
-        self.mentions = mentions
+    def __init__(self, *piece: Any) -> None:
+        super().__init__(*piece)
         self.base = 0
         #: the reader's diagnostics
         self.said: list[Diagnostic] = []
@@ -140,82 +132,4 @@ class Known:
         return start
 
 
-def cut(text: str, name: str) -> tuple[list[Part], bool]:
-    """The parts of a text, and whether its comments and strings end for certain."""
-    source = TokenSource(name, text, tables())
-    if (open_at := source.blank_comments()) is not None:
-        source = TokenSource(name, text[:open_at], tables())
-        source.blank_comments()
-    alone = _definition_alone(source) if open_at is None else None
-    if alone is not None:
-        return [Part(""), alone], _line_ends(text)
-    starts: list[int] = []
-    heads: list[list[str]] = []  # the first word of each part and its name
-    mentions: list[set[str]] = [set()]
-    before = ""
-    for found in tables().tokens.finditer(source.scanned, source.begin):
-        token = found[1]
-        if not token or token[:2] in ("//", "/*"):
-            continue
-        if token in _BEGINS and before != "extern":
-            starts.append(found.start(1))
-            heads.append([token])
-            mentions.append(set())
-        elif heads and len(heads[-1]) == 1 and token != "type":
-            heads[-1].append(_name(token) if token[:1] == "@" else token.rstrip("([{"))
-        if token[:1] == "@":
-            mentions[-1].add(_name(token))
-        before = token
-    numbers = tables().numbers
-    if open_at is not None:  # the reader goes on behind a comment that does not end
-        found_names = (found[1] for found in tables().tokens.finditer(text, open_at + 2))
-        mentions[-1].update(_name(token) for token in found_names if token[:1] == "@")
-    open_string = before[:1] == '"' and tables().kind_of(before) == numbers["BAD"]
-    closed = open_at is None and not open_string and _line_ends(text)
-    begins = [0, *starts, len(text)]
-    parts = [Part(text[: begins[1]], mentions=frozenset(mentions[0]))]
-    for i, head in enumerate(heads):
-        called = head[1] if len(head) > 1 else ""
-        parts.append(Part(text[begins[i + 1] : begins[i + 2]], head[0], called, frozenset(mentions[i + 1])))
-    return parts, closed
-
-
-#: A word that may begin a definition.
-_WORD = re.compile(r"(?<![%@\w])(?:def|type|data|extern)(?!\w)")
-_HEAD = re.compile(r"def\s+")
-
-
-def begins_definitions(text: str) -> bool:
-    """Whether there may be a definition in a text."""
-    return _WORD.search(text) is not None
-
-
-def _definition_alone(source: TokenSource) -> Part | None:
-    """The part of a text with one function and nothing before it, None for a text that needs the tokeniser.
-
-    Most keystrokes change such a text, which may be long. This function makes no tokens.
-    """
-    text = source.scanned
-    head = _HEAD.match(text)
-    name = compiled("GLOBAL").match(text, head.end()) if head is not None else None
-    if name is None or len(_WORD.findall(text)) != 1:
-        return None
-    hidden = compiled("GLOBAL", "STRING", "LINE_COMMENT")
-    if '"' in hidden.sub("", text):
-        return None
-    mentions = {_name(found[0]) for found in hidden.finditer(text) if found.lastgroup == "GLOBAL"}
-    return Part(source.text, "def", _name(name[0]), frozenset(mentions))
-
-
-def _line_ends(text: str) -> bool:
-    """Whether no comment of the last line may swallow what follows."""
-    line = text[text.rfind("\n") + 1 :]
-    return "//" not in line and "#" not in line
-
-
-def _name(token: str) -> str:
-    token = token[1:].rstrip("(")
-    return string(token) if token[:1] == '"' else token
-
-
-__all__ = ["TYPES", "Known", "Part", "begins_definitions", "cut"]
+__all__ = ["Known", "Part"]

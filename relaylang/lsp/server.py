@@ -160,7 +160,7 @@ def make_server() -> RelayServer:
     def prepare_rename(params: lsp.PrepareRenameParams) -> lsp.PrepareRenamePlaceholder | None:
         analysis, offset = server.at(params)
         try:
-            token = features.renamable(analysis, offset)
+            token, _ = features.renamable(analysis, offset)
         except features.CannotRename:
             return None
         return lsp.PrepareRenamePlaceholder(token_range(analysis, token), token.text)
@@ -329,9 +329,10 @@ def _token_data(analysis: Analysis, first: int = 0, last: int | None = None) -> 
     """The words between two offsets, as the protocol encodes them."""
     data: list[int] = []
     line = column = 0
+    last = len(analysis.text) if last is None else last
     kinds = {name: i for i, name in enumerate(features.TOKEN_TYPES)}
-    for offset, length, kind, defines in features.colors(analysis):
-        if offset + length <= first or (last is not None and offset >= last):
+    for offset, length, kind, defines in features.colors(analysis, first, last):
+        if offset + length <= first or offset >= last:
             continue
         at_line, at_column = analysis.lines.position(offset)
         size = analysis.lines.position(offset + length)[1] - at_column

@@ -16,14 +16,14 @@ _STD = re.compile(r"<std/(\w+)>")
 
 def imported(text: str) -> list[IRModule]:
     """The library's modules that a text imports."""
-    names = [FILES[m[1]] for m in IMPORT.finditer(text) if m[1] in FILES]
+    names = [FILES[m[1]] for m in IMPORT.finditer(text) if m[1] in FILES] if "import" in text else []
     return [library(name) for name in dict.fromkeys(names)]
 
 
 def _own(table: SymbolTable, token: Token) -> bool:
     """Whether the text itself says what the name is."""
-    known = table.at.get(token.start)
-    return known is not None and (known[1].definition is not None or known[1].kind == "operator")
+    known = table.symbol_of(token)
+    return known is not None and (known.definition is not None or known.kind == "operator")
 
 
 def definition(table: SymbolTable, token: Token) -> Span | None:

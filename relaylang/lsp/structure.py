@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 
 from relaylang.lsp import standard
@@ -12,36 +11,13 @@ from relaylang.lsp.analysis import Analysis
 from relaylang.ops import OPS
 from relaylang.repl.opdoc import value_text
 from relaylang.stdlib.library import IMPORT
-from relaylang.syntax.symbols import Symbol
+from relaylang.syntax.symbols import Placed, Symbol
 from relaylang.syntax.tokeniser import Token
+from relaylang.syntax.tree import Brackets
 
 #: How many defaults a hint shows.
 _MOST_DEFAULTS = 4
 _SEPARATORS = (",", ";")
-
-
-@dataclass
-class Brackets:
-    """The brackets of tokens: `closing` and `opening` are partners, `around` is the bracket that holds a token, or -1."""
-
-    closing: dict[int, int] = field(default_factory=dict)
-    opening: dict[int, int] = field(default_factory=dict)
-    around: list[int] = field(default_factory=list)
-
-
-def brackets(code: Sequence[Token]) -> Brackets:
-    """The brackets of tokens. A bracket without a partner holds nothing."""
-    found = Brackets()
-    stack: list[int] = []
-    for i, token in enumerate(code):
-        sign = token.text if token.kind == "mark" else ""
-        if sign and sign in ")]}" and stack:
-            found.closing[stack[-1]] = i
-            found.opening[i] = stack.pop()
-        found.around.append(stack[-1] if stack else -1)
-        if sign and sign in "([{":
-            stack.append(i)
-    return found
 
 
 # ---- folding
@@ -52,10 +28,11 @@ def folds(analysis: Analysis) -> list[tuple[int, int, str]]:
     line = analysis.lines.position
     table = analysis.table
     out: dict[int, tuple[int, str]] = {}
-    for begin, end in brackets(table.code).closing.items():
-        first, last = line(table.code[begin].start)[0], line(table.code[end].start)[0] - 1
-        if last > first and last >= out.get(first, (0, ""))[0]:
-            out[first] = last, ""
+    for placed in table.within(0, len(analysis.text)):
+        for begin, end in placed.brackets.closing.items():
+            first, last = line(placed.code[begin].start)[0], line(placed.code[end].start)[0] - 1
+            if last > first and last >= out.get(first, (0, ""))[0]:
+                out[first] = last, ""
     for token in table.tokens:
         if token.kind == "metadata" or (token.kind == "comment" and token.text.startswith("/*")):
             first, last = line(token.start)[0], line(token.start + len(token.text.rstrip()))[0]
@@ -85,8 +62,9 @@ def _runs(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 def selections(analysis: Analysis, offset: int) -> list[tuple[int, int]]:
     """Stretches around an offset, each inside the next: word, part, brackets, callee, and so on up to the whole text."""
-    code = analysis.table.code
-    pairs = brackets(code)
+    table = analysis.table
+    number = table.number_at(offset)
+    code, pairs = table.placed(number).code, table.placed(number).brackets
     found: list[tuple[int, int]] = []
 
     def grow(start: int, end: int) -> None:
@@ -116,8 +94,8 @@ def selections(analysis: Analysis, offset: int) -> list[tuple[int, int]]:
                 first, last = _part(code, pairs, holder)
                 grow(code[first].start, code[last].end)
             at = pairs.around[holder] if holder >= 0 else -1
-    for symbol in analysis.table.symbols:
-        if symbol.kind in ("function", "type") and symbol.end >= 0:
+    for symbol in table.defined(number):
+        if symbol.end >= 0:
             grow(symbol.begin, symbol.end)
     grow(0, len(analysis.text))
     return found
@@ -183,13 +161,17 @@ def callees(analysis: Analysis, name: str) -> dict[str, list[Token]]:
 
 def defaults(analysis: Analysis, first: int, last: int) -> Iterator[tuple[int, str, str]]:
     """Attributes that calls between two offsets leave out: where they would stand, a short text, and all of them."""
-    code = analysis.table.code
-    pairs = brackets(code)
+    for placed in analysis.table.within(first, last):
+        yield from _defaults(analysis, placed, first, last)
+
+
+def _defaults(analysis: Analysis, placed: Placed, first: int, last: int) -> Iterator[tuple[int, str, str]]:
+    code, pairs = placed.code, placed.brackets
     for begin, end in pairs.closing.items():
         if not begin or not first <= code[end].start <= last or code[begin - 1].text not in OPS:
             continue
         inside = [code[i] for i in range(begin + 1, end) if pairs.around[i] == begin]
-        given = {token.text for token in inside if token.start in analysis.table.attributes}
+        given = {token.text for token in inside if analysis.table.is_attribute(token)}
         fields = [f for f in OPS[code[begin - 1].text].schema.values() if f.name not in given and not f.required]
         texts = [f"{f.name}={value_text(f.default)}" for f in fields if f.default not in (None, "")]
         if texts:

@@ -65,10 +65,12 @@ _TYPE_LEAD = ("free_var", "%type", ":")
 
 
 class SyntaxStop(Exception):
-    """The token at which the loop can go no further."""
+    """The token at which the loop can go no further, and its stack: the rows and the first token of each value."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, rows: list[AnyValue], firsts: list[int]) -> None:
         self.at = at
+        self.rows = rows
+        self.firsts = firsts
         super().__init__(at)
 
 
@@ -130,7 +132,7 @@ def run(tab: Tables, tokens: list[str], parts: Sequence[AnyValue], source: Token
                     a = row[term]
                     i -= 1
                     continue
-                raise SyntaxStop(i if held is None else i + 1)
+                raise SyntaxStop(i if held is None else i + 1, rows, pos)
             else:
                 n, part, act, column, completes = a
                 if completes:

@@ -1,16 +1,60 @@
 """The names of a text that may be wrong: where each is bound, and where it is used.
 
-This reads tokens only, so that it works on incomplete texts. It follows Relay's scopes. Parameters hold in the body of
-their function. Lets and graph bindings hold to the end of their block, pattern variables in their clause.
+Each definition has its own names, which its syntax tree says. They follow Relay's scopes. Parameters hold in the body of
+their function. Lets and graph bindings hold to the end of their block, pattern variables in their clause. Functions, types
+and constructors are names of all definitions, and may be used in front of theirs.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import Any
 
-from relaylang.ir.bulk import gc_paused
 from relaylang.ops import OPS
-from relaylang.syntax.tokeniser import Token, tokenise
+from relaylang.syntax.tokeniser import Token
+from relaylang.syntax.tree import TYPES, Tree, cut, global_name
+
+#: Rules that bind a local name: how, and the number of the token with the name.
+_BINDERS: dict[str, tuple[str, int]] = {
+    **dict.fromkeys(("param_coarse", "param_plain", "param_typed", "param_extras", "param_extras_typed"), ("parameter", 0)),
+    **dict.fromkeys(("let_coarse", "let_plain", "let_typed", "let_named"), ("let", 1)),
+    **dict.fromkeys(("let_extras", "let_extras_typed", "let_extras_named"), ("let", 1)),
+    **dict.fromkeys(("free_plain", "free_typed", "free_coarse", "free_extras", "free_extras_typed"), ("free", 1)),
+    **dict.fromkeys(("graph", "graph_spaced", "graph_head"), ("graph", 0)),
+    **dict.fromkeys(("pat_var", "pat_coarse", "pat_typed"), ("pattern", 0)),
+}
+_SIGNATURES = frozenset({"sig_end", "sig_end_param", "sig_ret", "sig_ret_param"})
+_DEFINITIONS = frozenset({"def_function", "def_external", "def_type", "def_type_empty"})
+_CLAUSES = frozenset({"clause_head", "case_head"})
+_CONSTRUCTORS = frozenset({"ctor_plain", "ctor_empty", "ctor_args", "ctor_spaced", "data_empty", "data_args"})
+_TYPE_NAMES = frozenset({"type_name", "type_name_generic"})
+#: What stands in front of a statement.
+_BEFORE = frozenset({"", ";", "{", "}", "(", ",", "=>"})
+
+
+class Uses(Sequence[Token]):
+    """The places that use a name of all definitions, found when they are asked for."""
+
+    __slots__ = ("_find", "_found")
+
+    def __init__(self, find: Callable[[], Iterable[Token]]) -> None:
+        self._find = find
+        self._found: list[Token] | None = None
+
+    def _all(self) -> list[Token]:
+        if self._found is None:
+            self._found = list(self._find())
+        return self._found
+
+    def __getitem__(self, number: int) -> Token:  # type: ignore[override]
+        return self._all()[number]
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
 @dataclass(slots=True)
@@ -20,7 +64,7 @@ class Symbol:
     name: str
     kind: str
     definition: Token | None
-    uses: list[Token] = field(default_factory=list)
+    uses: Sequence[Token] = field(default_factory=list)
     #: where a variable may be used, and what a definition comprises
     begin: int = 0
     end: int = -1
@@ -31,287 +75,403 @@ class Symbol:
         return [*([self.definition] if self.definition is not None else []), *self.uses]
 
 
-@dataclass(slots=True)
-class _Scope:
-    names: dict[str, Symbol] = field(default_factory=dict)
-    kind: str = "block"
-    depth: int = 0
+def _moved(token: Token, by: int) -> Token:
+    return Token(token.kind, token.text, token.start + by)
 
 
-class SymbolTable:
-    """A text's tokens and names."""
+class Names:
+    """The names of one definition's tree. Places count from the definition's beginning."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.symbols: list[Symbol] = []
-        self.globals: dict[str, Symbol] = {}
-        self.types: dict[str, Symbol] = {}
-        self.constructors: dict[str, Symbol] = {}
-        self.operators: dict[str, Symbol] = {}
-        self.gone: dict[str, Symbol] = {}  # graph bindings of this function whose block has ended
-        #: each place of a name, by where it begins
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        #: the local names, in the order of their first places
+        self.locals: list[Symbol] = []
+        #: each place of a local name, by where it begins
         self.at: dict[int, tuple[Token, Symbol]] = {}
+        #: the functions, types and constructors that are defined here
+        self.defined: list[Symbol] = []
+        #: the places of global names, and of words, which may name operators, types and constructors
+        self.mentions: dict[str, list[Token]] = {}
         #: names in front of `=` inside calls
         self.attributes: set[int] = set()
-        with gc_paused():
-            self.tokens = list(tokenise(text))
-            self.code = [t for t in self.tokens if t.kind not in ("comment", "header", "metadata")]
-            self._definitions()
-            self._names()
+        self._binders: dict[int, tuple[str, int]] = {}  # by the binding token: how, and the node
+        self._plain: set[int] = set()  # variables that are used
+        self._bodies: set[int] = set()
+        self._clauses: set[int] = set()
+        self._ends: set[int] = set()  # the last tokens of graph bindings
+        self._look()
+        self._scopes()
 
-    def _definitions(self) -> None:
-        """Functions, types and constructors, which may be used in front of their definition."""
-        code = self.code
-        keywords = [i for i, t in enumerate(code) if t.kind == "keyword"]
-        for i in keywords:
-            if i + 1 == len(code):
-                break
-            t, after = code[i], code[i + 1]
-            if t.text == "def" and after.kind == "global":
-                symbol = Symbol(after.text, "function", after, begin=t.start)
-                self._define(self.globals, symbol)
-            elif t.text in ("type", "data", "extern") and after.kind in ("name", "keyword") and after.text not in ("type",):
-                symbol = Symbol(after.text, "type", after, begin=t.start)
-                self._define(self.types, symbol)
-                depth, j = 0, i + 2
-                while j < len(code) and code[j].text != "{" and code[j].kind != "keyword":
-                    j += 1
-                if j < len(code) and code[j].text == "{":
-                    fresh = True
-                    for k in range(j, len(code)):
-                        c = code[k]
-                        depth += (c.text in "([{") - (c.text in ")]}") if c.kind == "mark" else 0
-                        if fresh and depth == 1 and c.kind == "name":
-                            made = Symbol(c.text, "constructor", c, begin=c.start, end=c.end)
-                            self._define(self.constructors, made)
-                            symbol.children.append(made)
-                        fresh = depth == 1 and c.text in "{,"
-                        if not depth:
-                            symbol.end = c.end
-                            break
+    def _look(self) -> None:
+        """Take from the nodes what they define and bind."""
+        tree, code = self.tree, self.tree.code
+        names: set[int] = set()
+        for node, rule in enumerate(tree.rules):
+            at = tree.firsts[node]
+            row = _BINDERS.get(rule)
+            if row is not None:
+                self._binders[at + row[1]] = row[0], node
+                if row[0] == "graph":
+                    self._ends.add(tree.lasts[node])
+            elif rule == "var":
+                self._plain.add(at)
+            elif rule in _SIGNATURES:
+                self._bodies.add(tree.lasts[node] + 1)
+            elif rule in _CLAUSES:
+                self._clauses.add(at)
+            elif rule == "def_name" and at < tree.lasts[node] and code[at + 1].kind == "global":
+                self._define("function", code[at].start, at + 1)
+                names.add(at + 1)
+            elif rule in _TYPE_NAMES:
+                self._define("type", code[max(0, at - 1)].start, at)
+                names.add(at)
+            elif rule in _DEFINITIONS and self.defined:
+                self.defined[-1].end = code[tree.lasts[node]].end
+            elif rule in _CONSTRUCTORS and self.defined and code[at].kind == "name":
+                constructor = Symbol(code[at].text, "constructor", code[at], (), code[at].start, code[at].end)
+                self.defined[-1].children.append(constructor)
+                names.add(at)
+        for i, token in enumerate(code):
+            if token.kind not in ("name", "global") or i in names:
+                continue
+            if token.kind == "name" and i + 1 < len(code) and code[i + 1].text == "=":
+                self.attributes.add(token.start)
+            else:
+                self.mentions.setdefault(token.text, []).append(token)
 
-    def _define(self, table: dict[str, Symbol], symbol: Symbol) -> None:
-        table[symbol.name] = symbol
-        self.symbols.append(symbol)
-        assert symbol.definition is not None
-        self.at[symbol.definition.start] = (symbol.definition, symbol)
+    def _define(self, kind: str, begin: int, at: int) -> None:
+        """Token `at` names a function or a type. Without an end, a wrong function takes the rest of the text."""
+        token = self.tree.code[at]
+        end = len(self.tree.text) if kind == "function" else -1
+        self.defined.append(Symbol(token.text, kind, token, (), begin, end))
 
     # -- variables
 
-    def _names(self) -> None:
-        code = self.code
-        scopes = [_Scope()]
-        pending: dict[str, Symbol] | None = None  # parameters whose function's body has not begun
-        stack: list[tuple[str, int]] = []  # open brackets: what they are, and how many scopes there were
-        waiting: list[tuple[Symbol, int]] = []  # bindings that hold from the next `;` at their depth on
-        params_at = -1
-        pattern = -1  # depth of the match whose pattern is being read
-        n = len(code)
-        top: Symbol | None = None
-        after_match = -1
-        for i, t in enumerate(code):
-            text = t.text
-            depth = len(stack)
-            if waiting and i and waiting[-1][1] == depth and waiting[-1][0].value_start < t.start and self._new_line(code[i - 1], t):
-                self._hold(waiting, scopes, depth, t.start)
-            if t.kind == "mark":
-                if text in "([{":
-                    what = text
-                    if text == "{" and after_match == depth:
-                        what, after_match = "match", -1
-                        stack.append((what, len(scopes)))
-                        scopes.append(_Scope(kind="match", depth=depth + 1))
-                        scopes.append(_Scope(kind="clause", depth=depth + 1))
-                        pattern = depth + 1
-                        continue
-                    if text == "(" and params_at == i:
-                        what = "params"
-                    stack.append((what, len(scopes)))
-                    if text == "{":
-                        scopes.append(_Scope(names=pending or {}, depth=depth + 1))
-                        pending = None
-                    elif text == "(" and what == "(" and pattern < 0:
-                        scopes.append(_Scope(depth=depth + 1))  # statements may stand in it
-                elif text in ")]}" and stack:
-                    what, count = stack.pop()
-                    self._hold(waiting, scopes, len(stack) + 1, t.start)
+    def _scopes(self) -> None:
+        """Walk through the brackets, and bind and look up each local name."""
+        code, text = self.tree.code, self.tree.text
+        scopes: list[tuple[dict[str, Symbol], int]] = [({}, 0)]  # the names, and the depth of a clause, else 0
+        opened: list[int] = []  # how many scopes there were in front of each open bracket
+        pending: dict[str, Symbol] = {}  # parameters whose function's body has not begun
+        wrong = False  # whether they have a wrong signature
+        waiting: list[tuple[Symbol, int]] = []  # bindings that hold when their statement has ended, and its depth
+        gone: dict[str, Symbol] = {}  # graph bindings whose block has ended
+
+        def hold(depth: int, at: int) -> None:
+            while waiting and waiting[-1][1] >= depth:
+                symbol = waiting.pop()[0]
+                symbol.begin = at
+                put(scopes[-1][0], symbol)
+
+        def put(names: dict[str, Symbol], symbol: Symbol) -> None:
+            """A name holds; one of the same name ends here."""
+            hidden = names.get(symbol.name)
+            if hidden is not None:
+                hidden.end = symbol.begin
+            names[symbol.name] = symbol
+
+        def end(at: int) -> None:
+            for name, symbol in scopes.pop()[0].items():
+                symbol.end = at
+                if name[1:].isdecimal():
+                    gone[name] = symbol  # TVM names a node for its whole function
+
+        for i, token in enumerate(code):
+            sign, depth = token.text, len(opened)
+            if i in self._clauses:
+                if scopes[-1][1] == depth:
+                    end(token.start)
+                scopes.append(({}, depth))
+            if token.kind == "mark":
+                if sign in "([{":
+                    opened.append(len(scopes))
+                    if sign == "{" and (i in self._bodies or not depth or wrong):
+                        scopes.append((pending, 0))
+                        pending, wrong = {}, False
+                    elif sign != "[":
+                        scopes.append(({}, 0))
+                elif sign in ")]}" and opened:
+                    count = opened.pop()
+                    hold(depth, token.start)
                     while len(scopes) > max(1, count):
-                        self._end(scopes.pop(), t.start)
-                    if what == "match":
-                        pattern = -1
-                    if text == "}" and not stack and top is not None:
-                        top.end = t.end
-                        top = None
-                elif text in ";,":
-                    self._hold(waiting, scopes, depth, t.end)
-                    if text == "," and scopes[-1].kind == "clause" and scopes[-1].depth == depth:
-                        self._end(scopes.pop(), t.start)
-                        scopes.append(_Scope(kind="clause", depth=depth))
-                        pattern = depth
-                continue
-            if t.kind == "arrow":
-                if text == "=>":
-                    pattern = -1
-                continue
-            if t.kind == "keyword":
-                if text in ("fn", "def"):
-                    j = i + 1
-                    while j < n and code[j].text not in ("(", "{", ";", "fn", "def"):
-                        j += 1
-                    if j < n and code[j].text == "(" and not (text == "fn" and self._is_type(i, j)):
-                        params_at = j
-                        pending = {}
-                    if text == "def":
-                        self.gone = {}
-                    if text == "def" and i + 1 < n:
-                        top = self.globals.get(code[i + 1].text)
-                elif text == "match":
-                    after_match = depth
-                continue
-            if t.kind == "local":
-                before = code[i - 1] if i else None
-                after = code[i + 1] if i + 1 < n else None
-                in_params = bool(stack) and stack[-1][0] == "params"
-                if in_params and pending is not None and after is not None and after.text in ":,)":
-                    pending[text] = self._bind(t, "parameter", t.start)
-                elif before is not None and before.text in ("let", "free_var"):
-                    symbol = self._bind(t, "variable", t.end)
-                    value = self._value(i)
-                    symbol.value_start = code[value].start if value < n else -1
-                    self._put(scopes[-1], symbol)  # a let may be used in its own value
-                elif (
-                    after is not None
-                    and after.text == "="
-                    and (before is None or before.text in (";", "{", "}", "(", ",", "=>") or "\n" in self.text[before.end : t.start])
-                ):
-                    symbol = self._bind(t, "variable", t.end)
-                    symbol.value_start = code[i + 2].start if i + 2 < n else -1
-                    waiting.append((symbol, depth))
-                elif pattern >= 0 and scopes[-1].kind == "clause" and depth >= pattern:
-                    self._put(scopes[-1], self._bind(t, "variable", t.start))
+                        end(token.start)
+                elif sign in ";,":
+                    hold(depth, token.end)
+                    if sign == "," and scopes[-1][1] == depth > 0:
+                        end(token.start)
+            elif token.kind == "local":
+                how, node = ("", -1) if i in self._plain else self._binder(i)
+                if not how:
+                    self._use(token, scopes, gone)
+                elif how == "parameter":
+                    pending[sign] = self._bind(token, how, token.start)
+                    wrong = wrong or node < 0
+                elif how == "pattern":
+                    inner = next((names for names, clause in reversed(scopes) if clause), scopes[-1][0])
+                    put(inner, self._bind(token, "variable", token.start))
                 else:
-                    self._use(t, scopes)
-            elif t.kind == "global":
-                if t.start not in self.at:
-                    known = self.globals.get(text)
-                    if known is None:
-                        known = self.globals[text] = Symbol(text, "function", None)
-                        self.symbols.append(known)
-                    known.uses.append(t)
-                    self.at[t.start] = (t, known)
-            elif t.kind == "name" and t.start not in self.at:
-                self._word(t, i)
-        for scope in scopes:
-            self._end(scope, len(self.text))
-        if top is not None:
-            top.end = len(self.text)
+                    symbol = self._bind(token, "variable", token.end)
+                    value = self.tree.lasts[node] + 1 if how == "let" and node >= 0 else i + 2 if how == "graph" else len(code)
+                    symbol.value_start = code[value].start if value < len(code) else -1
+                    if how == "graph":
+                        waiting.append((symbol, depth))
+                    else:
+                        put(scopes[-1][0], symbol)  # a let may be used in its own value
+            if i in self._ends and waiting and sign != ";":
+                hold(len(opened), code[i + 1].start if i + 1 < len(code) and code[i + 1].text not in _CLOSERS else token.end)
+        while scopes:
+            end(len(text))
 
-    def _is_type(self, i: int, j: int) -> bool:
-        """Whether a `fn` begins a type: its parentheses, at `j`, hold no variables."""
-        before = self.code[i - 1].text if i else ""
-        inside = self.code[j + 1] if j + 1 < len(self.code) else None
-        return before in ("->", ":") or (inside is not None and inside.kind != "local" and inside.text != ")")
+    def _binder(self, i: int) -> tuple[str, int]:
+        """How a token binds a local name, and the node; "" where it does not. A wrong piece has no nodes."""
+        known = self._binders.get(i)
+        if known is not None:
+            return known
+        code = self.tree.code
+        before = code[i - 1].text if i else ""
+        if before in ("let", "free_var"):
+            return "let", -1
+        if i + 1 < len(code) and code[i + 1].text == "=":
+            if before in _BEFORE or "\n" in self.tree.text[code[i - 1].end : code[i].start]:
+                return "graph", -1
+        return ("parameter" if before in ("(", ",") and self._in_parameters(i) else ""), -1
 
-    def _new_line(self, before: Token, t: Token) -> bool:
-        """Whether a statement may have ended with its line, between two tokens."""
-        ends = before.text in (")", "]", "}") or before.kind not in ("mark", "arrow", "keyword")
-        begins = t.kind not in ("mark", "arrow") or t.text in "(["
-        return ends and begins and "\n" in self.text[before.end : t.start]
-
-    def _value(self, i: int) -> int:
-        """Where the value of a let begins: behind its `=`."""
-        depth = 0
-        for j in range(i + 1, len(self.code)):
-            text = self.code[j].text
-            if self.code[j].kind == "local" or text in ("let", "def"):
-                break  # no type has these
-            if text in "([{":
-                depth += 1
-            elif text in ")]}":
-                depth -= 1
-            elif text == "=" and depth <= 0:
-                return j + 1
-            elif text == ";":
-                break
-        return len(self.code)
+    def _in_parameters(self, i: int) -> bool:
+        """Whether a name at the beginning of an argument is a parameter of a wrong signature."""
+        code, opened = self.tree.code, self.tree.brackets.around[i]
+        head = self.tree.brackets.opening.get(opened - 1, opened) - 1  # there may be type variables
+        after = code[i + 1].text if i + 1 < len(code) else ":"
+        return opened > 0 and after in (":", ",", ")") and (code[head].text == "fn" or (head > 0 and code[head - 1].text == "def"))
 
     def _bind(self, token: Token, kind: str, begin: int) -> Symbol:
-        symbol = Symbol(token.text, kind, token, begin=begin)
-        self.symbols.append(symbol)
+        symbol = Symbol(token.text, kind, token, [], begin)
+        self.locals.append(symbol)
         self.at[token.start] = (token, symbol)
         return symbol
 
-    def _hold(self, waiting: list[tuple[Symbol, int]], scopes: list[_Scope], depth: int, at: int) -> None:
-        """Bindings of this depth hold from here on."""
-        while waiting and waiting[-1][1] >= depth:
-            symbol, _ = waiting.pop()
-            symbol.begin = at
-            self._put(scopes[-1], symbol)
+    def _use(self, token: Token, scopes: Sequence[tuple[dict[str, Symbol], int]], gone: dict[str, Symbol]) -> None:
+        symbol = next((names[token.text] for names, _ in reversed(scopes) if token.text in names), gone.get(token.text))
+        if symbol is None:
+            symbol = scopes[0][0][token.text] = Symbol(token.text, "variable", None, [])
+            self.locals.append(symbol)
+        symbol.uses.append(token)  # type: ignore[attr-defined]
+        self.at[token.start] = (token, symbol)
 
-    def _put(self, scope: _Scope, symbol: Symbol) -> None:
-        """A name holds in a scope; one of the same name ends here."""
-        hidden = scope.names.get(symbol.name)
-        if hidden is not None:
-            hidden.end = symbol.begin
-        scope.names[symbol.name] = symbol
 
-    def _end(self, scope: _Scope, at: int) -> None:
-        for name, symbol in scope.names.items():
-            symbol.end = at
-            if name[1:].isdecimal():
-                self.gone[name] = symbol  # TVM names a node for its whole function
+_CLOSERS = (")", "]", "}")
 
-    def _use(self, token: Token, scopes: list[_Scope]) -> None:
-        for scope in reversed(scopes):
-            found = scope.names.get(token.text)
-            if found is not None:
-                break
-        else:
-            found = self.gone.get(token.text)
-            if found is None:
-                found = Symbol(token.text, "variable", None)
-                self.symbols.append(found)
-                scopes[0].names[token.text] = found
-        found.uses.append(token)
-        self.at[token.start] = (token, found)
 
-    def _word(self, t: Token, i: int) -> None:
-        after = self.code[i + 1] if i + 1 < len(self.code) else None
-        if after is not None and after.text == "=":
-            self.attributes.add(t.start)
-            return
-        known = self.constructors.get(t.text) or self.types.get(t.text)
-        if known is None and t.text in OPS:
-            known = self.operators.setdefault(t.text, Symbol(t.text, "operator", None))
-        if known is not None:
-            known.uses.append(t)
-            self.at[t.start] = (t, known)
+class Definition:
+    """A definition of a text, with its tree and its names. They count places from its beginning."""
+
+    def __init__(self, text: str, word: str = "", name: str = "", mentions: frozenset[str] = frozenset()) -> None:
+        self.text = text
+        self.word = word
+        self.name = name
+        #: the names of functions in it
+        self.mentions = mentions
+
+    @cached_property
+    def names(self) -> Names:
+        return Names(Tree(self.text))
+
+
+class Placed:
+    """The tokens and names of a definition that begins at an offset of a text."""
+
+    def __init__(self, names: Names, base: int) -> None:
+        tree = names.tree
+        self.brackets = tree.brackets
+        self.tokens, self.code, self.locals, self.at = tree.tokens, tree.code, names.locals, names.at
+        if base:
+            self.tokens = [_moved(token, base) for token in tree.tokens]
+            at = {token.start: token for token in self.tokens}
+            self.code = [at[base + token.start] for token in tree.code]
+            moved = {id(symbol): _placed(symbol, base, [at[base + use.start] for use in symbol.uses]) for symbol in names.locals}
+            self.locals = list(moved.values())
+            self.at = {base + start: (at[base + start], moved[id(symbol)]) for start, (_, symbol) in names.at.items()}
+
+
+def _placed(symbol: Symbol, base: int, uses: Sequence[Token]) -> Symbol:
+    """The symbol of a definition that begins at `base`, with its uses."""
+    token = _moved(symbol.definition, base) if symbol.definition is not None else None
+    end, value = (base + place if place >= 0 else -1 for place in (symbol.end, symbol.value_start))
+    return Symbol(symbol.name, symbol.kind, token, uses, base + symbol.begin if token is not None else 0, end, value)
+
+
+class Shared(Mapping[str, Symbol]):
+    """The names of all definitions of one kind: each is looked for when it is asked for."""
+
+    def __init__(self, find: Callable[[str], Symbol | None], names: Callable[[], Iterable[str]]) -> None:
+        self._find = find
+        self._names = names
+        self._found: dict[str, Symbol | None] = {}
+
+    def __getitem__(self, name: str) -> Symbol:
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        symbol = self._found[name]
+        if symbol is None:
+            raise KeyError(name)
+        return symbol
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in dict.fromkeys(self._names()) if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class SymbolTable:
+    """A text's tokens and names, put together from its definitions. What concerns one of them costs no look at the others."""
+
+    def __init__(self, text: str, definitions: Sequence[Definition] | None = None) -> None:
+        self.text = text
+        self.definitions = definitions if definitions is not None else [Definition(*piece) for piece in cut(text)[0]]
+        self.begins = [0, *accumulate(len(definition.text) for definition in self.definitions[:-1])]
+        self._placed: dict[int, Placed] = {}
+        self._defined: dict[int, list[Symbol]] = {}
+        self._functions = {d.name: number for number, d in enumerate(self.definitions) if d.word == "def"}
+        self.globals = Shared(self._function, lambda: chain((s.name for s in self._all("def")), self._mentioned("@")))
+        self.types = Shared(lambda name: self._types.get(name), lambda: self._types)
+        self.constructors = Shared(lambda name: self._constructors.get(name), lambda: self._constructors)
+        self.operators = Shared(self._operator, lambda: self._mentioned(""))
+
+    # -- definitions
+
+    def placed(self, number: int) -> Placed:
+        """The tokens and local names of a definition, at their places in this text."""
+        found = self._placed.get(number)
+        if found is None:
+            found = self._placed[number] = Placed(self.definitions[number].names, self.begins[number])
+        return found
+
+    def number_at(self, offset: int) -> int:
+        """The number of the definition that an offset stands in."""
+        return max(0, bisect_right(self.begins, offset) - 1)
+
+    def within(self, first: int, last: int) -> Iterator[Placed]:
+        """The definitions that stand between two offsets, or hold one of them."""
+        return map(self.placed, range(self.number_at(first), self.number_at(last) + 1))
+
+    def defined(self, number: int) -> list[Symbol]:
+        """The functions and types of a definition: one, but for wrong texts."""
+        found = self._defined.get(number)
+        if found is None:
+            found = self._defined[number] = []
+            for symbol in self.definitions[number].names.defined:
+                found.append(_placed(symbol, self.begins[number], self._uses(symbol.name)))
+                found[-1].children = [_placed(c, self.begins[number], self._uses(c.name)) for c in symbol.children]
+        return found
+
+    def variables(self, function: str) -> list[Symbol]:
+        """The variables and parameters of a function; of the text in front of all definitions, where the name is empty."""
+        number = self._functions.get(function) if function else 0
+        return self.placed(number).locals if number is not None else []
+
+    def _all(self, *words: str) -> Iterator[Symbol]:
+        """The functions or types that the text defines, in order."""
+        for number, definition in enumerate(self.definitions):
+            if definition.word in words:
+                yield from self.defined(number)
+
+    def _uses(self, name: str) -> Uses:
+        """The places where a function, an operator, a type or a constructor is used."""
+        return Uses(lambda: (_moved(token, base) for base, names in self._mentioning(name) for token in names.mentions.get(name, ())))
+
+    def _mentioning(self, name: str) -> Iterator[tuple[int, Names]]:
+        plain = global_name(name) if name[0] == "@" else None
+        for begin, definition in zip(self.begins, self.definitions):
+            if not plain or plain in definition.mentions:
+                yield begin, definition.names
+
+    def _mentioned(self, sign: str) -> Iterator[str]:
+        for definition in self.definitions:
+            yield from (name for name in definition.names.mentions if (name[0] == "@") == bool(sign))
+
+    @cached_property
+    def _types(self) -> dict[str, Symbol]:
+        return {symbol.name: symbol for symbol in self._all(*TYPES)}
+
+    @cached_property
+    def _constructors(self) -> dict[str, Symbol]:
+        return {child.name: child for symbol in self._all(*TYPES) for child in symbol.children}
+
+    def _function(self, name: str) -> Symbol | None:
+        number = self._functions.get(global_name(name))
+        found = next(iter(self.defined(number)), None) if number is not None else None
+        if found is None and (uses := self._uses(name)):
+            found = Symbol(name, "function", None, uses)
+        return found
+
+    def _operator(self, name: str) -> Symbol | None:
+        known = name not in OPS or name in self.types or name in self.constructors
+        return Symbol(name, "operator", None, self._uses(name)) if not known else None
+
+    # -- the whole text
+
+    def _every(self, what: Callable[[Placed], Iterable[Any]]) -> Iterator[Any]:
+        return chain.from_iterable(what(self.placed(number)) for number in range(len(self.definitions)))
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        return list(self._every(lambda placed: placed.tokens))
+
+    @cached_property
+    def code(self) -> list[Token]:
+        """The tokens without comments, header and metadata."""
+        return list(self._every(lambda placed: placed.code))
+
+    @cached_property
+    def symbols(self) -> list[Symbol]:
+        """The functions, types and constructors, then the variables, then functions that the text does not define."""
+        defined = [inner for symbol in self._all("def", *TYPES) for inner in (symbol, *symbol.children)]
+        return [*defined, *self._every(lambda placed: placed.locals), *(s for s in self.globals.values() if s.definition is None)]
+
+    # -- places
+
+    def symbol_of(self, token: Token) -> Symbol | None:
+        """What a token of the text names."""
+        number = self.number_at(token.start)
+        if token.kind == "local":
+            known = self.placed(number).at.get(token.start)
+            return known[1] if known is not None else None
+        for symbol in self.defined(number) if token.kind in ("global", "name") else ():
+            for own in (symbol, *symbol.children):
+                if own.definition == token:
+                    return own
+        if token.kind == "global":
+            return self.globals[token.text]
+        if token.kind != "name" or self.is_attribute(token):
+            return None
+        return self.constructors.get(token.text) or self.types.get(token.text) or self.operators.get(token.text)
+
+    def is_attribute(self, token: Token) -> bool:
+        """Whether a token is a name in front of `=` inside a call."""
+        number = self.number_at(token.start)
+        return token.start - self.begins[number] in self.definitions[number].names.attributes
 
     def symbol_at(self, offset: int) -> tuple[Token, Symbol] | None:
-        """The name at an offset, also just behind its last letter."""
-        found = self.token_at(offset)
-        return self.at.get(found.start) if found is not None else None
+        """The name at an offset, also just after its last letter."""
+        token = self.token_at(offset)
+        symbol = self.symbol_of(token) if token is not None else None
+        return (token, symbol) if token is not None and symbol is not None else None
 
     def token_at(self, offset: int) -> Token | None:
-        low, high = 0, len(self.tokens)
-        while low < high:
-            mid = (low + high) // 2
-            if self.tokens[mid].start <= offset:
-                low = mid + 1
-            else:
-                high = mid
-        for i in (low - 1, low - 2):
-            if 0 <= i < len(self.tokens) and self.tokens[i].start <= offset <= self.tokens[i].end:
-                t = self.tokens[i]
-                if offset < t.end or t.is_word:
-                    return t
+        tokens = self.placed(self.number_at(offset)).tokens
+        at = bisect_right(tokens, offset, key=lambda token: token.start)
+        for token in tokens[max(0, at - 2) : at][::-1]:
+            if token.start <= offset <= token.end and (offset < token.end or token.is_word):
+                return token
         return None
 
     def visible(self, offset: int) -> dict[str, Symbol]:
         """The variables that may be used at an offset; inner ones hide outer ones."""
-        out: dict[str, Symbol] = {}
-        for s in self.symbols:
-            if s.kind in ("variable", "parameter") and s.definition is not None:
-                if s.begin <= offset and (s.end < 0 or offset <= s.end):
-                    out[s.name] = s
-        return out
+        return {
+            s.name: s
+            for s in self.placed(self.number_at(offset)).locals
+            if s.definition is not None and s.begin <= offset and (s.end < 0 or offset <= s.end)
+        }
+
+
+__all__ = ["Definition", "Names", "Placed", "Symbol", "SymbolTable"]

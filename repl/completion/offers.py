@@ -439,7 +439,7 @@ class _Place:
 
     def _operators(self) -> Iterator[Offer]:
         """The operators: those that the text uses already first, then the commoner ones."""
-        used = self.cursor.table.operators
+        used = set(self.cursor.table.operators)
         common = {name: i for i, name in enumerate(COMMON)}
         most = len(common)
         listed = sorted(extensions.names(), key=lambda n: (n not in used, common.get(n, most), OPS[n].level if n in OPS else 99, n))
@@ -455,8 +455,19 @@ def _constructors(data: TypeData) -> str:
     return " | ".join(c.name_hint for c in data.constructors)
 
 
+#: The texts of types by the type itself: an editor asks for the same functions with each word.
+_TEXTS: dict[int, tuple[Type, str]] = {}
+_MOST_TEXTS = 4096
+
+
 def _type_says(ty: Type | None) -> str:
-    return type_text(ty, READABLE) if ty is not None else ""
+    if ty is None:
+        return ""
+    if id(ty) not in _TEXTS:
+        if len(_TEXTS) >= _MOST_TEXTS:
+            _TEXTS.clear()
+        _TEXTS[id(ty)] = ty, type_text(ty, READABLE)
+    return _TEXTS[id(ty)][1]
 
 
 __all__ = ["ADDED", "complete"]

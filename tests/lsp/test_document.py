@@ -11,10 +11,14 @@ import sys
 import pytest
 
 from relaylang.diagnostics import Diagnostic
-from relaylang.lsp import features
+from relaylang.lsp import features, structure
 from relaylang.lsp.analysis import Analysis, Whole
+from relaylang.lsp.completion import completion
 from relaylang.lsp.document import Document, NotByParts, start_of
 from relaylang.lsp.segments import Part
+from relaylang.syntax.symbols import SymbolTable
+from relaylang.syntax.tokeniser import tokenise
+from relaylang.syntax.tree import Tree
 
 TEXT = """\
 #[version = "0.0.5"]
@@ -67,6 +71,23 @@ def told(found: list[Diagnostic]) -> list[object]:
     )
 
 
+def named(table: SymbolTable) -> list[object]:
+    """The names of a text with all their places."""
+    facts = [
+        (
+            s.kind,
+            s.name,
+            s.begin if s.definition else 0,
+            s.end,
+            s.value_start,
+            [t.start for t in s.places()],
+            [c.name for c in s.children],
+        )
+        for s in table.symbols
+    ]
+    return sorted(facts, key=repr)
+
+
 def is_sound(found: list[Diagnostic]) -> bool:
     return not any(d.severity == "error" for d in found)
 
@@ -94,6 +115,9 @@ def test_edits_say_what_reading_anew_says(seed: int) -> None:
             document = None
         assert (document is None) == (anew is None)
         if document is not None and anew is not None:
+            tree = SymbolTable(texts[-1], document.parts)
+            assert [(t.kind, t.text, t.start) for t in tree.tokens] == [(t.kind, t.text, t.start) for t in tokenise(texts[-1])]
+            assert named(tree) == named(SymbolTable(texts[-1]))
             assert told(document.diagnostics) == told(anew.diagnostics)
             assert is_sound(document.diagnostics) == is_sound(Whole(texts[-1], "net.relay").diagnostics)
 
@@ -134,6 +158,35 @@ def test_a_keystroke_concerns_one_function(parts_read: list[str]) -> None:
         assert is_sound(document.diagnostics) == (new == "@f149(%n) ;")
         assert parts_read == ["f150"]
         assert set(document.checker.looked_at) <= {"f150"}
+
+
+def test_an_answer_beside_an_edit_looks_at_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    trees: list[str] = []
+    build = Tree.__init__
+
+    def counted(self: Tree, text: str) -> None:
+        trees.append(text)
+        build(self, text)
+
+    monkeypatch.setattr(Tree, "__init__", counted)
+    text = functions(300)
+    analysis = Analysis(text, "net.relay")
+    list(features.colors(analysis, 0, len(text)))
+    assert len(trees) == 300
+    old = "let %m = @f149(%n);"
+    for new in ("let %m = @f149( %n);", "let %m = @f149(%n, ;", "let %m = @f149(%k);"):
+        del trees[:]
+        changed = text.replace(old, new)
+        analysis = Analysis(changed, "net.relay", before=analysis)
+        at = changed.index(new) + 4
+        shown = features.hover(analysis, at)
+        assert shown is not None and "int32" in shown[1]
+        assert completion(changed, changed.index("(", at) + 1, analysis)
+        features.definition(analysis, at + 6)
+        list(features.hints(analysis, at, at + 20))
+        structure.selections(analysis, at)
+        assert [tree.split("(")[0] for tree in trees].count("def @f150") == len(trees) - trees.count("")
+        assert len(trees) <= 5
 
 
 def test_a_name_that_goes_and_comes_concerns_those_that_mention_it(parts_read: list[str]) -> None:

@@ -12,6 +12,7 @@ from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, Function, IRModule, Let, Var, post_order
 from relaylang.passes.lints.repairs import Repair
 from relaylang.syntax.symbols import SymbolTable
+from relaylang.syntax.tree import brackets
 
 #: Comments of the printer.
 _PRINTED = re.compile(r"/\*\s*\w+=")
@@ -41,14 +42,7 @@ class View:
     @cached_property
     def closing(self) -> dict[int, int]:
         """The numbers of closing brackets by the numbers of their opening ones."""
-        found: dict[int, int] = {}
-        opened: list[int] = []
-        for number, token in enumerate(self.symbols.code):
-            if token.kind == "mark" and token.text in "([{":
-                opened.append(number)
-            elif token.kind == "mark" and token.text in ")]}" and opened:
-                found[opened.pop()] = number
-        return found
+        return brackets(self.symbols.code).closing
 
     @cached_property
     def functions(self) -> dict[str, Function]:

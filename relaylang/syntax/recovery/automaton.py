@@ -5,9 +5,10 @@ The automaton makes the nodes of a text, as the reader's short loop does for rig
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any as AnyValue
 
-from relaylang.syntax.actions import ACTIONS, Build
+from relaylang.syntax.actions import ACTIONS, Action, Build
 from relaylang.syntax.actions.errors import Missing, Unread
 
 END = "$END"
@@ -19,11 +20,12 @@ Step = tuple[tuple[str, int, str | None], int]
 class Automaton:
     """A stack of states. Its top is always the state behind the last token that was fed.
 
-    With a `build`, its actions make the values of the text: one for each state.
+    With a `build`, actions make the values of the text: one for each state.
     """
 
-    def __init__(self, data: dict[str, AnyValue], build: Build | None = None) -> None:
+    def __init__(self, data: dict[str, AnyValue], build: Build | None = None, actions: Mapping[str, Action] = ACTIONS) -> None:
         self.build = build
+        self.actions = actions
         self.values: list[AnyValue] = [None]
         self.firsts: list[int] = [0]  # the first token of each value
         self.read = 0  # the last token that was fed
@@ -68,7 +70,7 @@ class Automaton:
                     value, alias = unknown[origin](first, self.read), None
                 del values[height:], firsts[height:]
             if alias is not None:
-                part, action = ACTIONS[alias]
+                part, action = self.actions[alias]
                 value = action(parts[part], value, first, self.read)
             values.append(value)
             firsts.append(first)
