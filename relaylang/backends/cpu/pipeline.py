@@ -16,7 +16,7 @@ from typing import Any
 
 from relaylang.backends.cpu.flatten import Calls, flatten
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.kernel import Kernel
+from relaylang.backends.cpu.kernel import Kernel, Strides
 from relaylang.backends.cpu.lower.channels import channels_last, without_blocks
 from relaylang.backends.cpu.lower.fusion import pattern_of
 from relaylang.backends.cpu.lower.fusion_barriers import assembled_apart, held_apart, narrow_apart
@@ -24,7 +24,7 @@ from relaylang.backends.cpu.lower.halos import with_halos
 from relaylang.backends.cpu.lower.joins import joined
 from relaylang.backends.cpu.lower.storage import through_float32
 from relaylang.backends.cpu.lower.texts import with_texts
-from relaylang.backends.cpu.lowering import Strides, lower_function
+from relaylang.backends.cpu.lowering import lower_function
 from relaylang.backends.cpu.memory import plan
 from relaylang.backends.cpu.origin import describe
 from relaylang.backends.cpu.program import Program
