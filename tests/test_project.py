@@ -43,6 +43,7 @@ FLOORS = [
     {"frontends"},
     {"kernels"},
     {"backends"},
+    {"tune"},
     {"export"},
     {"plugins.files", "testing", "viz"},
     {"repl"},
@@ -53,6 +54,7 @@ FLOORS = [
 
 #: Packages of others that an extra brings, or that take long to import. They may be imported inside functions.
 OPTIONAL = {
+    "distributed",
     "ethosu",
     "tosa_reference_model",
     "safetensors",
@@ -67,6 +69,7 @@ OPTIONAL = {
     "tomli",
     "tomllib",
     "torch",
+    "xgboost",
 }
 
 #: The public face: it names modules of every floor, and imports none before somebody uses it.

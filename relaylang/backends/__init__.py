@@ -43,6 +43,7 @@ def compile_module(
     params: Mapping[str, np.ndarray] | None = None,
     options: Mapping[str, Any] | None = None,
     entry: str = "main",
+    tuning: str | None = None,
 ) -> Artifact:
     """Compile a module (or one function or expression) for a target. Raises `RelayError`.
 
@@ -50,7 +51,7 @@ def compile_module(
     entry function; they become part of the artifact. `options` (`{"cc": "clang", "num-threads": 1}`) are added to the
     options of the first target of the string, and win over them. An option's name may have underscores or dashes. Each
     of several targets takes the calls that it supports, in order. `"ethos-u, c"` partitions for the NPU and compiles
-    the rest for the CPU.
+    the rest for the CPU. `tuning` is the path of a log of `relay tune`, for target c: kernels get the best schedules in it.
     """
     if isinstance(target, Target):
         targets = [target]
@@ -59,8 +60,8 @@ def compile_module(
     else:
         targets = list(target)
     first, *fallback = targets
-    if options:
-        first = with_options(first, options)
+    if options or tuning is not None:
+        first = with_options(first, {**(options or {}), "tuning": tuning})
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
     if entry not in mod or not isinstance(mod[entry], Function):

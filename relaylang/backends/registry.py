@@ -82,6 +82,7 @@ BACKENDS: dict[str, Backend] = {
             "profile": bool,
             "keep-values": bool,
             "schedule": str,
+            "tuning": str,
             "winograd": int,
             "mtriple": str,
             "mcpu": str,

@@ -31,6 +31,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "diff": ("relaylang.cli.diff", "say whether two programs are the same, and where they first differ"),
     "run": ("relaylang.cli.run", "evaluate a program, interpreted or compiled"),
     "compile": ("relaylang.cli.compile", "compile a program for a CPU or an NPU"),
+    "tune": ("relaylang.cli.tune", "search the fastest schedules of a program's kernels, on this machine"),
     "disasm": ("relaylang.cli.disasm", "print a program compiled for the VM, instruction by instruction"),
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),
     "partition": ("relaylang.cli.partition", "carve out what an accelerator takes, and say why the rest stays"),

@@ -15,6 +15,7 @@ from typing import Any
 from relaylang.backends.cpu import STEPS, emit
 from relaylang.backends.cpu.bisect import bisect, first_fault
 from relaylang.backends.cpu.pipeline import GRAPH, times
+from relaylang.backends.cpu.tuning_log import tuning_notes
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
 from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, values_for
@@ -84,11 +85,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", action="store_true", help="print the memory that the result needs")
     parser.add_argument("--npu-only", action="store_true", help="target ethos-u: every call that stays on the host is an error")
     parser.add_argument("--schedule", metavar="FILE", help="choices for the schedules, as --emit space writes them")
+    parser.add_argument("--tuning", metavar="LOG", help="the best schedules of a log of `relay tune`; --schedule wins over them")
     parser.add_argument("--cc", metavar="COMPILER", help="the C compiler (default: $CC, cc, gcc or clang)")
     parser.add_argument(
         "--cross-compiler", metavar="COMPILER", help="the C compiler for another machine (target option -mtriple names it)"
     )
     parser.add_argument("--cross-compiler-options", metavar="FLAGS", help="flags for it, behind = (--cross-compiler-options=-O3)")
+    add_program_options(parser)
+
+
+def add_program_options(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is compiled: the function, its inputs and its parameters."""
     add_load_option(parser)
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to compile (default: main)")
     parser.add_argument(
@@ -143,21 +150,24 @@ def run(args: argparse.Namespace) -> int:
     with Stages() as stages:
         with stages.stage("read"):
             program = load(args.file, options=import_options(args))
-        names, types = _inputs(args.input)
+        names, types = inputs_of(args.input)
         with stages.stage("check"):
             check(program, stated_types(program.free_vars, types))
         report(program.notes)
-        mod, params = _bound(program.module, args, names)
+        mod, params = bound(program.module, args, names)
         if args.bisect:
             return _bisected(mod, targets[0], params, args, stages)
-        with stages.stage("compile"), times() as seconds:
+        with stages.stage("compile"), times() as seconds, tuning_notes() as tuning:
             entry = args.entry.removeprefix("@")
             if args.emit is not None:
-                write_text(args.output, emit(mod, args.emit, params, entry, targets[0].options))
+                text = emit(mod, args.emit, params, entry, targets[0].options)
+                report(tuning)
+                write_text(args.output, text)
                 return 0
             artifact = RUNTIMES[args.runtime].compile(mod, targets, params, entry, args)
         with stages.stage("write"):
             artifact.save(args.output)
+    report(tuning)
     if args.time:
         print(_times({**stages.times, **seconds}), file=sys.stderr)
     _say(artifact, args, targets[0], len(params))
@@ -204,6 +214,7 @@ def _targets(args: argparse.Namespace) -> list[Target]:
         "cross-compiler": args.cross_compiler,
         "cross-compiler-options": args.cross_compiler_options,
         "schedule": args.schedule,
+        "tuning": args.tuning,
         "npu-only": args.npu_only or None,
     }
     if args.npu_only and not any("npu-only" in _options(t) for t in targets):
@@ -216,7 +227,7 @@ def _options(target: Target) -> Mapping[str, type]:
     return backend.options if backend is not None else {}
 
 
-def _inputs(items: Sequence[str]) -> tuple[list[str], dict[str, Type]]:
+def inputs_of(items: Sequence[str]) -> tuple[list[str], dict[str, Type]]:
     """The names of the inputs, and the types that were stated with them."""
     stated = [item for item in items if "=" in item]
     values, types = split_types(split_inputs(stated))
@@ -225,7 +236,7 @@ def _inputs(items: Sequence[str]) -> tuple[list[str], dict[str, Type]]:
     return [item.removeprefix("%") for item in items if item not in stated] + list(types), types
 
 
-def _bound(mod: IRModule, args: argparse.Namespace, inputs: Sequence[str]) -> tuple[IRModule, dict[str, Any]]:
+def bound(mod: IRModule, args: argparse.Namespace, inputs: Sequence[str]) -> tuple[IRModule, dict[str, Any]]:
     """The module with its missing constants filled in, and values for the parameters that are bound."""
     function = entry_function(mod, args.entry)
     names = [p.name_hint for p in function.params]

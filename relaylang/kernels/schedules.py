@@ -61,6 +61,14 @@ def _vector_inside(body: Body) -> Body:
     return inner
 
 
+def _tiled(body: Body, outer: str, inner: str, edge: int) -> Body | None:
+    """The nest with tiles of its two innermost loops; None where its order does not allow them."""
+    try:
+        return _vector_inside(tile(body, outer, inner, edge, edge))
+    except Refused:
+        return None
+
+
 def nest(body: Body, pick: Pick, trusted: bool) -> Body:
     """A stage of a nest. With `trusted`, the outermost loop's iterations share nothing, whatever can be seen of them."""
     loops = perfect(body)
@@ -70,9 +78,9 @@ def nest(body: Body, pick: Pick, trusted: bool) -> Body:
         order = str(pick("order", orders, orders[0])).split()
         if order != names:
             body = _vector_inside(_ordered(body, order))
-        edge = int(pick("tile", TILES, 0))  # type: ignore[call-overload]
-        if edge:
-            body = _vector_inside(tile(body, order[-2], order[-1], edge, edge))
+        tiles = {edge: tiled for edge in TILES[1:] if (tiled := _tiled(body, order[-2], order[-1], edge)) is not None}
+        edge = int(pick("tile", (0, *tiles), 0)) if tiles else 0  # type: ignore[call-overload]
+        body = tiles.get(edge, body)
     outer = next((s for s in body if isinstance(s, Loop)), None)
     if outer is None or outer.trips is None or constant_of(outer.low) != 0:
         return body

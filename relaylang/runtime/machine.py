@@ -51,10 +51,19 @@ def available_memory() -> int | None:
 
 def resident_memory() -> int | None:
     """Bytes of this process that lie in memory now; None where the system does not say."""
+    return _own_memory(1)
+
+
+def virtual_memory() -> int | None:
+    """Bytes of this process's addresses; None where the system does not say."""
+    return _own_memory(0)
+
+
+def _own_memory(column: int) -> int | None:
     try:
         file = os.open("/proc/self/statm", os.O_RDONLY)
         try:
-            return int(os.read(file, 100).split()[1]) * _PAGE
+            return int(os.read(file, 100).split()[column]) * _PAGE
         finally:
             os.close(file)
     except (OSError, ValueError, IndexError):
@@ -92,4 +101,4 @@ def _words(path: Path) -> list[str]:
         return []
 
 
-__all__ = ["available_memory", "cpu_quotas", "resident_memory", "usable_cpus"]
+__all__ = ["available_memory", "cpu_quotas", "resident_memory", "usable_cpus", "virtual_memory"]

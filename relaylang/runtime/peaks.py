@@ -74,10 +74,11 @@ def measured(peak: Callable[[int, Any, int, int, int], int], threads: int, isa: 
 
 
 def _key(threads: int, isa: str) -> str:
-    return f"{_processor()}, {isa}, {threads} threads"
+    return f"{processor()}, {isa}, {threads} threads"
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of this machine's processor, as the system says it."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith(("model name", "uarch")):

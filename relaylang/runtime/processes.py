@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from subprocess import PIPE
 from types import FrameType
 from typing import Any
+
+from relaylang.runtime.machine import virtual_memory
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 #: Variables with folders in which programs look for code. An empty or relative one is the working directory, or below it.
 _SEARCHED = (
@@ -40,14 +50,14 @@ _PLACES = ("RELAYLANG_CACHE", "TMPDIR")
 _ROOT = os.path.abspath(os.sep)
 #: The folder that this package is imported from.
 _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-#: How a `relay` of its own starts. With `-c`, Python searches the working directory first, under the name "". The option
-#: `-P`, which prevents that, is new in Python 3.11.
+#: How one of our modules starts in a process of its own: by a call of its `main`. With `-c`, Python searches the working
+#: directory first, under the name "". The option `-P`, which prevents that, is new in Python 3.11.
 _START = """import sys
-home = sys.argv.pop(1)
+home, name = sys.argv.pop(1), sys.argv.pop(1)
 sys.path[:] = [folder for folder in sys.path if folder]
 home in sys.path or sys.path.insert(0, home)
-from relaylang.cli import main
-sys.exit(main())
+from importlib import import_module
+sys.exit(import_module(name).main())
 """
 
 
@@ -76,7 +86,12 @@ def program(name: str) -> str | None:
 
 def relay(*arguments: str) -> list[str]:
     """The command that calls `relay` in a process of its own, with this Python."""
-    return [sys.executable, "-c", _START, _HOME, *arguments]
+    return main_of("relaylang.cli", *arguments)
+
+
+def main_of(module: str, *arguments: str) -> list[str]:
+    """The command that calls `main` of one of our modules in a process of its own, with this Python."""
+    return [sys.executable, "-c", _START, _HOME, module, *arguments]
 
 
 def start(
@@ -243,6 +258,81 @@ class Processes:
             _kill(process)
 
 
+@dataclass(frozen=True)
+class Apart:
+    """How a fork ended: its answer, or what it did last (`phase`), whether that took too long (`late`), and its end (`how`)."""
+
+    answer: dict[str, Any] | None
+    phase: str
+    late: bool = False
+    how: str = ""
+
+
+def apart(
+    work: Callable[[Callable[[str], None]], dict[str, Any]], seconds: Mapping[str, float], phase: str, memory: int | None = None
+) -> Apart:
+    """Run a function in a fork of this process, in a group of its own, without streams.
+
+    The function returns an answer that JSON can hold, and calls its argument with the name of each phase that begins.
+    `seconds` are the limits of the phases, of which `phase` is the first. `memory` are the bytes that it may take beyond
+    those of this process. The fork and all that it started end with this call. Only a process with one thread may call it.
+    """
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        _work_apart(work, write, memory)
+    os.close(write)
+    answer, late, rest = None, False, b""
+    deadline = time.monotonic() + seconds[phase]
+    try:
+        while answer is None:
+            ready, _, _ = select.select([read], [], [], max(0.0, deadline - time.monotonic()))
+            content = os.read(read, 65536) if ready else b""
+            if not content:
+                late = not ready
+                break
+            *lines, rest = (rest + content).split(b"\n")
+            for row in map(json.loads, lines):
+                if isinstance(row, str):
+                    phase, deadline = row, time.monotonic() + seconds[row]
+                else:
+                    answer = row
+    finally:
+        os.close(read)
+        for end in (os.killpg, os.kill):  # it may not have its group yet
+            with contextlib.suppress(OSError):
+                end(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    how = signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
+    return Apart(answer, phase, late, how)
+
+
+def _work_apart(work: Callable[[Callable[[str], None]], dict[str, Any]], pipe: int, memory: int | None) -> None:
+    """What the fork does. It does not return."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(null, stream)
+        if resource is not None:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if memory is not None:
+                with contextlib.suppress(ValueError, OSError):
+                    resource.setrlimit(resource.RLIMIT_AS, (memory + (virtual_memory() or 0),) * 2)
+
+        def tell(row: Any) -> None:
+            content = json.dumps(row).encode() + b"\n"
+            while content:
+                content = content[os.write(pipe, content) :]
+
+        tell(work(tell))
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a process with its group."""
     # Whether it is still there is known to who waits for it: until then, its group's number is nobody else's.
@@ -254,4 +344,19 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
                 process.kill()
 
 
-__all__ = ["PIPE", "Ended", "Processes", "Terminated", "browser", "cleaned_up", "environment", "program", "relay", "run", "start"]
+__all__ = [
+    "PIPE",
+    "Apart",
+    "Ended",
+    "Processes",
+    "Terminated",
+    "apart",
+    "browser",
+    "cleaned_up",
+    "environment",
+    "main_of",
+    "program",
+    "relay",
+    "run",
+    "start",
+]

@@ -30,8 +30,8 @@ from relaylang.backends.cpu import threads_of
 from relaylang.backends.cpu.cc import Compiler, Unit
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.linking import Outsiders, outsiders, parts
-from relaylang.backends.cpu.schedule_space import schedule_of
 from relaylang.backends.cpu.toolchain import find_toolchain
+from relaylang.backends.cpu.tuning_log import schedule_of
 from relaylang.backends.registry import parse_target, with_options
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error

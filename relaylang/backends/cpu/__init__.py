@@ -29,7 +29,7 @@ from relaylang.backends.cpu.listing import for_device, listing, spaces
 from relaylang.backends.cpu.memory import spread
 from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
 from relaylang.backends.cpu.program import Program, Run, walk
-from relaylang.backends.cpu.schedule_space import schedule_of
+from relaylang.backends.cpu.tuning_log import report, schedule_of
 from relaylang.backends.target import CompileRest, Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
@@ -142,7 +142,9 @@ def emit(
     if any(one.name == step for one in GRAPH):
         graph = graph_after(step, Setting(mod, entry, found, frozenset(params)))
         return graph.astext(show_meta_data=False).rstrip("\n") + "\n"
-    program = lower_module(mod, entry, params, found, schedule_of(options or {}))
+    schedule = schedule_of(options or {})
+    program = lower_module(mod, entry, params, found, schedule)
+    report(schedule, kernels_of(program))
     if step == "space":
         return spaces(program)
     manifest = _manifest(program, entry, found, options or {}, "" if isa else compiler.machine)  # type: ignore[union-attr]
@@ -151,6 +153,11 @@ def emit(
     if step == "loops":
         return listing(program, emitter, _title(entry))
     return text if compiler is None or step == "c" else compiler.assembly(text)
+
+
+def kernels_of(program: Program) -> list[Kernel]:
+    """The kernels that a run of a program has, each once."""
+    return list({id(item.kernel): item.kernel for item in walk(program.run) if isinstance(item, Run)}.values())
 
 
 def _title(entry: str) -> str:
@@ -168,19 +175,27 @@ def compile_for(
 ) -> Artifact:
     """Compile a module's entry function for the CPU; see `relaylang.backends`. Raises `RelayError`."""
     compiler = Compiler(target.options)
-    keeps = bool(target.options.get("keep-values"))
+    schedule = schedule_of(target.options)
     with gc_paused():
-        program = lower_module(mod, entry, params, compiler.isa, schedule_of(target.options))
+        program = lower_module(mod, entry, params, compiler.isa, schedule)
+    report(schedule, kernels_of(program))
+    return build(program, compiler, target.options, params, entry)
+
+
+def build(program: Program, compiler: Compiler, options: Mapping[str, Any], params: Mapping[str, np.ndarray], entry: str) -> Artifact:
+    """The artifact of a program whose memory is planned, with values for its parameters. Raises `RelayError`."""
+    keeps = bool(options.get("keep-values"))
+    with gc_paused():
         if keeps:
             spread(program)
-        manifest = _manifest(program, entry, compiler.isa, target.options, compiler.machine)
+        manifest = _manifest(program, entry, compiler.isa, options, compiler.machine)
         emitter = _emitter(program, manifest, compiler.isa)
         with timed("c"):
             text = emitter.file(program, _title(entry))
             units = emitter.units(program)
     found = outsiders([program])
     with timed("library"):
-        library = compiler.compile(units, text, target.get("keep-c"), objects(found, compiler))
+        library = compiler.compile(units, text, options.get("keep-c"), objects(found, compiler))
     graph = graph_json(program, places=keeps)
     values: dict[str, np.ndarray] = {}
     for name, _ in program.params:
@@ -194,4 +209,4 @@ def compile_for(
         raise unlinked(e, found) from None
 
 
-__all__ = ["STEPS", "Kernel", "compile_for", "emit", "emit_c", "lower_module"]
+__all__ = ["STEPS", "Kernel", "build", "compile_for", "emit", "emit_c", "kernels_of", "lower_module"]

@@ -49,7 +49,7 @@ _LIBRARIES = {"linux": ("-lm", "-lpthread"), "freebsd": ("-lm", "-lpthread"), "a
 
 
 @cache
-def _version(command: tuple[str, ...]) -> str:
+def version_of(command: tuple[str, ...]) -> str:
     """The version that the compiler prints."""
     done = ask(command, "--version")
     return "" if done is None else done.text()
@@ -156,7 +156,7 @@ class Compiler:
 
     def _key(self, *parts: str) -> str:
         """A digest of the source, the compiler and its flags."""
-        head = [*self.command, _version(tuple(self.command)), *self.flags, self.macros or "", *parts]
+        head = [*self.command, version_of(tuple(self.command)), *self.flags, self.macros or "", *parts]
         return hashlib.sha256("\0".join(head).encode()).hexdigest()
 
     def _build(self, folder: Path, units: Sequence[Unit], keys: Sequence[str], others: Mapping[str, bytes]) -> bytes:

@@ -8,8 +8,8 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,13 @@ from relaylang.backends.cpu.transposes import turned
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
+    Constant,
     Expr,
+    Function,
     TensorType,
     TupleType,
     Type,
+    Var,
 )
 from relaylang.kernels import halves, ir, render, rewrites, schedules, visit
 from relaylang.kernels.dtypes import CTYPES, SIZES
@@ -113,6 +116,18 @@ class Anchored(Tensor):
 
 
 Value = Tensor | list[Any]
+#: Strides of the tensors of a function, from left to right; None where they are contiguous.
+Strides = Sequence[Sequence[int] | None]
+
+
+class Source(NamedTuple):
+    """What a kernel is lowered from, as `lowering.lower_function` takes it."""
+
+    function: Function
+    numbers: Mapping[Var, Constant]
+    given: Strides
+    wanted: Strides
+    done: Collection[int]
 
 
 class Stage:
@@ -151,6 +166,7 @@ class Kernel:
         #: The decisions that a schedule may change; and what finds the kernel in it.
         self.space = Space() if space is None else space
         self.key = key
+        self.source: Source | None = None
         self._nests = 0
         self.params: list[Buf] = []
         #: The numbers of the parameters that the stages read; others are packed at most. `finish` finds them.

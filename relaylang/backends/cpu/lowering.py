@@ -18,6 +18,8 @@ from relaylang.backends.cpu.kernel import (
     Number,
     Recipe,
     Sink,
+    Source,
+    Strides,
     Tensor,
     Value,
     static_shape,
@@ -26,7 +28,7 @@ from relaylang.backends.cpu.kernel import (
 )
 from relaylang.backends.cpu.lower import ANCHORS, ASSEMBLIES, RECIPES, SELECTIONS, gap
 from relaylang.backends.cpu.lower.texts import anchor_of, recipe_of
-from relaylang.backends.cpu.schedule_space import Schedule
+from relaylang.backends.cpu.schedule_space import Schedule, WrongChoice
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import (
     Call,
@@ -60,10 +62,6 @@ T = TypeVar("T")
 _Anchoring = tuple[AnchorLowering, Expr, list[Any], Anchored]
 
 
-#: Strides of the tensors of a function, from left to right; None where they are contiguous.
-Strides = Sequence[Sequence[int] | None]
-
-
 def lower_function(
     function: Function,
     name: str,
@@ -83,7 +81,19 @@ def lower_function(
     A `schedule` may have other choices for the kernel than the cost models.
     """
     key = _key(function, isa, [p in numbers for p in function.params], [*given, *wanted], done)
-    kernel = Kernel(name, isa, (schedule or Schedule()).space(key), key)
+    schedule = schedule or Schedule()
+    source = Source(function, numbers, given, wanted, done)
+    try:
+        return _lowered(source, Kernel(name, isa, schedule.space(key), key))
+    except WrongChoice:
+        if not schedule.outdated(key):
+            raise
+    return _lowered(source, Kernel(name, isa, schedule.space(key), key))
+
+
+def _lowered(source: Source, kernel: Kernel) -> Kernel:
+    function, numbers, given, wanted, done = source
+    kernel.source = source
     anchors, roots = _tensors(kernel, function, numbers, given)
     for i, root in enumerate(roots):
         kernel.outs.append(Buf(f"out{i}", root.shape, root.dtype, wanted[i] if i < len(wanted) else None))

@@ -17,9 +17,9 @@ from typing import Any
 from relaylang.backends.cpu import memory, origin
 from relaylang.backends.cpu.flatten import Calls, flatten
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.kernel import Kernel
+from relaylang.backends.cpu.kernel import Kernel, Strides
 from relaylang.backends.cpu.lower import channels, fusion, fusion_barriers, halos, joins, storage, texts
-from relaylang.backends.cpu.lowering import Strides, lower_function
+from relaylang.backends.cpu.lowering import lower_function
 from relaylang.backends.cpu.program import Program
 from relaylang.backends.cpu.schedule import make_program
 from relaylang.backends.cpu.schedule_space import PROGRAM, Schedule

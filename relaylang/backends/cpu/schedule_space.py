@@ -1,7 +1,8 @@
 """The search space of schedules: named knobs with their choices, declared where a lowering makes a decision.
 
 A lowering asks `space.pick(name, choices, default)`; the default is the cost model's pick. A file of choices overrides it
-(`read`), so a tuner can try others. Kernels have keys that are the same in every run, so choices find their kernels again.
+(`read`), and so does a tuner's log (`tuning_log`). Kernels have keys that are the same in every run, so choices find their
+kernels again.
 """
 
 from __future__ import annotations
@@ -24,17 +25,25 @@ _VERSION = 1
 TILES = (2, 4)
 
 
-def _wrong(what: str, notes: Sequence[str] = ()) -> RelayError:
-    return RelayError(error("R0643", what, notes=notes))
+class WrongChoice(RelayError):
+    """A schedule that does not fit (R0643)."""
+
+
+def _wrong(what: str, notes: Sequence[str] = ()) -> WrongChoice:
+    return WrongChoice(error("R0643", what, notes=notes))
 
 
 class Space:
-    """The knobs of a kernel, with their choices and values."""
+    """The knobs of a kernel, with their choices and values.
 
-    __slots__ = ("given", "knobs", "choice", "label", "winograd")
+    A `lenient` space leaves out given values that fit no knob: the values of other knobs decide which knobs there are.
+    """
 
-    def __init__(self, given: Choice | None = None, label: str = "", winograd: int = 2) -> None:
+    __slots__ = ("given", "knobs", "choice", "label", "winograd", "lenient")
+
+    def __init__(self, given: Choice | None = None, label: str = "", winograd: int = 2, lenient: bool = False) -> None:
         self.given = given or {}
+        self.lenient = lenient
         #: The extent of tiles that Winograd's convolutions may have; 0 for none.
         self.winograd = winograd
         self.label = label
@@ -45,6 +54,8 @@ class Space:
         """The value of a knob: the given one, else the default. Raises `RelayError` (R0643) for one that is no choice."""
         every = (*choices, *(() if default in choices else (default,)))
         value = self.given.get(name, default)
+        if self.lenient and (type(value) is not type(default) or value not in every):
+            value = default
         if type(value) is not type(default) or value not in every:
             raise _wrong(
                 f"the schedule gives {self.label}{name} the value {json.dumps(value)}", [f"its choices: {', '.join(map(str, every))}"]
@@ -56,29 +67,50 @@ class Space:
     def finish(self) -> None:
         """Raise `RelayError` (R0643) for values of knobs that there are not."""
         for name in self.given:
-            if name not in self.knobs:
+            if name not in self.knobs and not self.lenient:
                 near = did_you_mean(name, self.knobs)
                 known = f"did you mean {near}?" if near else f"its knobs: {', '.join(self.knobs) or 'none'}"
                 raise _wrong(f"the schedule names a knob that there is not: {self.label}{name}", [known])
 
 
 class Schedule:
-    """Choices by the keys of kernels. Keys of other programs' kernels are ignored."""
+    """Choices by the keys of kernels. Keys of other programs' kernels are ignored.
 
-    def __init__(self, choices: Mapping[str, Choice] | None = None, winograd: int = 2) -> None:
+    `tuned` are choices of a tuner's log. Those of `choices` win over them.
+    """
+
+    def __init__(
+        self,
+        choices: Mapping[str, Choice] | None = None,
+        winograd: int = 2,
+        lenient: bool = False,
+        tuned: Mapping[str, Choice] | None = None,
+    ) -> None:
         self.choices = dict(choices or {})
         self.winograd = winograd
+        self.lenient = lenient
+        self.tuned = dict(tuned or {})
+        #: The keys of kernels whose tuned choice does not fit their knobs.
+        self.stale: set[str] = set()
 
     def space(self, key: str) -> Space:
-        return Space(self.choices.get(key), f"{key}: ", self.winograd)
+        given = self.choices.get(key)
+        return Space(self.tuned.get(key) if given is None else given, f"{key}: ", self.winograd, self.lenient)
+
+    def outdated(self, key: str) -> bool:
+        """Whether the choice that did not fit a kernel was a log's. The kernel then goes without it."""
+        found = key not in self.choices and self.tuned.pop(key, None) is not None
+        if found:
+            self.stale.add(key)
+        return found
 
 
-def schedule_of(options: Mapping[str, Any]) -> Schedule:
-    """The schedule that a target's options ask for. Raises `RelayError`."""
+def winograd_of(options: Mapping[str, Any]) -> int:
+    """The extent of tiles that a target's options allow Winograd's convolutions. Raises `RelayError` (R0602)."""
     winograd = options.get("winograd", 2)
     if winograd not in (0, *TILES):
         raise RelayError(error("R0602", f"option -winograd wants 0, {' or '.join(map(str, TILES))}, not {winograd}"))
-    return Schedule(read(options.get("schedule")), winograd)
+    return int(winograd)
 
 
 def read(path: str | None) -> dict[str, Choice]:
