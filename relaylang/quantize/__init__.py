@@ -12,12 +12,15 @@ from __future__ import annotations
 from relaylang.quantize.calibrate import QuantizeCalibrate, calibrate, collect_stats
 from relaylang.quantize.conversions import partition_conversions
 from relaylang.quantize.quantize import annotate, partition, prerequisite_optimize, qconfig, quantize, realize
+from relaylang.quantize.static import StaticConfig, StaticQuantization, quantize_static
 from relaylang.rules.quantization.common import QAnnotateKind, QConfig, current_qconfig
 
 __all__ = [
     "QAnnotateKind",
     "QConfig",
     "QuantizeCalibrate",
+    "StaticConfig",
+    "StaticQuantization",
     "annotate",
     "calibrate",
     "collect_stats",
@@ -27,5 +30,6 @@ __all__ = [
     "prerequisite_optimize",
     "qconfig",
     "quantize",
+    "quantize_static",
     "realize",
 ]
