@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from relaylang.quantize.calibrate import QuantizeCalibrate, calibrate, collect_stats
 from relaylang.quantize.conversions import partition_conversions
+from relaylang.quantize.dynamic import quantize_dynamic
 from relaylang.quantize.quantize import annotate, partition, prerequisite_optimize, qconfig, quantize, realize
 from relaylang.quantize.static import StaticConfig, StaticQuantization, quantize_static
 from relaylang.rules.quantization.common import QAnnotateKind, QConfig, current_qconfig
@@ -30,6 +31,7 @@ __all__ = [
     "prerequisite_optimize",
     "qconfig",
     "quantize",
+    "quantize_dynamic",
     "quantize_static",
     "realize",
 ]

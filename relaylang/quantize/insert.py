@@ -16,7 +16,6 @@ from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.quantize.layers import Layer, Plan, Value
 from relaylang.quantize.prepare import channel_axis
-from relaylang.quantize.ranges import Grid
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,12 @@ class Scale:
 
     def real(self, x: Expr) -> Call:
         return op_call("qnn.dequantize", [x, *self._parts()], axis=-1, out_dtype="float32")
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The least and the greatest real number."""
+        info = np.iinfo(self.dtype)
+        return (info.min - self.zero) * self.scale, (info.max - self.zero) * self.scale
 
     def _parts(self) -> list[Expr]:
         return [typed_constant(np.asarray(self.scale, "float32")), typed_constant(np.asarray(self.zero, "int32"))]
@@ -83,6 +88,14 @@ class Parameters:
     def of(self, value: Value) -> Scale:
         return self.scales[id(value)]
 
+    def renamed(self, layer: Layer, copy: Layer) -> Parameters:
+        """The same with a layer's weight and bias for its copy."""
+        weights = {**self.weights, id(copy): self.weights[id(layer)]}
+        biases = dict(self.biases)
+        if id(layer) in biases:
+            biases[id(copy)] = biases[id(layer)]
+        return Parameters(self.scales, weights, biases)
+
 
 @dataclass
 class Inserted:
@@ -133,6 +146,19 @@ def insert(plan: Plan, numbers: Parameters) -> Inserted:
     return Inserted(func, [done[id(layer.tail)] for layer in plan.layers])
 
 
+def alone(layer: Layer, plan: Plan, numbers: Parameters) -> Expr:
+    """A layer's quantised result where its operands are those of the float network."""
+    done = {id(node): node for node in children_of(layer.head)}
+    fields = [f for a in layer.head.args if isinstance(a, Tuple) for f in a.fields]
+    done.update({id(f): f for f in fields})
+
+    def taken(operand: Expr) -> Expr:
+        scale = numbers.of(plan.value_of[id(operand)])
+        return scale.real(scale.quantized(operand))
+
+    return _layer(layer, plan, numbers, taken, done)
+
+
 def _layer(layer: Layer, plan: Plan, numbers: Parameters, taken: Any, done: Mapping[int, Expr]) -> Expr:
     head = layer.head
     wanted = {id(o) for o in layer.operands}
@@ -169,8 +195,7 @@ def _layer(layer: Layer, plan: Plan, numbers: Parameters, taken: Any, done: Mapp
 
 def _redundant(limit: Call, scale: Scale) -> bool:
     """Whether quantised numbers are within a limit anyway."""
-    info = Grid(scale.dtype, False)
-    low, high = ((n - scale.zero) * scale.scale for n in (info.least, info.greatest))
+    low, high = scale.range
     assert isinstance(limit.op, Op)
     attrs: Any = limit.attrs
     least, most = (0.0, np.inf) if limit.op.name == "nn.relu" else (attrs.a_min, attrs.a_max)
@@ -191,4 +216,4 @@ def _bias(bias: np.ndarray, x: Scale, weight: Weight) -> Expr:
     return op_call("qnn.dequantize", [typed_constant(ints), typed_constant(scale), zeros], axis=0, out_dtype="float32")
 
 
-__all__ = ["Inserted", "Parameters", "Scale", "Weight", "bias_scale", "insert", "output_axis"]
+__all__ = ["Inserted", "Parameters", "Scale", "Weight", "alone", "bias_scale", "insert", "output_axis"]

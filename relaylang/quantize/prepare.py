@@ -54,6 +54,7 @@ def prepare(mod: IRModule, params: Mapping[str, Any] | None = None) -> IRModule:
     with PassContext(opt_level=3):
         mod = Sequential([*steps, InferType()])(mod)
     mod = InferType()(per_function(mod, _in_two_dimensions))
+    mod = InferType()(per_function(mod, _as_means))
     return InferType()(per_function(mod, _one_bias))
 
 
@@ -128,6 +129,21 @@ def _one_bias(func: Expr) -> Expr:
             return new
         bias = typed_constant(np.broadcast_to(vector, (channels,)).astype("float32"))
         return retype(op_call("nn.bias_add", [products[id(product)], bias], axis=channel_axis(product)), old)
+
+    return forget_stale_types(rewrite(func, put))
+
+
+# ---- averages over all space
+
+
+def _as_means(func: Expr) -> Expr:
+    """A function in which averages over all space are means, whose integer form is an exact sum."""
+
+    def put(old: Expr, new: Expr) -> Expr:
+        if not is_call(new, "nn.global_avg_pool2d") or not isinstance(new, Call) or not new.attrs.layout.isalpha():
+            return new
+        axes = [i for i, c in enumerate(new.attrs.layout) if c in "HW"]
+        return retype(op_call("mean", [new.args[0]], axis=axes, keepdims=True), old)
 
     return forget_stale_types(rewrite(func, put))
 

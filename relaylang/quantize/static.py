@@ -96,6 +96,7 @@ class StaticQuantization:
 
     def choose(self) -> None:
         """Choose all scales, weights and biases from what was seen."""
+        self.renew()
         config = self.config
         pick = CALIBRATORS[config.calibrator]
         for value, seen in zip(self.plan.values, self.seen, strict=True):
@@ -111,6 +112,11 @@ class StaticQuantization:
             self.numbers.weights[id(layer)] = quantized_weight(layer, x, bias, config)
             if bias is not None:
                 self.numbers.biases[id(layer)] = bias
+
+    def renew(self) -> None:
+        """Forget the results: the numbers have changed."""
+        for name in ("inserted", "module"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def inserted(self) -> Inserted:
