@@ -42,8 +42,11 @@ class LayerError:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The layers in the order of the program, the ratio of signal and noise of the outputs in decibels, and the share of
-    rows of the first output whose greatest element is the same; None where it has one element in a row, or is no matrix."""
+    """The layers in the order of the program, and the outputs.
+
+    `sqnr` is the outputs' ratio of signal and noise in decibels. `agreement` is the share of `rows` of the first output whose greatest
+    element is the same; None where a row has one element, and for vectors.
+    """
 
     layers: list[LayerError]
     sqnr: float

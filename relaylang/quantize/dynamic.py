@@ -23,7 +23,7 @@ from relaylang.quantize.prepare import prepare, refuse
 from relaylang.quantize.static import StaticConfig, quantized_weight
 from relaylang.rules.quantization.static import TARGETS, Role
 
-#: The least scale of data: what is smaller has no reciprocal in float32.
+#: The least scale of data: smaller ones have no reciprocal in float32.
 _LEAST = float(np.finfo("float32").tiny) * 2**8
 
 

@@ -53,7 +53,7 @@ class Value:
 
 @dataclass
 class Plan:
-    """What is quantised. `value_of` has the value of each tensor by its node's identity."""
+    """The layers to quantise, and their values. `value_of` has the value of each tensor by its node's identity."""
 
     func: Function
     layers: list[Layer]
@@ -201,7 +201,7 @@ def _layer(name: str, node: Call, role: Role, wishes: Wishes) -> Layer | None:
 
 
 def _moves_reals(node: Call) -> bool:
-    """Whether the first operand is what is moved, and nothing but zeros comes from elsewhere."""
+    """Whether elements of the first operand are moved, and only zeros come from elsewhere."""
     if isinstance(node.args[0], Constant):
         return False
     if not is_call(node, "nn.pad"):
@@ -257,7 +257,7 @@ def _values(layers: list[Layer]) -> tuple[list[Value], dict[int, Value]]:
 
     def value(node: Expr) -> Value:
         whole = _origin(node)
-        if id(whole) in value_of and whole is not node:  # a part of what is moved
+        if id(whole) in value_of and whole is not node:  # a part of moved elements
             value_of[id(node)] = value_of[id(whole)]
         elif id(node) not in value_of:
             values.append(Value(node))

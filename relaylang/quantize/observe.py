@@ -142,7 +142,7 @@ def _place(value: Expr) -> Span | None:
 def observe(
     mod: IRModule, values: Sequence[Expr], dataset: Iterable[Batch], histograms: bool, step: Callable[[int], None] = lambda n: None
 ) -> list[Seen]:
-    """What is seen of expressions over @main's parameters, in the order of `values`. `step` is called after each batch."""
+    """The numbers of expressions over @main's parameters, in the order of `values`. `step` is called after each batch."""
     observer = Observer(mod, values, histograms)
     for batch in dataset:
         observer.add(batch)

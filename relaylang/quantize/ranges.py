@@ -1,4 +1,4 @@
-"""Calibrators: the range of a value that its numbers have to represent, from what was seen of it; and of weights.
+"""Calibrators: the range of a value that its numbers have to represent, from observations; and of weights.
 
 A range holds 0. What lies outside is clipped.
 """
@@ -57,7 +57,7 @@ class Grid:
         return (np.clip(np.rint(values / scale) + zero, self.least, self.greatest) - zero) * scale
 
 
-#: `(what was seen, grid, share)` to a range.
+#: `(observations, grid, share)` to a range.
 Calibrator = Callable[[Seen, Grid, float], tuple[float, float]]
 
 

@@ -72,10 +72,10 @@ class StaticConfig:
 
 
 class StaticQuantization:
-    """A network on its way to whole numbers: plan, then what is seen, then numbers, then the result.
+    """A network on its way to whole numbers: plan, observations, scales, result.
 
-    `prepared` is the float module whose layers are quantised, `plan` those layers. After `calibrate`, `seen` has what was seen of the
-    plan's values and `numbers` the scales and weights; they may be changed before `module` is asked for.
+    `prepared` is the float module whose layers are quantised, `plan` those layers. After `calibrate`, `seen` has the observations of the
+    plan's values, `numbers` the scales and weights; they may be changed before `module` is asked for.
     """
 
     def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, config: StaticConfig | None = None) -> None:
@@ -95,7 +95,7 @@ class StaticQuantization:
         self.choose()
 
     def choose(self) -> None:
-        """Choose all scales, weights and biases from what was seen."""
+        """Choose all scales, weights and biases from the observations."""
         self.renew()
         config = self.config
         pick = CALIBRATORS[config.calibrator]

@@ -149,7 +149,7 @@ def test_calibrators_drop_an_outlier() -> None:
     ranges = {name: pick(seen, Grid("int8", False), 0.999) for name, pick in CALIBRATORS.items()}
     assert ranges["minmax"] == (values.min(), 40)
     assert all(ranges[name][1] < 5 for name in ("percentile", "entropy")), ranges
-    # One number is not worth finer steps for the others, or it is: the mean squared error says so.
+    # The squared error decides whether one number is worth coarser steps for the others.
     errors = {}
     for name, limits in ranges.items():
         grid = Grid("int8", False)
