@@ -7,7 +7,7 @@ JOBS ?= 2
 # The tests start Python hundreds of times: it keeps its compiled modules, whatever the caller's environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tvm-suite bare peers consistency sweeps searches test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu fuzz-vm fuzz-npu clean generated
+.PHONY: tvm-suite bare peers consistency sweeps searches test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu bench-quantize fuzz-vm fuzz-npu clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -30,6 +30,7 @@ help:
 	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
 	@echo "make bench-cpu          time compiled networks beside onnxruntime and OpenVINO (ROUNDS=7, MARCH=x86-64-v3; after make peers)"
 	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one"
+	@echo "make bench-quantize     compare quantised networks with onnxruntime's quantiser (installs scikit-learn)"
 	@echo "make bench-npu          compile networks for the Ethos-U, beside Vela's compilation of the same files"
 	@echo "make fuzz-vm            run random programs on the VM, some as C, and in the interpreter (COUNT=1000, SEED=0)"
 	@echo "make fuzz-npu           run random regions in the simulator of the Ethos-U and in the interpreter (COUNT=1000, SEED=0)"
@@ -113,6 +114,10 @@ bench-cpu: setup
 
 bench-vm: setup
 	@$(BIN)/python benchmarks/vm.py $(if $(WRITE),--write)
+
+bench-quantize: setup
+	@$(BIN)/python -c "import sklearn" 2>/dev/null || $(BIN)/python -m pip install --quiet scikit-learn
+	@$(BIN)/python benchmarks/quantize.py $(if $(WRITE),--write)
 
 bench-npu: setup
 	@$(BIN)/python benchmarks/npu.py $(if $(WRITE),--write)

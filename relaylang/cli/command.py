@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "disasm": ("relaylang.cli.disasm", "print a program compiled for the VM, instruction by instruction"),
     "opt": ("relaylang.cli.opt", "run passes over a program and print the result"),
     "partition": ("relaylang.cli.partition", "carve out what an accelerator takes, and say why the rest stays"),
+    "quantize": ("relaylang.cli.quantize", "turn a float network into one of whole numbers, with scales from data"),
     "import": ("relaylang.cli.import_", "turn a network (ONNX, PyTorch, TensorFlow, StableHLO, ...) into Relay text"),
     "export": ("relaylang.cli.export", "turn a program into an ONNX model, StableHLO or Relax text"),
     "match": ("relaylang.cli.match", "find a pattern in a program"),

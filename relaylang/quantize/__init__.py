@@ -11,13 +11,17 @@ from __future__ import annotations
 
 from relaylang.quantize.calibrate import QuantizeCalibrate, calibrate, collect_stats
 from relaylang.quantize.conversions import partition_conversions
+from relaylang.quantize.dynamic import quantize_dynamic
 from relaylang.quantize.quantize import annotate, partition, prerequisite_optimize, qconfig, quantize, realize
+from relaylang.quantize.static import StaticConfig, StaticQuantization, quantize_static
 from relaylang.rules.quantization.common import QAnnotateKind, QConfig, current_qconfig
 
 __all__ = [
     "QAnnotateKind",
     "QConfig",
     "QuantizeCalibrate",
+    "StaticConfig",
+    "StaticQuantization",
     "annotate",
     "calibrate",
     "collect_stats",
@@ -27,5 +31,7 @@ __all__ = [
     "prerequisite_optimize",
     "qconfig",
     "quantize",
+    "quantize_dynamic",
+    "quantize_static",
     "realize",
 ]

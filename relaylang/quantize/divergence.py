@@ -40,14 +40,14 @@ def _divergence(counts: np.ndarray, start: int, stop: int) -> float:
     sums = np.bincount(bins, inner, NUMBERS)
     filled = np.bincount(bins, inner != 0, NUMBERS)
     each = np.divide(sums, filled, out=np.zeros(NUMBERS), where=filled > 0)
-    p, q = _smoothed(clipped), _smoothed(np.where(clipped != 0, each[bins], 0.0))
+    p, q = smoothed(clipped), smoothed(np.where(clipped != 0, each[bins], 0.0))
     if p is None or q is None:
         return float("inf")
     p, q = p / p.sum(), q / q.sum()
     return float((p * np.log(p / q)).sum())
 
 
-def _smoothed(counts: np.ndarray) -> np.ndarray | None:
+def smoothed(counts: np.ndarray) -> np.ndarray | None:
     """Counts of which none is 0, with the same sum; None where there are too few."""
     empty = int((counts == 0).sum())
     if empty == len(counts):

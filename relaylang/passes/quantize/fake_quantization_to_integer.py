@@ -35,7 +35,7 @@ from relaylang.passes.manager import Pass
 from relaylang.passes.quantize.registered_integer_rules import OWN_OPTIONAL, own_rules
 from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import fold_typed
-from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES
+from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES, WIDE
 from relaylang.rules.fake_quantization.affine import Affine, Rule, Wanted, affine, at, at_channels, one, real
 
 #: What qnn.requantize makes.
@@ -198,6 +198,8 @@ class _Conversion:
         assert isinstance(node.op, Op)
         values = [f for a in node.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
         operands = [self.affine.get(id(a)) for a in values]
+        if node.op.name not in WIDE:
+            operands = [None if o is not None and o.dtype == "int64" else o for o in operands]
         integers = rule(new, operands, self.wanted.get(id(node))) if any(o is not None for o in operands) else None
         if integers is None:
             return new

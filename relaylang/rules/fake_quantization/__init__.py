@@ -79,6 +79,8 @@ RULES: Mapping[str, Rule] = {
 }
 #: Rules that apply only where a caller asks for them by name.
 OPTIONAL: Mapping[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
+#: Operators that take sums of 64 bits.
+WIDE = frozenset({"nn.bias_add"})
 #: Operators whose operands are wanted at the scale of their result. A range may hold numbers before them or behind.
 FLOWS = frozenset(
     {
@@ -115,4 +117,4 @@ FOLLOWS = frozenset(
     }
 ) - {"take"}
 
-__all__ = ["FLOWS", "FOLLOWS", "OPTIONAL", "RULES", "Affine", "Rule", "Wanted"]
+__all__ = ["FLOWS", "FOLLOWS", "OPTIONAL", "RULES", "WIDE", "Affine", "Rule", "Wanted"]

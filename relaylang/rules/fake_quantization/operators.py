@@ -207,7 +207,7 @@ def channel(call: Call) -> int:
 def product(name: str, axis_of: Callable[[Call], int]) -> Rule:
     def rule(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
         x, w = operands[:2]
-        if x is None or w is None or not x.plain or not w.narrow or not (x.narrow or _fits(name, call, x)):
+        if x is None or w is None or not x.plain or not w.narrow or not (x.narrow or _wide(name, call, x)):
             return None
         if not w.plain and not _along_outputs(call, w):
             return None
@@ -215,18 +215,23 @@ def product(name: str, axis_of: Callable[[Call], int]) -> Rule:
         assert op.attrs is not None
         kept = {k: getattr(call.attrs, k) for k in op.schema if hasattr(call.attrs, k)}
         args = [x.ints, w.ints, const(x.zero, "int32"), const(w.zero, "int32"), const(x.scale, "float32"), const(w.scale, "float32")]
-        made = Call(op, args, make_attrs(op.attrs, {**kept, "out_dtype": "int32"}), (), call.span)
-        return affine(made, x.scale * w.scale, 0, "int32", axis_of(call))
+        sums = "int32" if x.narrow or _fits(call) else "int64"
+        made = Call(op, args, make_attrs(op.attrs, {**kept, "out_dtype": sums}), (), call.span)
+        return affine(made, x.scale * w.scale, 0, sums, axis_of(call))
 
     return rule
 
 
-def _fits(name: str, call: Call, x: Affine) -> bool:
+def _wide(name: str, call: Call, x: Affine) -> bool:
+    """Whether the data are 16-bit numbers that the product takes."""
+    known = static_shape(call.args[1].checked_type) is not None and tensor_type(call) is not None
+    return x.dtype == "int16" and name != "qnn.batch_matmul" and known
+
+
+def _fits(call: Call) -> bool:
     """Whether sums of products with 16-bit numbers are in the range of int32."""
-    shape, out = static_shape(call.args[1].checked_type), call.checked_type
-    if x.dtype != "int16" or name == "qnn.batch_matmul" or shape is None or tensor_type(call) is None:
-        return False
-    assert out is not None
+    shape = static_shape(call.args[1].checked_type)
+    assert shape is not None
     terms = int(np.prod(shape)) // max(min(shape), 1) if hasattr(call.attrs, "kernel_layout") else shape[-1]
     return terms << 24 < 1 << 31
 
@@ -239,12 +244,12 @@ def _along_outputs(call: Call, weight: Affine) -> bool:
 
 
 def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
-    """The sum in int32, at the scale of the data."""
+    """The sum in the data's 32 or 64 bits, at the scale of the data."""
     x, b = operands[:2]
     rank = _rank(call.args[0])
     if x is None or not rank:
         return None
-    if x.dtype != "int32" or x.zero.any():
+    if x.dtype not in ("int32", "int64") or x.zero.any():
         x = less_zero(x, rank, _fine(x))
     axis = call.attrs.axis % rank
     if x.scale.ndim and x.axis % rank != axis:
@@ -253,9 +258,11 @@ def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -
     if b is not None and isinstance(b.ints, Constant):
         shift, scale = (v.astype("float64") for v in (b.zero, b.scale))
         given = const((b.ints.data.astype("float64") - shift) * scale, "float64")
-        if b.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
+        if b.dtype == x.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
             return replace(x, ints=again(call, [x.ints, b.ints]))
     elif b is not None:
+        if x.dtype == "int64":
+            return None
         if b.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
             return replace(x, ints=again(call, [x.ints, b.ints]))
         if x.scale.ndim or not b.plain or float(b.scale) > float(x.scale) * 2**20:
@@ -263,8 +270,9 @@ def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -
         return replace(x, ints=again(call, [x.ints, at(b, x.scale, x.zero, "int32").ints]))
     if not isinstance(given, Constant) or given.data.dtype.kind != "f" or not np.isfinite(given.data).all():
         return None
-    held = np.clip(np.round(given.data.astype("float64") / x.scale), -(2**31), 2**31 - 1)
-    return replace(x, ints=again(call, [x.ints, const(held, "int32")]))
+    bits = 31 if x.dtype == "int32" else 39  # accelerators hold sums of 40 bits
+    held = np.clip(np.round(given.data.astype("float64") / x.scale), -(2**bits), 2**bits - 1)
+    return replace(x, ints=again(call, [x.ints, const(held, x.dtype)]))
 
 
 # ---- two operands

@@ -1,0 +1,84 @@
+"""Dynamic quantisation: int8 weights of dense layers, whose data get a scale at run time.
+
+The data of a product are symmetric: the scale is the largest magnitude of the tensor over 127. Recurrent networks and
+attention are products of such layers with constants; products of two computed tensors stay in floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylang.ir import Call, Constant, Expr, IRModule, rewrite
+from relaylang.ir.tensors import static_shape, tensor_type
+from relaylang.ir.typed import forget_stale_types, typed_constant
+from relaylang.ops.build import op_call, scalar
+from relaylang.passes.infer_type import InferType
+from relaylang.passes.rewriting import is_call
+from relaylang.quantize.insert import Scale
+from relaylang.quantize.layers import Layer, make_plan
+from relaylang.quantize.prepare import prepare, refuse
+from relaylang.quantize.static import StaticConfig, quantized_weight
+from relaylang.rules.quantization.static import TARGETS, Role
+
+#: The least scale of data: smaller ones have no reciprocal in float32.
+_LEAST = float(np.finfo("float32").tiny) * 2**8
+
+
+def quantize_dynamic(
+    mod: IRModule, params: Mapping[str, Any] | None = None, keep_float: Collection[str] = (), weights: str = "max"
+) -> IRModule:
+    """A float network's @main with int8 weights in dense layers, also those in nested functions and loops.
+
+    Weights have one scale for each output. `keep_float` and `weights` are as in `StaticConfig`. Raises `RelayError` (R0530)
+    where there is no such layer, and for names of no layer.
+    """
+    prepared = prepare(mod, params)
+    config = StaticConfig(weights=weights)
+    kept = {id(layer.head) for layer in _named(prepared, keep_float)}
+    count = 0
+
+    def put(old: Expr, new: Expr) -> Expr:
+        nonlocal count
+        if not is_call(old, "nn.dense") or not isinstance(new, Call) or not isinstance(old, Call) or id(old) in kept:
+            return new
+        weight, ty = old.args[1], tensor_type(old.args[0])
+        if not isinstance(weight, Constant) or ty is None or ty.dtype != "float32" or weight.dtype != "float32":
+            return new
+        if not weight.data.size or not np.isfinite(weight.data).all() or static_shape(old.checked_type) is None:
+            return new
+        count += 1
+        return _dense(new, quantized_weight(Layer("", old, Role.PRODUCT, [], weight), Scale(1.0, 0, "int8"), None, config))
+
+    changed = {gv: forget_stale_types(rewrite(f, put)) for gv, f in prepared.functions.items()}
+    if not count:
+        raise refuse("the network has no dense layer with constant weights", "the other modes quantise convolutions")
+    return InferType()(prepared.with_functions(changed))
+
+
+def _named(mod: IRModule, names: Collection[str]) -> list[Layer]:
+    """The layers of some names. Raises `RelayError` (R0530) for other names."""
+    if not names:
+        return []
+    plan = make_plan(mod["main"], TARGETS["c"])
+    rest = {id(layer.head) for layer in make_plan(mod["main"], TARGETS["c"], names).layers}
+    return [layer for layer in plan.layers if id(layer.head) not in rest]
+
+
+def _dense(call: Call, weight: Any) -> Expr:
+    """A product of rounded data and whole weights."""
+    x = call.args[0]
+    most = op_call("max", [op_call("abs", [x])])
+    scale = op_call("maximum", [op_call("divide", [most, scalar(127.0, "float32")]), scalar(_LEAST, "float32")])
+    zero = scalar(0, "int32")
+    ints = op_call("qnn.quantize", [x, scale, zero], axis=-1, out_dtype="int8")
+    scales = typed_constant(weight.scales)
+    attrs: Any = call.attrs
+    sums = op_call("qnn.dense", [ints, typed_constant(weight.ints), zero, zero, scale, scales], units=attrs.units, out_dtype="int32")
+    real = op_call("cast", [sums], dtype="float32")
+    return op_call("multiply", [real, op_call("multiply", [scale, scales])])
+
+
+__all__ = ["quantize_dynamic"]

@@ -1,0 +1,153 @@
+"""Observers: the ranges and histograms of a network's values over a data set, counted in compiled code in one pass.
+
+The network is compiled once, with the extremes and the histogram of each value as its outputs. A histogram has a range that
+grows by factors of two: bins are then merged in pairs, so its memory does not depend on the number of batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relaylang.backends.cpu import compile_for
+from relaylang.backends.target import Target
+from relaylang.diagnostics.source import Span
+from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, Var
+from relaylang.ir.typed import typed_constant, typed_var
+from relaylang.ops.build import op_call
+from relaylang.quantize.prepare import refuse
+from relaylang.typing import check
+
+#: The bins of a histogram: eight for each number that a quantised value has.
+BINS = 2048
+#: The share of a new batch in moving averages.
+MOMENTUM = 0.1
+
+#: A batch of inputs by name.
+Batch = Mapping[str, np.ndarray]
+
+
+def compiled(mod: IRModule, params: Sequence[Var], outputs: Sequence[Expr]) -> Any:
+    """A compiled program of a module that computes expressions over some parameters, as a tuple."""
+    made = mod.with_functions({**mod.functions, mod.get_global_var("main"): Function(params, Tuple(outputs))})
+    check(made)
+    return compile_for(made, Target("c"), [], {}, "main")
+
+
+@dataclass
+class Seen:
+    """The numbers of a value over all batches. `counts[i]` numbers lie in bin i of the `BINS` between `low` and `high`."""
+
+    least: float = np.inf
+    greatest: float = -np.inf
+    moving: tuple[float, float] | None = None
+    low: float = 0.0
+    high: float = 0.0
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(BINS, np.int64))
+
+    def ranged(self, least: float, greatest: float) -> bool:
+        """Take the extremes of a batch. Returns whether the histogram's range had to grow."""
+        self.least, self.greatest = min(self.least, least), max(self.greatest, greatest)
+        if self.moving is None:
+            self.moving = least, greatest
+            self.low, self.high = min(least, 0.0), max(greatest, 0.0)
+            if self.high == self.low:
+                self.high = self.low + 1.0
+            return True
+        old = self.moving
+        self.moving = old[0] + MOMENTUM * (least - old[0]), old[1] + MOMENTUM * (greatest - old[1])
+        grown = False
+        while greatest > self.high:
+            self.high = self.low + 2 * (self.high - self.low)
+            self.counts = np.concatenate([self.counts.reshape(-1, 2).sum(1), np.zeros(BINS // 2, np.int64)])
+            grown = True
+        while least < self.low:
+            self.low = self.high - 2 * (self.high - self.low)
+            self.counts = np.concatenate([np.zeros(BINS // 2, np.int64), self.counts.reshape(-1, 2).sum(1)])
+            grown = True
+        return grown
+
+    @property
+    def centres(self) -> np.ndarray:
+        """The middle of each bin."""
+        return self.low + (np.arange(BINS) + 0.5) * ((self.high - self.low) / BINS)
+
+
+def _count(x: Expr, number: int, lows: Var, factors: Var) -> Expr:
+    """The histogram of a tensor, int32 of shape (BINS,)."""
+    ty = x.checked_type
+    assert isinstance(ty, TensorType)
+    size = int(np.prod([int(d) for d in ty.shape]))  # type: ignore[arg-type]
+    low, factor = (op_call("take", [v, typed_constant(np.asarray(number, "int32"))]) for v in (lows, factors))
+    scaled = op_call("multiply", [op_call("subtract", [op_call("reshape", [x], newshape=[-1]), low]), factor])
+    places = op_call("cast", [op_call("clip", [scaled], a_min=0.0, a_max=BINS - 1.0)], dtype="int32")
+    empty = op_call("zeros", [], shape=[BINS], dtype="int32")
+    ones = op_call("ones", [], shape=[size], dtype="int32")
+    return op_call("scatter_elements", [empty, places, ones], axis=0, reduction="add")
+
+
+class Observer:
+    """Counts the numbers of expressions over @main's parameters. `histograms` says whether extremes are enough."""
+
+    def __init__(self, mod: IRModule, values: Sequence[Expr], histograms: bool) -> None:
+        self.values = values
+        self.histograms = histograms
+        self.seen = [Seen() for _ in values]
+        params: list[Var] = list(mod["main"].params)
+        names = {p.name_hint for p in params}
+        self._names = [_fresh(name, names) for name in ("lows", "factors")]
+        outputs = [op_call(name, [x]) for x in values for name in ("min", "max")]
+        if histograms:
+            ranges = [typed_var(name, TensorType((len(values),), "float32")) for name in self._names]
+            params += ranges
+            outputs += [_count(x, i, *ranges) for i, x in enumerate(values)]
+        self._program = compiled(mod, params, outputs)
+
+    def add(self, batch: Batch) -> None:
+        """Count the numbers of a batch. Raises `RelayError` (R0530) for numbers that are not finite."""
+        found = self._run(batch)
+        extremes = np.array([float(v) for v in found[: 2 * len(self.values)]]).reshape(-1, 2)
+        for value, (least, greatest) in zip(self.values, extremes):
+            if not np.isfinite(least) or not np.isfinite(greatest):
+                title = "a value of the network is not finite for the calibration data"
+                raise refuse(title, "NaN and infinities have no form in whole numbers", span=_place(value))
+        grown = [seen.ranged(float(a), float(b)) for seen, (a, b) in zip(self.seen, extremes)]
+        if self.histograms:
+            if any(grown):
+                found = self._run(batch)
+            for seen, counts in zip(self.seen, found[2 * len(self.values) :]):
+                seen.counts += counts
+
+    def _run(self, batch: Batch) -> Any:
+        if not self.histograms:
+            return self._program.run(**batch)
+        widths = np.array([max(seen.high - seen.low, np.finfo("float32").tiny * BINS) for seen in self.seen])
+        ranges = np.array([seen.low for seen in self.seen], "float32"), (BINS / widths).astype("float32")
+        return self._program.run(**batch, **dict(zip(self._names, ranges)))
+
+
+def _fresh(name: str, taken: Iterable[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _place(value: Expr) -> Span | None:
+    return value.span
+
+
+def observe(
+    mod: IRModule, values: Sequence[Expr], dataset: Iterable[Batch], histograms: bool, step: Callable[[int], None] = lambda n: None
+) -> list[Seen]:
+    """The numbers of expressions over @main's parameters, in the order of `values`. `step` is called after each batch."""
+    observer = Observer(mod, values, histograms)
+    for batch in dataset:
+        observer.add(batch)
+        step(1)
+    return observer.seen
+
+
+__all__ = ["BINS", "Batch", "Observer", "Seen", "compiled", "observe"]

@@ -1,0 +1,218 @@
+"""Static quantisation: integers for the layers, scales from data, and errors before the network runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import relaylang as relay
+from relaylang.backends.cpu import compile_for
+from relaylang.backends.target import Target
+from relaylang.diagnostics import RelayError
+from relaylang.ir import Call, Constant, IRModule, post_order
+from relaylang.quantize import StaticConfig, StaticQuantization, quantize_static
+from relaylang.quantize.observe import BINS, observe
+from relaylang.quantize.ranges import CALIBRATORS, WEIGHTS, Grid
+
+SOURCE = """
+def @main(%x: Tensor[(1, 3, 8, 8), float32], %w1: Tensor[(8, 3, 3, 3), float32], %b1: Tensor[(8), float32],
+          %g: Tensor[(8), float32], %m: Tensor[(8), float32], %v: Tensor[(8), float32],
+          %w2: Tensor[(8, 1, 3, 3), float32], %w3: Tensor[(8, 8, 1, 1), float32], %w4: Tensor[(5, 8), float32],
+          %b4: Tensor[(5), float32]) {
+  %0 = nn.conv2d(%x, %w1, padding=[1, 1, 1, 1], channels=8, kernel_size=[3, 3]);
+  %1 = nn.bias_add(%0, %b1);
+  %2 = nn.batch_norm(%1, %g, %b1, %m, %v);
+  %3 = clip(%2.0, a_min=0f, a_max=6f);
+  %4 = nn.conv2d(%3, %w2, padding=[1, 1, 1, 1], groups=8, channels=8, kernel_size=[3, 3]);
+  %5 = nn.max_pool2d(nn.relu(%4), pool_size=[2, 2], strides=[2, 2]);
+  %6 = nn.conv2d(%5, %w3, channels=8, kernel_size=[1, 1]);
+  %7 = nn.relu(add(%6, %5));
+  %8 = concatenate((%7, sigmoid(%6)), axis=1);
+  %9 = nn.batch_flatten(nn.global_avg_pool2d(split(%8, indices_or_sections=2, axis=1).0));
+  nn.bias_add(nn.dense(%9, %w4, units=5), %b4)
+}
+"""
+
+
+def network() -> tuple[IRModule, dict[str, np.ndarray]]:
+    mod = relay.transform.InferType()(relay.parse('#[version = "0.0.5"]' + SOURCE))
+    rng = np.random.default_rng(3)
+    params = {}
+    for p in mod["main"].params[1:]:
+        shape = tuple(map(int, p.checked_type.shape))
+        value = rng.normal(size=shape) / np.sqrt(max(np.prod(shape[1:]), 1) / 2)
+        params[p.name_hint] = (np.abs(value) + 0.5 if p.name_hint in "gv" else value).astype("float32")
+    return mod, params
+
+
+def data(count: int = 6, seed: int = 5) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    return [{"x": rng.normal(size=(1, 3, 8, 8)).astype("float32")} for _ in range(count)]
+
+
+def run(mod: IRModule, inputs: dict[str, np.ndarray], params: dict[str, np.ndarray] | None = None) -> np.ndarray:
+    return np.asarray(compile_for(mod, Target("c"), [], params or {}, "main").run(**inputs))
+
+
+def decibels(wanted: np.ndarray, found: np.ndarray) -> float:
+    return float(10 * np.log10((wanted**2).sum() / ((wanted - found) ** 2).sum()))
+
+
+def names(mod: IRModule) -> set[str]:
+    return {n.op.name for n in post_order(mod["main"]) if isinstance(n, Call)}
+
+
+@pytest.mark.parametrize("target", ["c", "cmsis-nn", "ethos-u"])
+def test_every_layer_has_an_integer_form(target: str) -> None:
+    mod, params = network()
+    made = quantize_static(mod, params, data(), target=target)
+    assert not {n for n in names(made) if n.startswith("nn.")} & {"nn.conv2d", "nn.dense", "nn.batch_norm", "nn.relu"}
+    assert {"qnn.conv2d", "qnn.dense", "qnn.add", "qnn.concatenate", "qnn.sigmoid"} <= names(made)
+    for node in post_order(made["main"]):
+        if isinstance(node, Call) and node.op.name == "qnn.conv2d":
+            assert node.args[1].checked_type.dtype == "int8" and node.args[5].data.shape == (8,)
+    x = data(1, 7)[0]
+    assert decibels(run(mod, x, params), run(made, x)) > 27
+
+
+def test_activations_of_16_bits_are_nearer() -> None:
+    mod, params = network()
+    x = data(1, 7)[0]
+    wanted = run(mod, x, params)
+    made = quantize_static(mod, params, data(), dtype="int16")
+    assert {"qnn.conv2d", "qnn.dense"} <= names(made) and not {"nn.conv2d", "nn.dense"} & names(made)
+    assert decibels(wanted, run(made, x)) > 3 + decibels(wanted, run(quantize_static(mod, params, data()), x))
+
+
+def test_the_interpreter_gives_the_same_integers() -> None:
+    mod, params = network()
+    made = quantize_static(mod, params, data(), target="ethos-u")
+    x = data(1, 7)[0]
+    assert np.array_equal(np.asarray(relay.create_executor("debug", made).evaluate()(x["x"])), run(made, x))
+
+
+def test_one_bias_stands_behind_each_product() -> None:
+    mod, params = network()
+    quantization = StaticQuantization(mod, params)
+    first = quantization.plan.layers[0]
+    assert first.bias is not None and [c.op.name for c in first.limits] == ["clip"]
+    assert isinstance(first.bias.args[1], Constant)
+
+
+def test_a_kept_layer_stays_in_floats() -> None:
+    mod, params = network()
+    made = quantize_static(mod, params, data(), keep_float=["conv2d_1"])
+    assert {"nn.conv2d", "qnn.conv2d"} <= names(made)
+
+
+def test_symmetric_and_powers_of_two() -> None:
+    mod, params = network()
+    quantization = StaticQuantization(mod, params, StaticConfig(symmetric=True, power2=True))
+    quantization.calibrate(data())
+    for scale in quantization.numbers.scales.values():
+        assert scale.zero == 0 and np.log2(scale.scale) % 1 == 0
+    x = data(1, 7)[0]
+    assert decibels(run(mod, x, params), run(quantization.module, x)) > 18
+
+
+@pytest.mark.parametrize("weights", list(WEIGHTS))
+@pytest.mark.parametrize("calibrator", list(CALIBRATORS))
+def test_calibrators(calibrator: str, weights: str) -> None:
+    mod, params = network()
+    made = quantize_static(mod, params, data(), calibrator=calibrator, weights=weights, share=0.9999)
+    x = data(1, 7)[0]
+    assert decibels(run(mod, x, params), run(made, x)) > 15
+
+
+# ---- observers
+
+
+def test_a_histogram_grows_with_the_range() -> None:
+    mod = relay.transform.InferType()(relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(64), float32]) { %x }'))
+    rng = np.random.default_rng(0)
+    batches = [(rng.normal(size=64) * size + 1).astype("float32") for size in (1, 5, 0.1, 40, 300)]
+    (seen,) = observe(mod, [mod["main"].params[0]], [{"x": b} for b in batches], histograms=True)
+    values = np.concatenate(batches)
+    assert (seen.least, seen.greatest) == (values.min(), values.max())
+    assert seen.low <= values.min() and seen.high >= values.max() and seen.counts.sum() == values.size
+    assert len(seen.counts) == BINS
+    wanted = np.histogram(values, BINS, (seen.low, seen.high))[0]
+    # A number at the border of two bins may be in either.
+    assert np.abs(np.cumsum(wanted - seen.counts)).max() <= 1
+
+
+def test_calibrators_drop_an_outlier() -> None:
+    mod = relay.transform.InferType()(relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(20000), float32]) { %x }'))
+    values = np.random.default_rng(0).normal(size=20000).astype("float32")
+    values[0] = 40
+    (seen,) = observe(mod, [mod["main"].params[0]], [{"x": values}], histograms=True)
+    ranges = {name: pick(seen, Grid("int8", False), 0.999) for name, pick in CALIBRATORS.items()}
+    assert ranges["minmax"] == (values.min(), 40)
+    assert all(ranges[name][1] < 5 for name in ("percentile", "entropy")), ranges
+    # The squared error decides whether one number is worth coarser steps for the others.
+    errors = {}
+    for name, limits in ranges.items():
+        grid = Grid("int8", False)
+        errors[name] = ((values - grid.rounded(values, *grid.scaled(*limits))) ** 2).sum()
+    assert errors["mse"] <= min(errors.values()) * 1.001
+
+
+# ---- bad input
+
+
+def said(dataset: object = None, **options: object) -> str:
+    mod, params = network()
+    with pytest.raises(RelayError) as wrong:
+        quantize_static(mod, params, data() if dataset is None else dataset, **options)
+    return "\n".join([wrong.value.diagnostics[0].code, wrong.value.diagnostics[0].title, *wrong.value.diagnostics[0].notes])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "text"),
+    [
+        ([], "no batches"),
+        ([{"X": np.zeros((1, 3, 8, 8), "float32")}], "did you mean x"),
+        ([{"x": np.zeros((1, 3, 8, 9), "float32")}], "shape (1, 3, 8, 9)"),
+        ([{"x": np.zeros((1, 3, 8, 8), "float64")}], "float64"),
+        ([{"x": np.zeros((0, 3, 8, 8), "float32")}], "empty"),
+        ([{"x": np.full((1, 3, 8, 8), np.nan, "float32")}], "not finite"),
+        ([np.full((1, 3, 8, 8), np.inf, "float32")], "not finite"),
+        ([{}], "no value for the input x"),
+        ([{"x": "text"}], "str"),
+    ],
+)
+def test_bad_data(dataset: object, text: str) -> None:
+    assert text in said(dataset)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"keep_float": ["cnv2d_0"]}, "did you mean conv2d_0"),
+        ({"calibrator": "entropie"}, "did you mean entropy"),
+        ({"weights": "mean"}, "calibrator of weights"),
+        ({"target": "ethos"}, "did you mean ethos-u"),
+        ({"share": 2.0}, "share"),
+        ({"calibratr": "mse"}, "did you mean calibrator"),
+    ],
+)
+def test_bad_options(options: dict[str, object], text: str) -> None:
+    assert text in said(**options)
+
+
+def test_weights_without_values_and_quantised_networks() -> None:
+    mod, params = network()
+    with pytest.raises(RelayError) as wrong:
+        quantize_static(mod, {k: v for k, v in params.items() if k != "w3"}, data())
+    assert "w3" in wrong.value.diagnostics[0].title
+    made = quantize_static(mod, params, data())
+    with pytest.raises(RelayError) as wrong:
+        quantize_static(made, None, data())
+    assert "quantised already" in wrong.value.diagnostics[0].title
+
+
+def test_an_array_of_many_rows_is_many_batches() -> None:
+    mod, params = network()
+    batches = data()
+    rows = np.concatenate([b["x"] for b in batches])
+    assert relay.ir.structural_equal(quantize_static(mod, params, batches), quantize_static(mod, params, [rows]))
