@@ -100,7 +100,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["interpreter", "cpu", "vm", *SIMULATORS],
         default="interpreter",
         help="interpreter (default): the reference; cpu: compile with the C compiler and run that; vm: compile any program; "
-        "of programs for an Ethos-U, tosa (default): the TOSA reference model, ethosu-sim: the simulator of its commands",
+        "of programs for an Ethos-U, tosa (default): the TOSA reference model, ethosu-sim: the simulator of its commands; "
+        "of programs for VTA, vta-sim: the simulator of its instructions",
     )
     parser.add_argument("-t", "--target", metavar="TARGET", help="compile for this target, and run that (see relay compile)")
     parser.add_argument(
