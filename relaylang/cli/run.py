@@ -232,7 +232,8 @@ def _function(
     if artifact is None:
         with stages.stage("compile"):
             first, *rest = parse_target(args.target or "c")
-            targets = [with_options(first, {"profile": True} if args.profile is not None else {}), *rest]
+            profiles = args.profile is not None and first.name != "vta"  # which counts cycles of any program
+            targets = [with_options(first, {"profile": True} if profiles else {}), *rest]
             artifact = RUNTIMES[runtime].compile(fill_missing(program.module, constants), targets, fixed, entry, args)
     if args.threads is not None:
         if "threads" not in artifact.capabilities:

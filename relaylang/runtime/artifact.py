@@ -46,7 +46,8 @@ MAX_THREADS = 1024
 #: What some programs can do. "run": run on this machine. "threads": take a number of `threads`. "measure": time a run with
 #: `benchmark` and `profile`. "steps": name the kernels that take the time. "pack": give a linker its `packed()` parts.
 #: "source": be C. "simulate": have an `executor` compute an NPU's regions. "observe": show an `observer` what an NPU stores.
-Capability = Literal["run", "threads", "measure", "steps", "pack", "source", "simulate", "observe"]
+#: "cycles": have a `profile` that counts the cycles of an accelerator.
+Capability = Literal["run", "threads", "measure", "steps", "pack", "source", "simulate", "observe", "cycles"]
 
 
 class Artifact(ABC):

@@ -27,6 +27,7 @@ from relaylang.backends.hosted import (
     schedule_of,
     tensor_records,
 )
+from relaylang.backends.vta.profile import CycleProfile
 from relaylang.backends.vta.program import Program, read_program
 from relaylang.backends.vta.simulator import simulate
 from relaylang.diagnostics import RelayError, error
@@ -77,7 +78,7 @@ class VTAArtifact(Artifact):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return frozenset(["run", "simulate"])
+        return frozenset(["run", "simulate", "cycles"])
 
     @property
     def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
@@ -98,6 +99,11 @@ class VTAArtifact(Artifact):
         return run_schedule(self.schedule, values, self.host, lambda name, arguments: list(self.regions[name].run(arguments)))
 
     __call__ = run
+
+    def profile(self) -> CycleProfile:
+        """The cycles of the regions, which do not depend on the values of inputs."""
+        names = [step.name for step in self.schedule.steps if step.is_region]
+        return CycleProfile({name: self.regions[name].program for name in names})
 
     def files(self) -> dict[str, bytes]:
         """Every file of the archive by its name."""
