@@ -27,7 +27,9 @@ SERVICES: dict[str, str] = {
     "artifact relaylang-cpu": "relaylang.runtime.cpu:loads",
     "artifact relaylang-ethos-u": "relaylang.backends.ethosu:loads",
     "artifact relaylang-mlf": "relaylang.backends.bare_metal.reading:loads",
+    "artifact relaylang-vta": "relaylang.backends.vta:loads",
     "layers of the ethos-u": "relaylang.backends.ethosu.layers.table:pattern_table",
+    "layers of vta": "relaylang.backends.vta.table:pattern_table",
     "artifact relaylang-vm": "relaylang.runtime.vm.executable:loads",
 }
 

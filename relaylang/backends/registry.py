@@ -108,6 +108,17 @@ BACKENDS: dict[str, Backend] = {
         {"path": str, "approximate": bool},
         ignored=dict.fromkeys(("mcpu", "mattr", "debug-last-error"), "the flags of the C compiler choose CMSIS-NN's code"),
     ),
+    "vta": Backend(
+        "relaylang.backends.vta",
+        "instructions of VTA, TVM's open accelerator, which a simulator runs",
+        {
+            "config": str,
+            **dict.fromkeys(("batch", "block", "block-in", "block-out"), int),
+            **dict.fromkeys(("log-uop-buff", "log-inp-buff", "log-wgt-buff", "log-acc-buff"), int),
+            **dict.fromkeys(("dram-bandwidth", "dram-latency"), int),
+        },
+        ignored=dict.fromkeys(("device", "keys", "model", "host", "tag"), "the configuration says what the accelerator is"),
+    ),
 }
 #: Other names that people write for a backend.
 ALIASES: dict[str, str] = {"cpu": "c", "llvm": "c", "ethosu": "ethos-u", "ethos_u": "ethos-u"}

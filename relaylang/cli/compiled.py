@@ -70,8 +70,9 @@ def run_compiled(args: argparse.Namespace, limits: Limits) -> int:
 def computed_by(args: argparse.Namespace, artifact: Any) -> None:
     """Have an accelerator's regions computed as --executor says. Raises `UsageError` for programs without any."""
     if args.executor in SIMULATORS:
-        if "simulate" not in artifact.capabilities:
-            raise UsageError(f"relay run: --executor {args.executor} is for programs compiled for an Ethos-U", "relay run --help")
+        if "simulate" not in artifact.capabilities or args.executor not in artifact.executors:
+            compiler = SIMULATORS[args.executor]
+            raise UsageError(f"relay run: --executor {args.executor} is for programs compiled for {compiler}", "relay run --help")
         artifact.executor = args.executor
 
 

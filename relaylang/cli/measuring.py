@@ -7,13 +7,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from relaylang.backends.vta.profile import CycleProfile
 from relaylang.cli.common import check_ending, check_writable, write_bytes
 from relaylang.cli.inputs import bad_value
 from relaylang.cli.usage import UsageError
 from relaylang.interpreter import Profile as InterpreterProfile
 from relaylang.runtime.profile import Profile
 
-FORMATS = ("table", "json", "trace")
+FORMATS = ("table", "json", "trace", "svg")
 _REPETITIONS = ("repeat", "number", "min_repeat_ms")
 
 
@@ -32,7 +33,7 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
         "--profile-format",
         choices=FORMATS,
         metavar="FORMAT",
-        help="table, json, or trace for Chrome's viewer (default: trace for a file, table for stderr)",
+        help="table, json, svg for cycles of VTA, or trace for Chrome's viewer (default: by the file's ending, table for stderr)",
     )
     group.add_argument("--benchmark", action="store_true", help="print the time of a run of compiled code instead of its value")
     group.add_argument("--repeat", type=int, metavar="N", help="measurements of --benchmark (default: 5), or runs of --profile (10)")
@@ -55,11 +56,19 @@ def check_measuring(args: argparse.Namespace, compiled: bool) -> None:
         if not value >= (0 if given == "min_repeat_ms" else 1):
             raise bad_value(f"{option} {value} is not 1 or more" if given != "min_repeat_ms" else f"{option} {value} is negative")
     check_writable(args.profile or None)
-    check_ending("run", args.profile or None, "--profile writes JSON", (".json",))
+    if args.profile_format is None and (args.profile or "").endswith(".svg"):
+        args.profile_format = "svg"
+    if args.profile_format == "svg":
+        check_ending("run", args.profile or None, "--profile-format svg writes a picture", (".svg",))
+    else:
+        check_ending("run", args.profile or None, "--profile writes JSON", (".json",))
 
 
 def measured(args: argparse.Namespace, artifact: Any, inputs: Mapping[str, Any]) -> str | None:
     """The text of --benchmark; what --profile found goes to stderr and its file."""
+    if args.profile is not None and "cycles" in artifact.capabilities:
+        write_profile(args, artifact.profile())
+        return None
     if "measure" not in artifact.capabilities:
         raise bad_value("only programs for the target c can be measured")
     if args.benchmark:
@@ -73,9 +82,13 @@ def repetitions(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in _REPETITIONS if getattr(args, name) is not None}
 
 
-def write_profile(args: argparse.Namespace, profile: Profile | InterpreterProfile, table: str | None = None) -> None:
-    """Write a profile where the options say; `table` is its table."""
+def write_profile(args: argparse.Namespace, profile: Profile | InterpreterProfile | CycleProfile, table: str | None = None) -> None:
+    """Write a profile where the options say; `table` is its table. Raises `RelayError` for a form that it does not have."""
     forms = {"table": lambda: table or str(profile), "json": profile.json, "trace": profile.chrome_trace}
+    if isinstance(profile, CycleProfile):
+        forms["svg"] = profile.svg
+    elif args.profile_format == "svg":
+        raise bad_value("--profile-format svg is for programs that count cycles: those for VTA")
     if args.profile:
         write_bytes(args.profile, forms[args.profile_format or "trace"]().encode())
     print(forms["table" if args.profile else args.profile_format or "table"](), file=sys.stderr)

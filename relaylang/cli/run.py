@@ -94,7 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["interpreter", "cpu", "vm", *SIMULATORS],
         default="interpreter",
         help="interpreter (default): the reference; cpu: compile with the C compiler and run that; vm: compile any program; "
-        "of programs for an Ethos-U, tosa (default): the TOSA reference model, ethosu-sim: the simulator of its commands",
+        "of programs for an Ethos-U, tosa (default): the TOSA reference model, ethosu-sim: the simulator of its commands; "
+        "of programs for VTA, vta-sim: the simulator of its instructions",
     )
     parser.add_argument("-t", "--target", metavar="TARGET", help="compile for this target, and run that (see relay compile)")
     parser.add_argument(
@@ -225,7 +226,8 @@ def _function(
     if artifact is None:
         with stages.stage("compile"):
             first, *rest = parse_target(args.target or "c")
-            targets = [with_options(first, {"profile": True} if args.profile is not None else {}), *rest]
+            profiles = args.profile is not None and first.name != "vta"  # which counts cycles of any program
+            targets = [with_options(first, {"profile": True} if profiles else {}), *rest]
             artifact = RUNTIMES[runtime].compile(fill_missing(program.module, constants), targets, fixed, entry, args)
     if args.threads is not None:
         if "threads" not in artifact.capabilities:

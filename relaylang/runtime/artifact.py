@@ -18,7 +18,7 @@ import tarfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -31,9 +31,10 @@ from relaylang.services import service
 
 #: The values of a manifest's "format". The service "artifact <format>" makes an artifact of a file's content, the number
 #: of threads and the file's name.
-FORMATS = ("relaylang-cpu", "relaylang-ethos-u", "relaylang-vm", "relaylang-mlf")
-#: Who computes an NPU's regions where there is none: the TOSA reference model, or the simulator of its command stream.
-SIMULATORS = ("tosa", "ethosu-sim")
+FORMATS = ("relaylang-cpu", "relaylang-ethos-u", "relaylang-vm", "relaylang-mlf", "relaylang-vta")
+#: Who computes an accelerator's regions where there is none: the TOSA reference model, or the simulator of a stream. Each
+#: has the accelerator that it stands for.
+SIMULATORS = {"tosa": "an Ethos-U", "ethosu-sim": "an Ethos-U", "vta-sim": "VTA"}
 #: How a library begins that is an artifact itself: ELF, Mach-O, PE.
 LIBRARY_MAGIC = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"MZ")
 
@@ -45,11 +46,15 @@ MAX_THREADS = 1024
 #: What some programs can do. "run": run on this machine. "threads": take a number of `threads`. "measure": time a run with
 #: `benchmark` and `profile`. "steps": name the kernels that take the time. "pack": give a linker its `packed()` parts.
 #: "source": be C. "simulate": have an `executor` compute an NPU's regions. "observe": show an `observer` what an NPU stores.
-Capability = Literal["run", "threads", "measure", "steps", "pack", "source", "simulate", "observe"]
+#: "cycles": have a `profile` that counts the cycles of an accelerator.
+Capability = Literal["run", "threads", "measure", "steps", "pack", "source", "simulate", "observe", "cycles"]
 
 
 class Artifact(ABC):
     """A compiled program. Every kind of program is a subclass; `capabilities` says which can do more than others."""
+
+    #: Those of `SIMULATORS` that can compute the program's regions.
+    executors: ClassVar[tuple[str, ...]] = ()
 
     @property
     def capabilities(self) -> frozenset[Capability]:

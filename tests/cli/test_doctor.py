@@ -21,7 +21,7 @@ def test_everything_is_looked_at(capsys: Caps) -> None:
     assert found["core", "numpy"]["state"] == "ok" and found["core", "language"]["state"] == "ok"
     assert {"ethosu", "safetensors", "lsp", "test", "docs"} <= {name for kind, name in found if kind == "extra"}
     assert "dev" not in {name for kind, name in found if kind == "extra"}
-    assert {name for kind, name in found if kind == "backend"} == {"c", "cmsis-nn", "ethos-u"}
+    assert {name for kind, name in found if kind == "backend"} == {"c", "cmsis-nn", "ethos-u", "vta"}
     for f in found.values():
         assert f["state"] == "ok" or f["repair"] or f["state"] == "broken", f
 

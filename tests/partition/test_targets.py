@@ -289,7 +289,7 @@ def test_regions_with_several_batches_go_back_to_the_host() -> None:
 
 
 def test_each_accelerator_is_a_file() -> None:
-    assert target_names() == ["arm_compute_lib", "bnns", "cmsis-nn", "cutlass", "dnnl", "ethos-n", "ethos-u", "tensorrt"]
+    assert target_names() == ["arm_compute_lib", "bnns", "cmsis-nn", "cutlass", "dnnl", "ethos-n", "ethos-u", "tensorrt", "vta"]
     for name in target_names():
         module = find_target(name)
         assert module is not None and module.RECIPE.name == name

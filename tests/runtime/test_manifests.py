@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from relaylang.backends import compile_module
 from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.bare_metal.library_format import files as library_files
 from relaylang.backends.bare_metal.reading import loads as load_library
@@ -53,6 +54,12 @@ def ethosu() -> bytes:
 
 
 @cache
+def vta() -> bytes:
+    text = 'def @main(%x: Tensor[(1, 16, 4, 4), int8]) { exp(cast(nn.max_pool2d(%x, pool_size=[2, 2]), dtype="float32")) }'
+    return write_sealed(compile_module(module(text), "vta, c").files())
+
+
+@cache
 def library() -> bytes:
     text = "def @main(%x: Tensor[(2, 3), float32]) { (nn.relu(%x), add(%x, 1f)) }"
     return write_sealed(library_files([compile_bare_metal(module(text), parse_target("c"))]))
@@ -62,6 +69,7 @@ def library() -> bytes:
 KINDS: dict[str, tuple[Callable[[], bytes], str, Callable[[bytes], Any]]] = {
     "vm": (vm, "manifest.json", lambda content: unpacked(content, "net")),
     "ethos-u": (ethosu, "manifest.json", loads),
+    "vta": (vta, "manifest.json", loads),
     "mlf": (library, "manifest.json", load_library),
     "mlf metadata": (library, "metadata.json", load_library),
 }

@@ -12,10 +12,10 @@ import numpy as np
 from relaylang.backends.bare_metal.host import calls_cmsis_nn, check_rounding
 from relaylang.backends.bare_metal.library_format import save
 from relaylang.backends.bare_metal.npu import DRIVER, fast_bytes
-from relaylang.backends.ethosu.artifact import RegionCode
+from relaylang.backends.ethosu.artifact import EthosUArtifact, RegionCode
 from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.aot import AotProgram, checked_place
-from relaylang.runtime.artifact import SIMULATORS, Capability, TensorSpec
+from relaylang.runtime.artifact import Capability, TensorSpec
 from relaylang.runtime.library import address_in, open_library
 
 #: `ethosu_invoke` of Arm's driver: the driver, commands and their bytes, the addresses of memories, their bytes, their number.
@@ -43,6 +43,8 @@ class MicroProgram(AotProgram):
 
     _made_here = (*AotProgram._made_here, "_invoke")
 
+    executors = EthosUArtifact.executors
+
     def __init__(
         self,
         parts: Sequence[Any],
@@ -67,7 +69,7 @@ class MicroProgram(AotProgram):
         #: The graph of the executor "graph", in JSON; "" for "aot".
         self.graph = ""
         self._raised: list[RelayError] = []
-        self.executor = SIMULATORS[0]
+        self.executor = self.executors[0]
 
     @property
     def capabilities(self) -> frozenset[Capability]:

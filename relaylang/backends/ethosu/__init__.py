@@ -11,20 +11,18 @@ Needs `pip install "relaylang[ethosu]"`.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relaylang.backends.ethosu import artifact, driver
-from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction
+from relaylang.backends.ethosu.artifact import EthosUArtifact
+from relaylang.backends.hosted import HostFunction, compiled, interpreted, saved_step
 from relaylang.backends.target import CompileRest, Target
-from relaylang.ir import IRModule, Tuple
+from relaylang.ir import IRModule
 from relaylang.runtime import artifact as programs
-from relaylang.syntax import fromtext
 
 __all__ = ["EthosUArtifact", "compile", "compile_for", "load"]
 
@@ -38,7 +36,7 @@ def compile_for(
     compile_rest: CompileRest | None,
 ) -> EthosUArtifact:
     """The backend's door; see `relaylang.backends`. What stays on the host is compiled for the first of `fallback`."""
-    host = None if compile_rest is None else partial(_compiled, compile_rest)
+    host = None if compile_rest is None else partial(compiled, compile_rest)
     return driver.compile_module(mod, target.options, params, entry, host)
 
 
@@ -49,7 +47,7 @@ def compile(
     entry: str = "main",
 ) -> EthosUArtifact:
     """Compile with the interpreter as the host: no C compiler is needed. `options` as in the target string."""
-    return driver.compile_module(mod, options or {}, params or {}, entry, driver.interpreted)
+    return driver.compile_module(mod, options or {}, params or {}, entry, interpreted)
 
 
 def load(path: str | os.PathLike[str], threads: int | None = None) -> EthosUArtifact:
@@ -65,31 +63,6 @@ def loads(content: bytes, threads: int | None = None, source: str = "what was gi
     """The same from memory; `source` is what messages call it."""
 
     def make_host(name: str, text: str, program: bytes | None) -> HostFunction:
-        module = fromtext(text, f"host/{name}.relay")
-        if not isinstance(module, IRModule):
-            raise ValueError(f"host/{name}.relay is no module")
-        driver.check(module)
-        if program is None:
-            return driver.interpreted(module)[0]
-        return _caller(module, programs.loads(program, threads, f"host/{name}.tar"))
+        return saved_step(name, text, program, threads)
 
     return artifact.loads(content, make_host, source)
-
-
-def _compiled(compile_rest: CompileRest, module: IRModule) -> tuple[HostFunction, bytes]:
-    """A host step, compiled for the targets after ours, and what `save` writes of it."""
-    code = compile_rest(module)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "host.tar"
-        code.save(file)
-        return _caller(module, code), file.read_bytes()
-
-
-def _caller(module: IRModule, code: programs.Artifact) -> HostFunction:
-    main = module["main"]
-
-    def run(arguments: list[Any]) -> list[Any]:
-        value = code.run(*arguments)
-        return list(value) if isinstance(main.body, Tuple) else [value]
-
-    return run

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang import typing
-from relaylang.backends.ethosu.artifact import EthosUArtifact, HostFunction, HostStep, RegionCode, spec_of
+from relaylang.backends.ethosu.artifact import EthosUArtifact, RegionCode
 from relaylang.backends.ethosu.emit import emit_region
 from relaylang.backends.ethosu.flatbuffer import serialize
 from relaylang.backends.ethosu.layers.table import only_u85
@@ -21,27 +20,23 @@ from relaylang.backends.ethosu.stream import read_stream, with_params
 from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.tosa import Operator
 from relaylang.backends.ethosu.vela import Compiled, CompileError, Settings, compile_model, settings
+from relaylang.backends.hosted import HostFunction, HostStep, bind_params, check, host_modules, spec_of
 from relaylang.diagnostics import Diagnostic, RelayError, error
-from relaylang.interpreter import Evaluator
 from relaylang.ir import (
     Call,
     Constant,
-    Expr,
     Function,
     GlobalVar,
     IRModule,
-    MetaRef,
-    Tuple,
     TupleType,
-    binding,
     post_order,
 )
-from relaylang.ir.missing import fill_missing, refuse_missing
+from relaylang.ir.missing import refuse_missing
 from relaylang.ops.record import Op
 from relaylang.partition.lift import Lifting, region_function, regions_of
 from relaylang.partition.regions import Region, part_of
 from relaylang.partition.report import QUANTISE_FIRST
-from relaylang.partition.schedule import Schedule, make_schedule
+from relaylang.partition.schedule import make_schedule
 from relaylang.partition.targets.ethos_u import RECIPE
 from relaylang.passes.simplify.fold_constant import evaluator, fold_expr
 from relaylang.syntax import astext
@@ -71,7 +66,7 @@ def compile_module(
     schedule = make_schedule(main, regions)
     if _depth(schedule.result) > _MAX_RESULT_DEPTH:
         raise RelayError(error("R0612", f"the result is a tuple nested deeper than {_MAX_RESULT_DEPTH}", main.span))
-    host = _host_modules(partitioned.module, entry, regions, schedule)
+    host = host_modules(partitioned.module, entry, regions, schedule)
     if host and compile_host is None:
         raise _needs_host(offloaded, entry)
     steps = {}
@@ -133,32 +128,6 @@ def _needs_host(offloaded: Offloaded, entry: str) -> RelayError:
     title = f"{offloaded.partitioned.kept} operations of @{entry} stay on the host, and the target names none"
     notes = ['add one behind a comma: --target "ethos-u, c"']
     return RelayError([error("R0614", title, notes=notes), *offloaded.partitioned.notes])
-
-
-def check(mod: IRModule) -> IRModule:
-    """The module with its types found. Raises `RelayError` where it is wrong."""
-    typing.check(mod)
-    return mod
-
-
-def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> IRModule:
-    """The checked module with constants in place of the parameters that `params` names.
-
-    A name is a parameter's, or that of a constant without a value in the text (`meta[relay.Constant][0]`).
-    """
-    if not params:
-        return mod
-    func: Function = mod[entry]
-    by_name: dict[str, Expr] = {p.name_hint: p for p in func.params}
-    missing = [node for node in post_order(func.body) if isinstance(node, MetaRef)]
-    by_name.update({node.name_hint: node for node in missing})
-    unknown = [name for name in params if name not in by_name]
-    if unknown:
-        notes = [f"its parameters: {', '.join(by_name) or 'none'}"]
-        raise RelayError(error("R0640", f"@{entry} has no parameter {unknown[0]}", func.span, notes=notes))
-    for name, value in params.items():
-        spec_of(name, by_name[name].checked_type)[1].check(name, value)
-    return binding.bind_params(fill_missing(mod, params), params, entry)
 
 
 def _partition_and_compile(
@@ -261,30 +230,6 @@ def _leaves(region: Region, how: Settings) -> tuple[Call, str] | None:
         else:
             refused, reason = middle, found
     return calls[refused - 1], f"together with the calls before it, {reason}"
-
-
-def _host_modules(mod: IRModule, entry: str, regions: Mapping[GlobalVar, Function], schedule: Schedule) -> dict[str, IRModule]:
-    """Each host step as a module whose `@main` it is, with the functions that it may call."""
-    others = {gv: f for gv, f in mod.functions.items() if gv not in regions and gv.name_hint != entry}
-    modules = {}
-    for step in schedule.steps:
-        if not step.is_region:
-            module = IRModule(others, mod.type_definitions, mod.attrs)
-            module["main"] = step.function
-            modules[step.name] = check(module)
-    return modules
-
-
-def interpreted(module: IRModule) -> tuple[HostFunction, None]:
-    """A host step that the interpreter runs; there is nothing to save but its text."""
-    evaluator = Evaluator(module)
-    body = module["main"].body
-
-    def run(arguments: list[Any]) -> list[Any]:
-        value = evaluator.call("main", tuple(arguments))
-        return list(value) if isinstance(body, Tuple) else [value]
-
-    return run, None
 
 
 def _code(func: Function, compiled: Compiled, tosa: bytes) -> RegionCode:

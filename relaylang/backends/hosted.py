@@ -1,0 +1,275 @@
+"""Programs in parts: an accelerator computes regions, and the host what lies between them.
+
+A backend of an accelerator partitions a program. `host_modules` gives the parts of the host, which a compiler or the
+interpreter makes ready to run. `run_schedule` runs both in order, and `schedule_of` reads the order back from an archive.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relaylang import typing
+from relaylang.backends.target import CompileRest
+from relaylang.diagnostics import RelayError, error
+from relaylang.interpreter import Evaluator
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, MetaRef, TensorType, Tuple, binding, post_order
+from relaylang.ir.missing import fill_missing
+from relaylang.partition.schedule import Schedule, Step
+from relaylang.runtime import artifact as programs
+from relaylang.runtime.artifact import TensorSpec, not_an_artifact
+from relaylang.runtime.manifest import count, tensor_spec
+from relaylang.runtime.schema import Parser, maybe, one_of, record, several, shown, table, text, wrong
+from relaylang.syntax import fromtext
+
+#: An input or output: its name, shape and element type.
+Named = tuple[str, TensorSpec]
+#: A host step that can be run: its arguments, in order, to its outputs.
+HostFunction = Callable[[list[Any]], list[Any]]
+
+
+@dataclass(frozen=True)
+class HostStep:
+    """A step of the host between regions: as text, as a saved program if compiled, and ready to run."""
+
+    text: str = field(repr=False)
+    program: bytes | None = field(repr=False)
+    run: HostFunction = field(repr=False)
+
+
+def check(mod: IRModule) -> IRModule:
+    """The module with its types found. Raises `RelayError` where it is wrong."""
+    typing.check(mod)
+    return mod
+
+
+def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> IRModule:
+    """The checked module with constants in place of the parameters that `params` names.
+
+    A name is a parameter's, or that of a constant without a value in the text (`meta[relay.Constant][0]`).
+    """
+    if not params:
+        return mod
+    func: Function = mod[entry]
+    by_name: dict[str, Expr] = {p.name_hint: p for p in func.params}
+    missing = [node for node in post_order(func.body) if isinstance(node, MetaRef)]
+    by_name.update({node.name_hint: node for node in missing})
+    unknown = [name for name in params if name not in by_name]
+    if unknown:
+        notes = [f"its parameters: {', '.join(by_name) or 'none'}"]
+        raise RelayError(error("R0640", f"@{entry} has no parameter {unknown[0]}", func.span, notes=notes))
+    for name, value in params.items():
+        spec_of(name, by_name[name].checked_type)[1].check(name, value)
+    return binding.bind_params(fill_missing(mod, params), params, entry)
+
+
+def spec_of(name: str, ty: Any) -> Named:
+    """A name and its static tensor type."""
+    if not isinstance(ty, TensorType) or not all(isinstance(d, int) for d in ty.shape):
+        raise RelayError(error("R0612", f"the input {name} is `{ty!r}`; a program for an NPU takes tensors of static shape"))
+    return name, TensorSpec.of(ty)
+
+
+def host_modules(mod: IRModule, entry: str, regions: Mapping[GlobalVar, Function], schedule: Schedule) -> dict[str, IRModule]:
+    """Each host step as a module whose `@main` it is, with the functions that it may call."""
+    others = {gv: f for gv, f in mod.functions.items() if gv not in regions and gv.name_hint != entry}
+    modules = {}
+    for step in schedule.steps:
+        if not step.is_region:
+            module = IRModule(others, mod.type_definitions, mod.attrs)
+            module["main"] = step.function
+            modules[step.name] = check(module)
+    return modules
+
+
+def interpreted(module: IRModule) -> tuple[HostFunction, None]:
+    """A host step that the interpreter runs; there is nothing to save but its text."""
+    evaluator = Evaluator(module)
+    body = module["main"].body
+
+    def run(arguments: list[Any]) -> list[Any]:
+        value = evaluator.call("main", tuple(arguments))
+        return list(value) if isinstance(body, Tuple) else [value]
+
+    return run, None
+
+
+def compiled(compile_rest: CompileRest, module: IRModule) -> tuple[HostFunction, bytes]:
+    """A host step, compiled for the targets after the accelerator, and what `save` writes of it."""
+    code = compile_rest(module)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "host.tar"
+        code.save(file)
+        return _caller(module, code), file.read_bytes()
+
+
+def _caller(module: IRModule, code: programs.Artifact) -> HostFunction:
+    main = module["main"]
+
+    def run(arguments: list[Any]) -> list[Any]:
+        value = code.run(*arguments)
+        return list(value) if isinstance(main.body, Tuple) else [value]
+
+    return run
+
+
+def saved_step(name: str, body: str, program: bytes | None, threads: int | None) -> HostFunction:
+    """A host step of an archive, compiled where the archive has its program. Raises `ValueError`, `RelayError`."""
+    module = fromtext(body, f"host/{name}.relay")
+    if not isinstance(module, IRModule):
+        raise ValueError(f"host/{name}.relay is no module")
+    check(module)
+    if program is None:
+        return interpreted(module)[0]
+    return _caller(module, programs.loads(program, threads, f"host/{name}.tar"))
+
+
+def host_files(host: Mapping[str, HostStep]) -> dict[str, bytes]:
+    """The files of host steps by their names in an archive."""
+    files: dict[str, bytes] = {}
+    for name, step in host.items():
+        files[f"host/{name}.relay"] = step.text.encode("utf-8")
+        if step.program is not None:
+            files[f"host/{name}.tar"] = step.program
+    return files
+
+
+def read_host(
+    records: Mapping[str, Any], files: Mapping[str, bytes], make_host: Callable[[str, str, bytes | None], HostFunction]
+) -> dict[str, HostStep]:
+    """The host steps of an archive. Raises `KeyError` for a file that is missing, `ValueError`, `RelayError`."""
+    host = {}
+    for name, entry in records.items():
+        body = files[entry["text"]].decode("utf-8")
+        program = None if entry["program"] is None else files[entry["program"]]
+        host[name] = HostStep(body, program, make_host(name, body, program))
+    return host
+
+
+def run_schedule(
+    schedule: Schedule, values: dict[str, Any], host: Mapping[str, HostStep], region: Callable[[str, list[Any]], list[Any]]
+) -> Any:
+    """The result of a program for inputs by name. `region` runs a region by its name."""
+    for step in schedule.steps:
+        arguments = [values[name] for name in step.inputs]
+        results = region(step.name, arguments) if step.is_region else host[step.name].run(arguments)
+        if len(results) != len(step.outputs):
+            raise not_an_artifact("this program", f"the step {step.name} gives {len(results)} of {len(step.outputs)} values")
+        values.update(zip(step.outputs, results))
+    return _pick(schedule.result, values)
+
+
+def _pick(result: Any, values: dict[str, Any]) -> Any:
+    """The result's value; its nesting is that of tuples that the program writes, a few levels."""
+    if isinstance(result, str):
+        return values[result]
+    return tuple(_pick(part, values) for part in result)
+
+
+def _nested(place: str, value: Any) -> Any:
+    """A result: the name of a value, or a list of results, some levels deep."""
+    stack = [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        if isinstance(item, list) and depth < 100:
+            stack.extend((part, depth + 1) for part in item)
+        elif not isinstance(item, str):
+            raise wrong(place, "a value's name, or a list of such", item)
+    return value
+
+
+def named_tensor(place: str, value: Any) -> Named:
+    """The parser of a tensor in a manifest."""
+    found = _NAMED(place, value)
+    return found["name"], TensorSpec(*tensor_spec(place, [found["shape"], found["dtype"]]))
+
+
+_NAMED = record({"name": text, "shape": several(count), "dtype": text})
+#: The fields of a manifest that say what runs in which order.
+FIELDS: dict[str, Parser] = {
+    "inputs": several(named_tensor),
+    "result": _nested,
+    "steps": several(record({"name": text, "kind": one_of("region", "host"), "inputs": several(text), "outputs": several(text)})),
+    "host": table(record({"text": text, "program": maybe(text)})),
+}
+
+
+def schedule_fields(schedule: Schedule, inputs: Sequence[Named], host: Mapping[str, HostStep]) -> dict[str, Any]:
+    """What a manifest has in these fields."""
+    return {
+        "inputs": tensor_records(inputs),
+        "result": schedule.result,
+        "steps": [
+            {"name": s.name, "kind": "region" if s.is_region else "host", "inputs": list(s.inputs), "outputs": list(s.outputs)}
+            for s in schedule.steps
+        ],
+        "host": {
+            name: {"text": f"host/{name}.relay", "program": f"host/{name}.tar" if step.program is not None else None}
+            for name, step in host.items()
+        },
+    }
+
+
+def tensor_records(tensors: Sequence[Named]) -> list[dict[str, Any]]:
+    """Tensors as a manifest has them."""
+    return [{"name": name, "shape": list(spec.shape), "dtype": spec.dtype} for name, spec in tensors]
+
+
+def schedule_of(manifest: Mapping[str, Any], regions: Mapping[str, tuple[int, int]]) -> Schedule:
+    """The schedule of a manifest. `regions` has the numbers of each region's inputs and outputs. Raises `ValueError`."""
+    inputs = tuple([name for name, _ in manifest["inputs"]])
+    steps = tuple([_step(step, regions, manifest["host"]) for step in manifest["steps"]])
+    there = set(inputs)
+    if len(there) != len(inputs):
+        raise ValueError("an input is named twice")
+    for step in steps:
+        for name in step.inputs:
+            if name not in there:
+                raise ValueError(f"the step {step.name} needs {name}, which is not there")
+        there.update(step.outputs)
+    stack = [manifest["result"]]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, list):
+            stack.extend(item)
+        elif item not in there:
+            raise ValueError(f"`result` must name values that are there, not {shown(item)}")
+    return Schedule(inputs, steps, manifest["result"])
+
+
+def _step(step: dict[str, Any], regions: Mapping[str, tuple[int, int]], host: Mapping[str, Any]) -> Step:
+    kind, name = step["kind"], step["name"]
+    if name not in (regions if kind == "region" else host):
+        raise ValueError(f"there is no {kind} {name}")
+    inputs, outputs = tuple(step["inputs"]), tuple(step["outputs"])
+    if kind == "region" and (len(inputs), len(outputs)) != regions[name]:
+        raise ValueError(f"a step gives the region {name} other inputs or outputs than it has")
+    nothing = Function((), None)  # type: ignore[arg-type]
+    return Step(name, nothing, inputs, outputs, kind == "region")
+
+
+__all__ = [
+    "FIELDS",
+    "HostFunction",
+    "HostStep",
+    "Named",
+    "bind_params",
+    "check",
+    "compiled",
+    "host_files",
+    "host_modules",
+    "interpreted",
+    "named_tensor",
+    "read_host",
+    "run_schedule",
+    "saved_step",
+    "schedule_fields",
+    "schedule_of",
+    "spec_of",
+    "tensor_records",
+]

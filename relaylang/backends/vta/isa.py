@@ -1,0 +1,269 @@
+"""The instructions of VTA: one table of their fields, from which come encoder, decoder, printer, assembler and documentation.
+
+An instruction has 128 bits in two words. Fields follow each other from the lowest bit up, and none crosses from one word to
+the other. The widths of some depend on the configuration. The facts are those of `hw_spec.h` in Apache's `tvm-vta`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from relaylang.backends.vta.config import Config
+from relaylang.diagnostics import RelayError, error
+
+#: The bytes of an instruction.
+BYTES = 16
+_WORD = 64
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field: its name, its bits or the memory whose depth gives them (`extra` more), and what it says.
+
+    `names` are the words of a field that is an enumeration, in the order of its numbers.
+    """
+
+    name: str
+    bits: int | str
+    doc: str
+    names: Sequence[str] = ()
+    signed: bool = False
+    extra: int = 0
+
+    def width(self, config: Config) -> int:
+        return (self.bits if isinstance(self.bits, int) else config.log_depth[self.bits]) + self.extra
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An instruction: its opcode, the fields after the opcode, and what it does."""
+
+    opcode: int
+    fields: tuple[Field, ...]
+    doc: str
+
+
+FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
+_FLAGS = (
+    Field("pop_prev", 1, "waits for a token of the unit before"),
+    Field("pop_next", 1, "waits for a token of the unit after"),
+    Field("push_prev", 1, "gives a token to the unit before"),
+    Field("push_next", 1, "gives a token to the unit after"),
+)
+_MEMORY = (
+    *_FLAGS,
+    Field("memory", 3, "the memory on the chip", ("uop", "wgt", "inp", "acc", "out", "acc8")),
+    Field("sram", 16, "its first element"),
+    Field("dram", 32, "the first element in DRAM, in elements of this memory"),
+    Field("y_size", 16, "rows"),
+    Field("x_size", 16, "elements of a row"),
+    Field("x_stride", 16, "elements in DRAM from one row to the next"),
+    Field("y_pad_0", 4, "rows of zeros above"),
+    Field("y_pad_1", 4, "rows of zeros below"),
+    Field("x_pad_0", 4, "zeros on the left of a row"),
+    Field("x_pad_1", 4, "zeros on the right of a row"),
+)
+
+
+def _loops(source: str) -> tuple[Field, ...]:
+    return (
+        *_FLAGS,
+        Field("reset", 1, "writes zeros"),
+        Field("uop_bgn", "uop", "the first micro-operation"),
+        Field("uop_end", "uop", "the micro-operation after the last", extra=1),
+        Field("iter_out", 14, "turns of the outer loop"),
+        Field("iter_in", 14, "turns of the inner loop"),
+        Field("dst_out", "acc", "what a turn of the outer loop adds to the index of the result"),
+        Field("dst_in", "acc", "what a turn of the inner loop adds to it"),
+        Field("src_out", source, "the same of the source, outer loop"),
+        Field("src_in", source, "the same of the source, inner loop"),
+    )
+
+
+#: Every instruction by its name.
+KINDS: dict[str, Kind] = {
+    "LOAD": Kind(0, _MEMORY, "copies rows from DRAM to a memory on the chip, with zeros around them"),
+    "STORE": Kind(1, _MEMORY, "copies rows from the chip to DRAM"),
+    "GEMM": Kind(
+        2,
+        (
+            *_loops("inp"),
+            Field("wgt_out", "wgt", "the same of the weights, outer loop"),
+            Field("wgt_in", "wgt", "the same of the weights, inner loop"),
+        ),
+        "adds products of tiles of inputs and weights to tiles of sums",
+    ),
+    "FINISH": Kind(3, _FLAGS, "ends the program"),
+    "ALU": Kind(
+        4,
+        (
+            *_loops("acc"),
+            Field("alu", 3, "the operation; SHR by a negative number shifts left", ("MIN", "MAX", "ADD", "SHR", "MUL")),
+            Field("use_imm", 1, "takes the number below, not a second tile"),
+            Field("imm", 16, "the number", signed=True),
+        ),
+        "computes tiles of sums with others, or with a number",
+    ),
+}
+_BY_OPCODE = {kind.opcode: name for name, kind in KINDS.items()}
+_OPCODE_BITS = 3
+#: The fields of a micro-operation; the source is an index of `inp` or, for the ALU, of `acc`.
+UOP_FIELDS = ("dst", "src", "wgt")
+
+
+class Instruction(NamedTuple):
+    """An instruction: its byte in the stream, its name, and the fields that are not 0."""
+
+    at: int
+    name: str
+    fields: Mapping[str, int]
+
+    def __getitem__(self, key: str) -> int:  # type: ignore[override]
+        return self.fields.get(key, 0)
+
+
+#: For each field: word, lowest bit and number of bits.
+Places = dict[str, tuple[int, int, int]]
+
+
+class Codec:
+    """Encodes, decodes, prints and reads the instructions of one configuration. Raises `RelayError` (R0602)."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.places = {name: self._places(name, kind) for name, kind in KINDS.items()}
+        depth = config.log_depth
+        self.uop_bits = (depth["acc"], max(depth["acc"], depth["inp"]), depth["wgt"])
+        if sum(self.uop_bits) > 32:
+            raise self._too_wide("a micro-operation needs", sum(self.uop_bits), 32)
+
+    def _too_wide(self, what: str, bits: int, have: int) -> RelayError:
+        return RelayError(error("R0602", f"this configuration of VTA cannot be built: {what} {bits} bits, and has {have}"))
+
+    def _places(self, name: str, kind: Kind) -> Places:
+        at, places = _OPCODE_BITS, {}
+        for field in kind.fields:
+            bits = field.width(self.config)
+            if at // _WORD != (at + bits - 1) // _WORD:
+                at = (at // _WORD + 1) * _WORD
+            places[field.name] = (at // _WORD, at % _WORD, bits)
+            at += bits
+        if at > 2 * _WORD:
+            raise self._too_wide(f"{name} needs", at, 2 * _WORD)
+        return places
+
+    def encode(self, name: str, fields: Mapping[str, int]) -> bytes:
+        """The 16 bytes of an instruction. Raises `ValueError` for a value that its field does not hold."""
+        words = [KINDS[name].opcode, 0]
+        for key, value in fields.items():
+            word, low, bits = self.places[name][key]
+            signed = key == "imm"
+            if not (-(1 << bits - 1) <= value < 1 << bits - 1 if signed else 0 <= value < 1 << bits):
+                raise ValueError(f"{key} of {name} has {bits} bits, which do not hold {value}")
+            words[word] |= (value & ((1 << bits) - 1)) << low
+        return words[0].to_bytes(8, "little") + words[1].to_bytes(8, "little")
+
+    def decode(self, content: bytes, source: str) -> list[Instruction]:
+        """The instructions of a stream. Raises `RelayError` (R0615), with the place of what is wrong."""
+        if len(content) % BYTES:
+            raise unreadable(source, len(content) - len(content) % BYTES, "the last instruction is cut off")
+        return [self._decoded(content[at : at + BYTES], at, source) for at in range(0, len(content), BYTES)]
+
+    def _decoded(self, content: bytes, at: int, source: str) -> Instruction:
+        words = [int.from_bytes(content[:8], "little"), int.from_bytes(content[8:], "little")]
+        name = _BY_OPCODE.get(words[0] & ((1 << _OPCODE_BITS) - 1))
+        if name is None:
+            raise unreadable(source, at, f"the opcode {words[0] & ((1 << _OPCODE_BITS) - 1)} is not defined")
+        words[0] >>= _OPCODE_BITS
+        words[0] <<= _OPCODE_BITS
+        found = {}
+        for field in KINDS[name].fields:
+            word, low, bits = self.places[name][field.name]
+            value = words[word] >> low & ((1 << bits) - 1)
+            words[word] ^= value << low
+            if field.names and value >= len(field.names):
+                raise unreadable(source, at, f"{field.name} of {name} is {value}, which is not defined")
+            if field.signed and value >> (bits - 1):
+                value -= 1 << bits
+            if value:
+                found[field.name] = value
+        if any(words):
+            raise unreadable(source, at, f"{name} sets bits that no field has")
+        return Instruction(at, name, found)
+
+    def text(self, instruction: Instruction) -> str:
+        """An instruction as a line, without its place: its name, its flags, and the other fields."""
+        words = [instruction.name]
+        for field in KINDS[instruction.name].fields:
+            value = instruction[field.name]
+            if field.names:
+                words.append(f"{field.name}={field.names[value]}")
+            elif field.bits == 1 and value:
+                words.append(field.name)
+            elif value:
+                words.append(f"{field.name}={value}")
+        return " ".join(words)
+
+    def assemble(self, text: str, source: str = "<assembly>") -> bytes:
+        """The stream of lines as `text` writes them. `#` begins a comment, and a place at a line's start is not read.
+
+        Raises `RelayError` (R0615) with the line.
+        """
+        out = bytearray()
+        for number, line in enumerate(text.splitlines(), 1):
+            plain = re.sub(r"^\s*[0-9a-f]{6}\s", "", line.partition("#")[0]).split()
+            if not plain:
+                continue
+            try:
+                out += self.encode(plain[0], self._read(plain[0], plain[1:]))
+            except ValueError as problem:
+                raise RelayError(error("R0615", f"{source}:{number} is no instruction of VTA: {problem}")) from None
+        return bytes(out)
+
+    def _read(self, name: str, words: Iterable[str]) -> dict[str, int]:
+        if name not in KINDS:
+            raise ValueError(f"there is no {name}; there are {', '.join(KINDS)}")
+        known = {field.name: field for field in KINDS[name].fields}
+        values: dict[str, int] = {}
+        for word in words:
+            key, equals, value = word.partition("=")
+            if key not in known:
+                raise ValueError(f"{name} has no field {key}")
+            field = known[key]
+            if field.names and value not in field.names:
+                raise ValueError(f"{key} is one of {', '.join(field.names)}, not {value}")
+            if field.bits == 1 and not equals:
+                value = "1"
+            if not field.names and not re.fullmatch(r"-?\d{1,10}", value):
+                raise ValueError(f"{key} is no number")
+            values[key] = field.names.index(value) if field.names else int(value)
+        return values
+
+    def uop(self, dst: int, src: int, wgt: int) -> int:
+        """A micro-operation's 32 bits."""
+        return dst | src << self.uop_bits[0] | wgt << (self.uop_bits[0] + self.uop_bits[1])
+
+
+def unreadable(source: str, at: int, why: str) -> RelayError:
+    return RelayError(error("R0615", f"{source} is no stream of VTA that can be read: at byte {at:#x}, {why}"))
+
+
+def documentation(config: Config) -> str:
+    """The table of instructions and fields of a configuration, in Markdown."""
+    codec = Codec(config)
+    lines = [f"Opcodes are the lowest {_OPCODE_BITS} bits. The widths are those of `{config}`.", ""]
+    for name, kind in KINDS.items():
+        lines += [f"**{name}** (opcode {kind.opcode}) {kind.doc}.", "", "| bits | field | meaning |", "|---|---|---|"]
+        for field in kind.fields:
+            word, low, bits = codec.places[name][field.name]
+            names = f": {', '.join(f'{n} {w}' for n, w in enumerate(field.names))}" if field.names else ""
+            first = word * _WORD + low
+            lines.append(f"| {f'{first}' if bits == 1 else f'{first}-{first + bits - 1}'} | `{field.name}` | {field.doc}{names} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+__all__ = ["BYTES", "FLAGS", "KINDS", "UOP_FIELDS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]

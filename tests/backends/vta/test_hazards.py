@@ -1,0 +1,111 @@
+"""What the simulator finds in streams: each fault, with the instruction's place and the Relay call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from relaylang.backends.vta.config import Config
+from relaylang.backends.vta.hazards import COMPUTE, LOAD, STORE, unit_of
+from relaylang.backends.vta.isa import BYTES, FLAGS, Codec
+from relaylang.backends.vta.program import Program, Tensor
+from relaylang.backends.vta.simulator import simulate
+from relaylang.diagnostics import RelayError
+from tests.backends.vta.regions import compiled, random_region
+
+CONFIG = Config()
+#: One tile: load it, double it, store it. The result is a byte 16 later, micro-operations are at byte 64.
+GOOD = """\
+LOAD memory=uop dram=16 y_size=1 x_size=1 x_stride=1
+LOAD memory=acc8 dram=0 y_size=1 x_size=1 x_stride=1
+ALU push_next uop_end=1 iter_out=1 iter_in=1 alu=ADD
+STORE pop_prev push_prev memory=out dram=1 y_size=1 x_size=1 x_stride=1
+FINISH pop_next
+"""
+
+
+def _run(text: str) -> np.ndarray:
+    stream = Codec(CONFIG).assemble(text)
+    inputs, outputs = (Tensor(0, (1, 16), 0, 16),), (Tensor(0, (1, 16), 16, 16),)
+    program = Program(CONFIG, stream, bytes(8), 72, inputs, outputs, ((0, "add at net.relay:3:5"),))
+    return simulate(program, [np.arange(16, dtype=np.int8).reshape(1, 16)])[0]
+
+
+def test_a_good_stream() -> None:
+    assert _run(GOOD).tolist() == [[2 * n for n in range(16)]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "push_next ",
+            "",
+            "byte 0x30, STORE, waits for a token of the unit compute that never comes: a deadlock|byte 0x40, FINISH, waits",
+        ),
+        ("pop_prev ", "", "byte 0x30, STORE, reads acc 0 perhaps before compute has written it|STORE, reads acc 0, to which nothing"),
+        ("LOAD memory=uop dram=16 y_size=1 x_size=1 x_stride=1\n", "", "ALU, reads uop 0, to which nothing was written"),
+        ("LOAD memory=acc8 dram=0", "LOAD memory=acc8 sram=9 dram=0", "byte 0x20, ALU, reads acc 0, to which nothing was written"),
+        ("memory=acc8 dram=0", "memory=acc8 dram=2", "LOAD, reads DRAM in units of 4 bytes, 8, to which nothing was written"),
+        ("memory=acc8 dram=0", "memory=acc8 dram=99", "LOAD, uses byte 0x630 of DRAM, which has 72 bytes"),
+        ("memory=acc8 dram=0", "memory=acc8 sram=2048 dram=0", "LOAD, uses acc 2048, which has 2048 elements"),
+        (
+            "memory=out dram=1",
+            "memory=out dram=0",
+            "STORE, writes DRAM in units of 4 bytes, 0, which holds a constant, an input or a result",
+        ),
+        ("memory=out", "memory=inp", "STORE, stores the memory inp; only out can be stored"),
+        ("iter_in=1", "iter_in=2 dst_in=2000", "ALU, reads acc 2000, to which nothing was written"),
+        ("iter_in=1 ", "", "ALU, has no turns"),
+        ("FINISH pop_next", "", "is the last one, and FINISH is not"),
+        ("FINISH pop_next", "FINISH pop_prev", "byte 0x40, FINISH, waits for a token of the unit load that never comes: a deadlock"),
+        ("memory=out dram=1 y_size=1", "memory=out dram=1 y_size=1 x_pad_0=1", "stores padding"),
+    ],
+)
+def test_faults(old: str, new: str, said: str) -> None:
+    with pytest.raises(RelayError, match=said) as problem:
+        _run(GOOD.replace(old, new))
+    assert problem.value.diagnostics[0].notes[0] == "it is part of add at net.relay:3:5"
+
+
+def _needed_flags(seed: int, sampled: Callable[[int], bool]) -> None:
+    """Without any of its tokens a stream has a fault: the schedule sets none in vain, and the checker misses none."""
+    mod, inputs = random_region(seed)
+    region = next(iter(compiled(mod).regions.values()))
+    program, codec = region.program, Codec(region.program.config)
+    instructions = program.instructions()
+    values = [inputs[[p.name_hint for p in mod["main"].params].index(name)] for name, _ in region.inputs]
+    order = {"push_prev": -1, "push_next": 1}
+    for number, instruction in enumerate(instructions):
+        for flag, step in order.items():
+            if not instruction[flag] or not sampled(number):
+                continue
+            unit = unit_of(instruction)
+            position = sum(1 for i in instructions[:number] if unit_of(i) == unit and i[flag])
+            pop = "pop_prev" if step > 0 else "pop_next"
+            takers = [n for n, i in enumerate(instructions) if unit_of(i) == unit + step and i[pop]]
+            changed = [dict(i.fields) for i in instructions]
+            changed[number].pop(flag)
+            changed[takers[position]].pop(pop)
+            stream = b"".join(codec.encode(i.name, f) for i, f in zip(instructions, changed))
+            with pytest.raises(RelayError, match="R0616"):
+                simulate(program._replace(stream=stream), values, len(region.outputs))
+
+
+def test_tokens_are_needed() -> None:
+    _needed_flags(3, lambda number: number % 7 == 0)
+
+
+@pytest.mark.sweep
+def test_every_token_is_needed() -> None:
+    for seed in range(3, 9):
+        _needed_flags(seed, lambda number: True)
+
+
+def test_units_and_flags() -> None:
+    codec = Codec(CONFIG)
+    decoded = codec.decode(codec.assemble(GOOD.replace("memory=uop", "memory=wgt")), "it")
+    assert [unit_of(i) for i in decoded] == [LOAD, COMPUTE, COMPUTE, STORE, COMPUTE]
+    assert len(FLAGS) == 4 and decoded[1].at == BYTES

@@ -1,0 +1,28 @@
+"""Generated regions, bit for bit against the interpreter, without a hazard."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.backends.vta.regions import CONFIGS, differs, random_region
+from tests.shared import check_each
+
+
+def _check(seeds: range) -> None:
+    configs = list(CONFIGS.values())
+
+    def same(seed: int) -> None:
+        mod, inputs = random_region(seed)
+        assert not differs(mod, configs[seed % len(configs)], inputs)
+
+    check_each(same, seeds)
+
+
+def test_generated_regions() -> None:
+    _check(range(25))
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("part", range(10))
+def test_many_generated_regions(part: int) -> None:
+    _check(range(100 + 500 * part, 600 + 500 * part))
