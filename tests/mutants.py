@@ -329,11 +329,22 @@ def caffe_seeds() -> list[bytes]:
 
 
 def caffemodel_seeds() -> list[bytes]:
-    """Files of weights of small networks."""
-    from tests.frontends.caffe.networks import caffemodel
+    """Files of weights with their whole networks."""
+    from relaylang.frontends.caffe.reader import message
+    from relaylang.frontends.caffe.schema import caffe
+    from tests.frontends.caffe.networks import NETWORKS, prototxt, weights
     from tests.frontends.caffe.test_layers import NETS
 
-    return [caffemodel(net) for net, _ in NETS.values() if net.layers[0].blobs]
+    made = []
+    for net in [*[made() for made in NETWORKS.values()], *[net for net, _ in NETS.values()]]:
+        whole = caffe()["NetParameter"].FromString(message(prototxt(net).encode(), "seed", "it").SerializeToString())
+        for layer in whole.layer:
+            for array in weights(net).get(layer.name, []):
+                blob = layer.blobs.add()
+                blob.shape.dim.extend(array.shape)
+                blob.data.append(array.tobytes())
+        made.append(whole.SerializeToString())
+    return made
 
 
 def darknet_seeds() -> list[bytes]:

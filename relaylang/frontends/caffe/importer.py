@@ -167,12 +167,14 @@ _LOSSES = frozenset(("SoftmaxWithLoss", "SigmoidCrossEntropyLoss"))
 def _shapes(entry: Entry) -> list[tuple[int, ...] | None]:
     """The shapes of a data layer's results, None where the file does not state them."""
     made, count = entry.message, len(entry.tops)
+    found: list[tuple[int, ...] | None]
     if entry.type == "Input":
-        found: list[tuple[int, ...] | None] = [tuple(s.dim) for s in made.input_param.shape]
+        found = [tuple(s.dim) for s in made.input_param.shape]
         return found * count if len(found) == 1 else [*found[:count], *[None] * (count - len(found))]
     if entry.type == "MemoryData":
         p = made.memory_data_param
-        return [(p.batch_size, p.channels, p.height, p.width), (p.batch_size,), *[None] * count][:count]
+        found = [(p.batch_size, p.channels, p.height, p.width), (p.batch_size,), *[None] * count]
+        return found[:count]
     return [None] * count
 
 
@@ -199,11 +201,11 @@ def import_caffe(model: Any, options: Options = DEFAULTS, file: str = "", weight
         if given is None:
             source, found = name, weights(own)
         else:
-            data = given if hasattr(given, "layers") and given is not model else contents(given)
-            if isinstance(data, bytes):
+            if given is not own:
+                data = contents(given)
                 budget.grant(len(data))
-                data = message(data, source, "the file of weights")
-            found = weights(data)
+                given = message(data, source, "the file of weights")
+            found = weights(given)
         net = network(own, name)
         if not found:
             _check_weights(net, name, source if given is not None else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -42,14 +43,14 @@ class Node:
             name = old
         return int(getattr(params, name) % self.b.rank(x))
 
-    def float(self, params: Any, name: str) -> float:
+    def float(self, params: Any, name: str) -> builtins.float:
         """A number. Raises `Malformed` where it is infinite or no number."""
         value = float(getattr(params, name))
         if not math.isfinite(value):
             raise Malformed(f"its {name} is {value}")
         return value
 
-    def floats(self, params: Any, name: str) -> list[float]:
+    def floats(self, params: Any, name: str) -> list[builtins.float]:
         """Numbers of a field that may be repeated. Raises `Malformed` where one is infinite or no number."""
         found = [float(v) for v in getattr(params, name)]
         if not all(map(math.isfinite, found)):

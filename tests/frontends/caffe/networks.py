@@ -305,7 +305,7 @@ def densenet() -> Net:
 
 
 def segmentation() -> Net:
-    """A fully convolutional network: dilation, transposed convolutions, crops, and sums of what is skipped."""
+    """A fully convolutional network: dilation, transposed convolutions, crops, and sums with results of earlier layers."""
     net = Net({"data": (1, 3, 20, 22)})
     net.conv(3, 6, 3, 1, 10)
     net.relu()

@@ -145,6 +145,8 @@ def test_wrong_networks_have_a_diagnostic() -> None:
     refused(INPUT + layer("Slice", "slice_param { slice_point: 9 }"), "R0805", "do not part")
     refused(INPUT + layer("Reshape", "reshape_param { shape { dim: 7 dim: -1 } }"), "R0805", "do not fit")
     refused(INPUT + layer("Crop", "") + "", "R0805", "the operand 1 is missing")
+    for type in ("AbsVal", "BNLL", "ELU", "Sigmoid", "Swish", "TanH", "ReLU6", "Dropout", "Split"):
+        refused(INPUT + layer(type).replace('bottom: "data"', ""), "R0805", "the operand 0 is missing")
     refused(INPUT + layer("PriorBox", "prior_box_param { img_size: 8 }"), "R0805", "its sizes are")
     refused(INPUT.replace("dim: 8", "dim: -8"), "R0802", "has the shape")
 

@@ -53,14 +53,15 @@ def prior_box(n: Node, x: Expr, picture: Expr | None = None) -> Any:
         raise Malformed(f"it has {len(variances)} variances, and its picture is {height} x {width}")
     sizes = _shapes(n, p)
     b.arrays.reserve((rows, columns, len(sizes), 8), "making its boxes")
-    middles = np.stack(np.meshgrid((np.arange(columns) + p.offset) * step_w, (np.arange(rows) + p.offset) * step_h), -1)
+    middles = b.arrays.zeros((rows, columns, 1, 2))
+    middles[..., 0] = ((b.arrays.arange(columns) + p.offset) * step_w)[:, None]
+    middles[..., 1] = ((b.arrays.arange(rows) + p.offset) * step_h)[:, None, None]
     halves = np.array(sizes) / 2
-    ends = [middles[:, :, None] + sign * halves for sign in (-1, 1)]
+    ends = [middles + sign * halves for sign in (-1, 1)]
     boxes = np.concatenate(ends, -1) / [width, height, width, height]
     boxes = np.clip(boxes, 0, 1) if p.clip else boxes
-    flat = boxes.reshape(-1)
-    spread = np.resize(np.array(variances), flat.size)
-    return b.const(np.stack([flat, spread])[None], "float32")
+    spread = b.arrays.full((rows, columns, len(sizes), 4), variances, np.float64)
+    return b.const(np.stack([boxes.reshape(-1), spread.reshape(-1)])[None], "float32")
 
 
 def _decoded(b: Builder, moves: Expr, prior: Expr, code: int, plain: bool) -> Expr:
@@ -127,8 +128,8 @@ def _best(b: Builder, rows: Expr, kept: list[int], batch: int, most: int, limit:
     if not count:
         raise Malformed("it keeps no boxes")
     b.arrays.reserve((batch, total, 2), "numbering its boxes", 4)
-    labels = np.broadcast_to(np.repeat(np.array(kept, np.float32), most)[:, None], (batch, total, 1))
-    pictures = np.broadcast_to(np.arange(batch, dtype=np.float32)[:, None, None], (batch, total, 1))
+    labels = np.broadcast_to(b.arrays.repeat(np.array(kept, np.float32), most)[:, None], (batch, total, 1))
+    pictures = np.broadcast_to(b.arrays.arange(batch, dtype=np.float32)[:, None, None], (batch, total, 1))
     score = b.slice(rows, [0], [1], [2])
     found = b.op("greater_equal", score, 0.0)
     full = b.concat([b.const(np.ascontiguousarray(pictures)), b.const(np.ascontiguousarray(labels)), rows], 2)
@@ -138,7 +139,7 @@ def _best(b: Builder, rows: Expr, kept: list[int], batch: int, most: int, limit:
     scores = b.op("gather", b.squeeze(score, [2]), places, axis=1)
     places = b.op("where", b.op("less", scores, 0.0), b.const(total, "int32"), places)
     places = b.op("sort", places, axis=1, is_ascend=True)
-    start = b.const((np.arange(batch) * (total + 1))[:, None], "int32")
+    start = b.const((b.arrays.arange(batch) * (total + 1))[:, None], "int32")
     flat = b.reshape_exactly(full, [batch * (total + 1), 7])
     taken = b.op("take", flat, b.reshape_exactly(b.op("add", places, start), [batch * count]), axis=0)
     return b.reshape_exactly(taken, [1, 1, batch * count, 7])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -142,13 +143,33 @@ def softmax_loss(n: Node, x: Expr) -> Any:
     return [made, made]
 
 
+def _each(name: str, **attrs: float) -> Callable[[Node, Expr], Any]:
+    def convert(n: Node, x: Expr) -> Any:
+        """An operator of each element."""
+        return n.b.op(name, x, **attrs)
+
+    return convert
+
+
+def elu(n: Node, x: Expr) -> Any:
+    return nn.elu(n.b, x, n.float(n.params("elu_param"), "alpha"))
+
+
+def softplus(n: Node, x: Expr) -> Any:
+    return nn.softplus(n.b, x)
+
+
+def swish(n: Node, x: Expr) -> Any:
+    return nn.swish(n.b, x, n.float(n.params("swish_param"), "beta"))
+
+
 RULES = (
-    Rule("AbsVal", lambda n, x: n.b.op("abs", x)),
+    Rule("AbsVal", _each("abs")),
     Rule("Axpy", axpy),
-    Rule("BNLL", lambda n, x: nn.softplus(n.b, x)),
+    Rule("BNLL", softplus),
     Rule("Clip", clip),
     Rule("Dropout", dropout),
-    Rule("ELU", lambda n, x: nn.elu(n.b, x, n.float(n.params("elu_param"), "alpha"))),
+    Rule("ELU", elu),
     Rule("Eltwise", eltwise),
     Rule("Embed", embed),
     Rule("Exp", exp),
@@ -157,12 +178,12 @@ RULES = (
     Rule("PReLU", prelu),
     Rule("Power", power),
     Rule("ReLU", relu),
-    Rule("ReLU6", lambda n, x: n.b.op("clip", x, a_min=0.0, a_max=6.0)),
-    Rule("Sigmoid", lambda n, x: n.b.op("sigmoid", x)),
-    Rule("SigmoidCrossEntropyLoss", lambda n, x: n.b.op("sigmoid", x)),
+    Rule("ReLU6", _each("clip", a_min=0.0, a_max=6.0)),
+    Rule("Sigmoid", _each("sigmoid")),
+    Rule("SigmoidCrossEntropyLoss", _each("sigmoid")),
     Rule("Softmax", softmax),
     Rule("SoftmaxWithLoss", softmax_loss),
-    Rule("Swish", lambda n, x: nn.swish(n.b, x, n.float(n.params("swish_param"), "beta"))),
-    Rule("TanH", lambda n, x: n.b.op("tanh", x)),
+    Rule("Swish", swish),
+    Rule("TanH", _each("tanh")),
     Rule("Threshold", threshold),
 )

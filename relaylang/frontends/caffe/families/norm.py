@@ -12,7 +12,7 @@ from relaylang.ir import Expr
 
 
 def batch_norm(n: Node, x: Expr) -> Any:
-    """The moving statistics, which the file has times a factor of its own; those of the batch where the layer says so.
+    """The moving statistics, which the file has times a factor of its own; those of the batch without `use_global_stats`.
 
     A `Scale` that follows becomes a part of it.
     """

@@ -1,4 +1,4 @@
-"""Convolutions, pools and what is made of them."""
+"""Convolutions, pools, and layers that are made of them."""
 
 from __future__ import annotations
 
@@ -67,10 +67,9 @@ class Window:
     after: int
     count: int
 
-    @property
-    def elements(self) -> np.ndarray:
+    def elements(self, b: Builder) -> np.ndarray:
         """How many places each window has, of the picture and of the padding that the layer states."""
-        begins = np.arange(self.count) * self.stride - self.before
+        begins = b.arrays.arange(self.count) * self.stride - self.before
         return np.minimum(begins + self.kernel, self.size + self.before) - begins
 
 
@@ -100,8 +99,7 @@ def pooled(
         return windows.pool(b, kind, x, kernel, strides, pairs, ones), found
     made = windows.pool(b, kind, x, kernel, strides, pairs, ones, count_include_pad=any(pads))
     if any(pads) and any(w.after > w.before for w in found):  # the means of windows that reach beyond count fewer places
-        b.arrays.reserve([w.count for w in found], "the sizes of its windows")
-        share = math.prod(kernel) / np.outer(found[0].elements, found[1].elements)
+        share = math.prod(kernel) / b.arrays.outer(*[w.elements(b) for w in found])
         made = b.op("multiply", made, b.const(share[None, None], b.dtype(x)))
     return made, found
 
