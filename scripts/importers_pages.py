@@ -13,6 +13,8 @@ from pathlib import Path
 from relaylang.export.onnx.table import RULES as ONNX_RULES
 from relaylang.export.relax.table import RULES as RELAX_RULES
 from relaylang.export.stablehlo.table import RULES as STABLEHLO_RULES
+from relaylang.frontends.caffe.table import REFUSED as CAFFE_REFUSED
+from relaylang.frontends.caffe.table import table as caffe_table
 from relaylang.frontends.common import Rule, Table
 from relaylang.frontends.darknet.table import REFUSED as DARKNET_REFUSED
 from relaylang.frontends.darknet.table import table as darknet_table
@@ -259,6 +261,40 @@ mod, params = relay.frontend.from_keras(model, {"input_1": (1, 3, 224, 224)})
 |---|
 """
 
+CAFFE = """# Caffe
+
+`pip install 'relaylang[caffe]'` brings protobuf. Caffe itself is not needed. The command takes the `.prototxt`, and finds
+the `.caffemodel` of the same name beside it, or the only one there.
+
+    relay import deploy.prototxt -o net.relay
+    relay import deploy.prototxt --weights net.caffemodel -o net.relay
+
+```text
+mod, params = relay.frontend.from_caffe("net.caffemodel", "deploy.prototxt")
+mod, params = relay.frontend.from_caffe(init_net, predict_net, {"data": (1, 3, 224, 224)})
+```
+
+- Layers of all three forms of Caffe's files are read. `from_caffe` takes names of files, their contents, or messages.
+- A `.caffemodel` alone also has its network. Where a `.prototxt` of the same name is beside it, that one counts.
+- The network is that of the phase `TEST`: rules of `include` and `exclude` select its layers.
+- Inputs have the shapes of the file; `--shape` gives those of layers that read a database, which state none.
+- The results are those that no layer uses, in the order of their layers, as in TVM. Caffe sorts them by name.
+- `SoftmaxWithLoss` gives the shares, and `SigmoidCrossEntropyLoss` the sigmoid. Other losses and `Accuracy` are left out.
+- Pools round the number of their places up, and means count padding as Caffe does. Such extents must be known.
+- `BatchNorm` takes the moving statistics, and a `Scale` behind it becomes a part of `nn.batch_norm`.
+- `LSTM` and `RNN` become steps, or a loop for more than 32 of them. Caffe keeps their states from call to call. Here each
+  call begins with zeros, unless `expose_hidden` makes states operands.
+- `DetectionOutput` has a fixed number of rows, `keep_top_k` for each picture. Rows without a box are -1. Caffe gives as many
+  rows as there are boxes.
+- `PriorBox` cuts its sizes off to whole numbers, as Caffe's branch for SSD does.
+- Weights of half precision, as NVIDIA's branch writes them, become float32.
+
+## Layers
+
+| layer |
+|---|
+"""
+
 DARKNET = """# Darknet
 
 The command takes the `.cfg` file, and finds the `.weights` of the same name beside it.
@@ -424,6 +460,7 @@ def pages() -> dict[str, str]:
     quantised = [f"quantized.{name}" for name in QUANTISED]
     tables = {
         "import_mxnet.md": (MXNET, rows_with_refused(mxnet_table(), MXNET_REFUSED)),
+        "import_caffe.md": (CAFFE, [*[f"| {n} |" for n in caffe_table().names()], *refused_rows(CAFFE_REFUSED)]),
         "import_darknet.md": (DARKNET, [*[f"| `{n}` |" for n in darknet_table().names()], *refused_rows(DARKNET_REFUSED)]),
         "import_keras.md": (KERAS, keras_rows()),
         "import_stablehlo.md": (STABLEHLO, rows_with_refused(stablehlo_table(), STABLEHLO_REFUSED)),

@@ -235,6 +235,26 @@ def changed_sections(data: bytes, rng: Random) -> bytes:
     return "\n".join(lines).encode() + split + weights
 
 
+def changed_net(data: bytes, rng: Random) -> bytes:
+    """A network of Caffe with other numbers, words, layers or names."""
+    text, split, weights = data.partition(SPLIT)
+    lines = text.decode("utf-8", "replace").splitlines()
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        at = rng.randrange(len(lines))
+        words, kind = re.findall(r'"[^"]*"|[\w.-]+|[{}:]', lines[at]), rng.randrange(6)
+        places = [i for i, word in enumerate(words) if (word[0] == '"' if kind == 1 else word.lstrip("-")[:1].isdigit())]
+        if kind < 4 and places:
+            others = [word for line in lines for word in re.findall(r'"[^"]*"', line)]
+            words[rng.choice(places)] = rng.choice(others) if kind == 1 else str(rng.choice([*NUMBERS, 4, 5, 9, 0.5, "nan", "1e30"]))
+            lines[at] = " ".join(words)
+        elif kind == 4 and len(lines) > 1:
+            del lines[at]
+        elif words:
+            del words[rng.randrange(len(words))]
+            lines[at] = " ".join(words) if rng.random() < 0.5 else rng.choice(lines)
+    return "\n".join(lines).encode() + split + weights
+
+
 # ---- seeds
 
 
@@ -297,6 +317,34 @@ def artifact_seeds() -> list[bytes]:
     from tests.frontends.stablehlo.recorded import members
 
     return [data for name, data in members().items() if name.endswith(".mlirbc")]
+
+
+def caffe_seeds() -> list[bytes]:
+    """Networks and layers of the tests, with weights."""
+    from tests.frontends.caffe.networks import NETWORKS, caffemodel, prototxt
+    from tests.frontends.caffe.test_layers import NETS
+
+    nets = [*[made() for made in NETWORKS.values()], *[net for net, _ in NETS.values()]]
+    return [prototxt(net).encode() + SPLIT + caffemodel(net) for net in nets]
+
+
+def caffemodel_seeds() -> list[bytes]:
+    """Files of weights with their whole networks."""
+    from relaylang.frontends.caffe.reader import message
+    from relaylang.frontends.caffe.schema import caffe
+    from tests.frontends.caffe.networks import NETWORKS, prototxt, weights
+    from tests.frontends.caffe.test_layers import NETS
+
+    made = []
+    for net in [*[made() for made in NETWORKS.values()], *[net for net, _ in NETS.values()]]:
+        whole = caffe()["NetParameter"].FromString(message(prototxt(net).encode(), "seed", "it").SerializeToString())
+        for layer in whole.layer:
+            for array in weights(net).get(layer.name, []):
+                blob = layer.blobs.add()
+                blob.shape.dim.extend(array.shape)
+                blob.data.append(array.tobytes())
+        made.append(whole.SerializeToString())
+    return made
 
 
 def darknet_seeds() -> list[bytes]:
@@ -429,6 +477,19 @@ def import_cfg(data: bytes, rng: Random) -> None:
     import_darknet(cfg, file="mutant.cfg", weights=weights)
 
 
+def import_net(data: bytes, rng: Random) -> None:
+    from relaylang.frontends.caffe import import_caffe
+
+    text, _, weights = data.partition(SPLIT)
+    import_caffe(text, file="mutant.prototxt", weights_of=weights)
+
+
+def import_model(data: bytes, rng: Random) -> None:
+    from relaylang.frontends.caffe import import_caffe
+
+    import_caffe(data, file="mutant.caffemodel")
+
+
 def read_arrays(suffix: str) -> Callable[[bytes, Random], None]:
     def read(data: bytes, rng: Random) -> None:
         from relaylang.runtime.params import load_params
@@ -477,6 +538,8 @@ KINDS = {
     "onnx": Kind(onnx_seeds, [changed_bytes, changed_fields, changed_fields], import_network),
     "keras": Kind(keras_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
     "h5": Kind(h5_seeds, [changed_bytes, changed_whole, changed_whole], import_network),
+    "caffe": Kind(caffe_seeds, [changed_bytes, changed_net, changed_net, changed_net], import_net),
+    "caffemodel": Kind(caffemodel_seeds, [changed_bytes], import_model),
     "darknet": Kind(darknet_seeds, [changed_bytes, changed_sections, changed_sections], import_cfg),
     "stablehlo": Kind(stablehlo_seeds, [changed_bytes, changed_mlir, changed_mlir, changed_mlir], import_network),
     "mlirbc": Kind(artifact_seeds, [changed_bytes], import_network),

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from relaylang.runtime.params import UNZIPPING
 
 #: The formats that importers read.
-KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet and Darknet"
+KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet, Darknet and Caffe"
 
 #: How a graph and a SavedModel begin in protobuf's text format.
 _TEXT = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(?:node|library|versions|saved_model_schema_version|meta_graphs)\s*[:{]")
@@ -177,6 +177,53 @@ def is_darknet(data: bytes) -> bool:
     return False
 
 
+#: How a network of Caffe begins in protobuf's text format, and how its layers do.
+_CAFFE = re.compile(
+    rb"\s*(?:#[^\n]*\n\s*)*(?:name|input|input_dim|force_backward|debug_info)\s*:|"
+    rb"\s*(?:#[^\n]*\n\s*)*(?:layers?|input_shape|state)\s*:?\s*\{"
+)
+_CAFFE_LAYER = re.compile(rb"(?:^|[\s}])layers?\s*:?\s*\{")
+#: The wire types of the fields of NetParameter, LayerParameter and V1LayerParameter.
+_NET = {1: (2,), 2: (2,), 3: (2,), 4: (0, 2), 5: (0,), 6: (2,), 7: (0,), 8: (2,), 100: (2,)}
+_LAYER = {1: (2,), 2: (2,), 3: (2,), 4: (2,), 5: (2, 5), 6: (2,), 7: (2,), 8: (2,), 9: (2,), 10: (0,), 11: (0, 2)}
+_V1_LAYER = {1: (2,), 2: (2,), 3: (2,), 4: (2,), 5: (0,), 6: (2,)}
+
+
+def is_caffe_text(data: bytes) -> bool:
+    """Whether the bytes are a network of Caffe in protobuf's text format."""
+    return _CAFFE.match(data[: 1 << 14]) is not None and _CAFFE_LAYER.search(data) is not None
+
+
+def is_caffe(data: bytes) -> bool:
+    """Whether the bytes are a network of Caffe, as a message or as text. Its first layer tells a message."""
+    if is_caffe_text(data):
+        return True
+    fields = _fields(data, 64)
+    if not fields or any(wire not in _NET.get(number, ()) for number, wire, _, _ in fields):
+        return False
+    for number, _, start, end in fields:
+        if number in (2, 100):
+            known = _V1_LAYER if number == 2 else _LAYER
+            inner = _fields(data[start : min(end, start + _LONGEST)], 64) or []
+            texts = [bytes(data[start + a : start + z]) for n, _, a, z in inner if n == 2]
+            if any(wire not in known.get(n, (0, 2)) or (n < 12 and n not in known) for n, wire, _, _ in inner) or not inner:
+                return False
+            if number == 100:
+                return bool(texts) and re.fullmatch(rb"[A-Za-z][\w.]*", texts[0]) is not None
+            return any(n == 5 for n, *_ in inner) or _is_first(data, [f for f in inner if f[0] == 1], start)
+    return False
+
+
+def _is_first(data: bytes, fields: list[tuple[int, int, int, int]], start: int) -> bool:
+    """Whether a field holds a layer of Caffe's first form: its name and its type begin it."""
+    for _, _, at, end in fields:
+        inner = _fields(data[start + at : start + min(end, at + _LONGEST)], 8) or []
+        words = {n: bytes(data[start + at + a : start + at + z]) for n, wire, a, z in inner if wire == 2}
+        if re.fullmatch(rb"[a-z][a-z0-9_]*", words.get(2, b"")):
+            return True
+    return False
+
+
 #: How a program of MLIR begins, after comments and aliases.
 _MLIR = re.compile(
     rb"\s*(?:(?://[^\n]*|[#!][\w.]+ = [^\n]*)\n\s*)*"
@@ -220,6 +267,8 @@ __all__ = [
     "BYTECODE",
     "KNOWN",
     "artifact_at",
+    "is_caffe",
+    "is_caffe_text",
     "is_darknet",
     "is_graph",
     "is_keras",

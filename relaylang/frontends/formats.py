@@ -9,7 +9,17 @@ from importlib import import_module
 
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
-from relaylang.frontends.contents import is_darknet, is_keras, is_onnx, is_stablehlo, is_symbol, is_tensorflow, is_tflite, is_torch
+from relaylang.frontends.contents import (
+    is_caffe,
+    is_darknet,
+    is_keras,
+    is_onnx,
+    is_stablehlo,
+    is_symbol,
+    is_tensorflow,
+    is_tflite,
+    is_torch,
+)
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.runtime.text import read_bytes
 
@@ -35,6 +45,7 @@ FORMATS = (
     Format("keras", "relaylang.frontends.keras:import_keras", is_keras, ("h5py",)),
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", is_onnx),
+    Format("caffe", "relaylang.frontends.caffe:import_caffe", is_caffe, ("google.protobuf",)),
     Format("tensorflow", "relaylang.frontends.tensorflow:import_tensorflow", is_tensorflow, ("google.protobuf",)),
     Format("stablehlo", "relaylang.frontends.stablehlo:import_stablehlo", is_stablehlo),
 )
@@ -67,8 +78,7 @@ _ROUTES = {
     ".pth": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".pt": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".safetensors": "weights alone: `--params` of relay run and relay compile takes them",
-    ".caffemodel": "Caffe: convert it to ONNX, with caffe2onnx",
-    ".prototxt": "Caffe: convert it to ONNX, with caffe2onnx",
+    ".caffemodel": "Caffe: relay import takes the .prototxt, and finds the .caffemodel beside it",
     ".mlmodel": "Core ML: save the network from its framework as ONNX",
     ".mlpackage": "Core ML: save the network from its framework as ONNX",
     ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file",

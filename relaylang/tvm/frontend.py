@@ -23,6 +23,7 @@ from relaylang.frontends.torch.torchscript import is_torchscript
 from relaylang.ir import ANY, IRModule
 from relaylang.ir.types import Dim
 from relaylang.runtime.text import read_bytes
+from relaylang.tvm.caffe_graph import from_caffe
 from relaylang.tvm.darknet_graph import from_darknet
 from relaylang.tvm.keras_graph import from_keras
 
@@ -224,6 +225,7 @@ def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str
 
 
 __all__ = [
+    "from_caffe",
     "from_darknet",
     "from_keras",
     "from_mxnet",

@@ -10,7 +10,6 @@ _VITIS = 'AMD\'s package pyxir finds what its DPU takes; `register_pattern_table
 
 #: TVM's importers that are not here, each with the module that it is in.
 _IMPORTERS = {
-    "caffe": ("caffe", _ONNX),
     "caffe2": ("caffe2", _ONNX),
     "coreml": ("coreml", _ONNX),
     "oneflow": ("oneflow", _ONNX),

@@ -68,6 +68,7 @@ _ROUTES = {
     "torch": "torch.export.export(module, inputs) makes a program, and relay.frontend.from_pytorch reads it",
     "tflite": "relay.frontend.from_tflite reads models of TFLite",
     **dict.fromkeys(("keras", "tf_keras"), "relay.frontend.from_keras reads models of Keras"),
+    "caffe": "relay.frontend.from_caffe reads a .caffemodel and a .prototxt",
     "mxnet": "relay.frontend.from_mxnet reads symbols of MXNet",
     "tensorflow": "relay.frontend.from_tensorflow reads a GraphDef, or the folder of a SavedModel",
     "relaylang": "it is a program of Relay, and needs no importer",

@@ -6,8 +6,11 @@ A table has a line for each message or enumeration, which indented lines continu
     AttrValue: s 2 bytes @value; i 3 int64 @value
     NodeDef: name 1 string; attr 5 {string AttrValue}
     enum DataType: DT_INVALID 0; DT_FLOAT 1
+    enum Pooling.Method: MAX 0; AVE 1
+    Pooling: method 1 Pooling.Method =MAX
 
 `*` repeats a field, `@` puts it into a oneof, and braces make a map. Types are those of protobuf, or names in the table.
+An enumeration may be one of a message. In messages of proto2, `=` gives a field its default value.
 Fields that a table lacks are read as unknown ones.
 """
 
@@ -37,22 +40,27 @@ _MESSAGE, _ENUM = 11, 14
 _OPTIONAL, _REPEATED = 1, 3
 
 
-def messages(table: str, package: str, extra: str) -> dict[str, Any]:
-    """The classes of a table's messages by name. Raises `RelayError` (R0803) where protobuf is missing; `extra` brings it."""
+def messages(table: str, package: str, extra: str, syntax: str = "proto3") -> dict[str, Any]:
+    """The classes of a table's messages by name. Raises `RelayError` (R0803) where protobuf is missing; `extra` brings it.
+
+    With the syntax "proto2", fields have default values, and a message knows which of its fields are set.
+    """
     need_package("google.protobuf", extra, f"importing {extra}")
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax=syntax)
     lines = [line.split(":", 1) for line in table.replace("\n    ", " ").splitlines() if ":" in line]
     enums = {head.split()[1] for head, _ in lines if head.startswith("enum ")}
+    made = {head.strip(): file.message_type.add(name=head.strip()) for head, _ in lines if not head.startswith("enum ")}
     for head, body in lines:
         fields = [field.split() for field in body.split(";") if field.strip()]
         if head.startswith("enum "):
-            made = file.enum_type.add(name=head.split()[1])
+            owner, _, name = head.split()[1].rpartition(".")
+            values = (made[owner] if owner else file).enum_type.add(name=name)
             for name, number in fields:
-                made.value.add(name=name, number=int(number))
+                values.value.add(name=name, number=int(number))
         else:
-            _message(file.message_type.add(name=head.strip()), fields, package, enums)
+            _message(made[head.strip()], fields, package, enums)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {m.name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{m.name}")) for m in file.message_type}
@@ -62,8 +70,11 @@ def _message(made: Any, fields: list[list[str]], package: str, enums: set[str]) 
     groups: dict[str, int] = {}
     for name, number, *words in fields:
         group = words.pop()[1:] if words[-1].startswith("@") else ""
+        default = words.pop()[1:] if words[-1].startswith("=") else ""
         kind = " ".join(words)
         field = made.field.add(name=name, number=int(number), label=_OPTIONAL)
+        if default:
+            field.default_value = default
         if kind.startswith("{"):
             field.label = _REPEATED
             entry = made.nested_type.add(name="".join(part.capitalize() for part in name.split("_")) + "Entry")
