@@ -15,7 +15,7 @@ from relaylang.cli.common import report, write_text
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.ir import IRModule
 from relaylang.ir.binding import bind_params
-from relaylang.partition import explain, partition, prepare, table_text
+from relaylang.partition import explain, partition, prepare, table_text, tables
 from relaylang.passes.context import PassContext
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.layout.convert_layout import ConvertLayout
@@ -55,7 +55,7 @@ def offloaded(mod: IRModule, params: Mapping[str, Any], target: str) -> tuple[IR
     An accelerator that is no backend needs a code generator of its name. Raises `RelayError` (R0601, R0609).
     """
     rest: list[str] = []
-    tables: list[str] = []
+    reports: list[str] = []
     for part in split_targets(target):
         name = part.split(None, 1)[0]
         plain = _OTHER_NAMES.get(name, name)
@@ -70,8 +70,8 @@ def offloaded(mod: IRModule, params: Mapping[str, Any], target: str) -> tuple[IR
             raise RelayError(error("R0609", f"there is no code generator for the accelerator {name}", notes=notes))
         ready = prepare(mod, plain, params)
         mod = partition(ready, plain)
-        tables.append(table_text(explain(ready, mod, plain), plain))
-    return mod, parse_target(", ".join(rest or ["c"])), tables
+        reports.append(table_text(explain(ready, mod, plain), plain))
+    return mod, parse_target(", ".join(rest or ["c"])), reports
 
 
 def transformed(mod: IRModule, layouts: Sequence[str], ops: Sequence[str], mixed: str = "", keep: bool = False) -> IRModule:
@@ -170,7 +170,7 @@ def compiled(given: Mapping[str, Any]) -> str:
     with context:
         bound = bind_params(model.mod, model.params) if layouts or mixed else model.mod
         mod = transformed(bound, layouts, ops, mixed)
-        mod, targets, tables = offloaded(mod, model.params, given["target"])
+        mod, targets, reports = offloaded(mod, model.params, given["target"])
         targets = [_with_cross(t, given) for t in targets]
         main = {p.name_hint for p in mod["main"].params} if "main" in mod else set()
         params = {name: value for name, value in model.params.items() if name in main}
@@ -180,8 +180,8 @@ def compiled(given: Mapping[str, Any]) -> str:
     with together():
         if given["dump_offloads"]:
             if isinstance(lib.artifact, (EthosUArtifact, MicroProgram)):
-                tables.append(lib.artifact.report())
-            text = "\n\n".join(tables) or "no accelerator is among the targets: the CPU compiles all calls"
+                reports.append(lib.artifact.report())
+            text = "\n\n".join(reports) or "no accelerator is among the targets: the CPU compiles all calls"
             write_text(None if given["dump_offloads"] == "-" else given["dump_offloads"], text + "\n")
         lib.export_library(path)
         for form in forms:
