@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_suffix(args: argparse.Namespace, suffix: str) -> None:
-    """Refuse a file whose suffix names another format than the one that is asked for, or none."""
+    """Refuse a file whose suffix names no format, or another format than `--as`."""
     if args.form is not None:
         endings = [ending for ending, form in _FORMATS.items() if args.form in (form, "dot" if form == "text" else form)]
         check_ending("viz", args.output, f"--as {args.form} says what it is", endings)

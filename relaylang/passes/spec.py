@@ -151,7 +151,7 @@ def _one(item: ast.expr, registry: Registry, source: SourceFile) -> Pass | Diagn
 
 
 def _no_plain_values(item: ast.Call, name: str, source: SourceFile) -> Diagnostic | None:
-    """What is wrong with options as they are written: each is a value of its own, without names and calls."""
+    """The error of options as they are written: each is a value of its own, without names and calls."""
     for value in [*item.args, *[k.value for k in item.keywords]]:
         try:
             ast.literal_eval(value)

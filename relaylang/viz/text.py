@@ -102,7 +102,7 @@ def _head(graph: Graph, group: Group) -> str:
 
 
 def _title(node: Node, names: Mapping[int, str]) -> str:
-    """What stands before the name of a group inside a node."""
+    """The prefix of the name of a group inside a node."""
     if node.kind in ("if", "match"):
         return f"{names[node.id]} "
     if node.label == "fn":

@@ -64,7 +64,7 @@ class Program:
         values.append(made)
 
     def step(self, x: Expr, values: list[Expr]) -> Expr | None:
-        """A value of one more operator, or None where `x` does not fit the one that is chosen."""
+        """A value of one more operator, or None where `x` does not fit the chosen operator."""
         return STEPS[int(self.rng.integers(len(STEPS)))](self, x, values)
 
     def same(self, x: Expr, values: list[Expr]) -> Expr:
