@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_program_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is compiled: the function, its inputs and its parameters."""
+    """The options that name the program: its function, inputs and parameters."""
     add_load_option(parser)
     parser.add_argument("--entry", default="main", metavar="NAME", help="the function to compile (default: main)")
     parser.add_argument(

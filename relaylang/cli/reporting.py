@@ -17,8 +17,8 @@ from relaylang.runtime.files import atomic_write
 
 FORMATS = ("text", "json", "sarif")
 COLORS = ("auto", "always", "never")
-#: Verbs with a `--report` of their own, which takes no file.
-OWN_REPORT = ("compile", "partition")
+#: Verbs with a `--report` of their own.
+OWN_REPORT = ("compile", "partition", "tune")
 
 
 def add_common_options(parser: argparse.ArgumentParser) -> None:

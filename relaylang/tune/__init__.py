@@ -1,4 +1,4 @@
-"""Search of schedules: the knobs of the CPU backend's kernels are measured, and a log keeps what is found.
+"""Search of schedules: the knobs of the CPU backend's kernels are measured, and a log keeps the results.
 
     from relaylang.backends.cpu.tuning_log import Log
     from relaylang.tune import LocalMeasurer, extract_tasks, search

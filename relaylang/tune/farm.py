@@ -94,8 +94,10 @@ class FarmMeasurer:
             self._client.submit(answer, request, resources=self.resources or None, pure=False, retries=_RETRIES): point
             for request, point in zip(requests, points)
         }
+        with self._client.as_current():
+            ended = self._package.as_completed(list(futures))
         try:
-            for future in self._package.as_completed(list(futures)):
+            for future in ended:
                 point = futures[future]
                 if future.status == "finished":
                     yield measurement_of(point, future.result())

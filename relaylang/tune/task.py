@@ -108,7 +108,7 @@ class Task:
         return _alone(kernel, frozenset(self.fixed), self.function, self.operators)
 
     def compile(self, choice: Choice | None = None) -> Artifact:
-        """The compiled kernel, with random values for what is known beforehand. Raises `RelayError`."""
+        """The compiled kernel, with random values for its weights. Raises `RelayError`."""
         program = self.program(self.lower(choice))
         rng = np.random.default_rng(_SEED + 1)
         params = {name: random_tensor(ty, rng) for name, ty in program.params}

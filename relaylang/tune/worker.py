@@ -149,7 +149,7 @@ def measure(task: Task, request: Mapping[str, Any], say: Callable[[str], None]) 
 
 
 def _answer(request: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
-    """The answer to a request, whatever is raised."""
+    """The answer to a request. Exceptions are failures."""
     try:
         return measure(task_of(request["task"]), request, say)
     except MemoryError:

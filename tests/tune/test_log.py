@@ -173,7 +173,7 @@ def test_a_schedule_wins_over_a_log(tmp_path: Path) -> None:
 
 
 def test_records_that_do_not_fit(tmp_path: Path) -> None:
-    """Of another processor, and of other knobs: the defaults stay, and a note says so."""
+    """Of another processor, and of other knobs: the defaults stay, with a note."""
     default = {row["key"]: row["choice"] for row in json.loads(emit(module(), "space"))["kernels"]}
     other, stale = tmp_path / "other.jsonl", tmp_path / "stale.jsonl"
     log_for(other, cpu="a processor of 1999")

@@ -1,4 +1,4 @@
-"""Measuring: drift cancels, what goes wrong is named, nothing that a candidate does ends the search."""
+"""Measuring: drift cancels, failures are named, nothing that a candidate does ends the search."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Log:
 
 
 def load(path: str) -> tuple[list[Record], list[Diagnostic]]:
-    """The records of a log, and notes about lines that are left out. Raises `RelayError` (R0645) for what is no log."""
+    """The records of a log, and notes about lines that are left out. Raises `RelayError` (R0645) for other files."""
     records: list[Record] = []
     wrong: list[int] = []
     versions: set[Any] = set()
@@ -248,7 +248,7 @@ def tuning_notes() -> Iterator[list[Diagnostic]]:
 
 
 class Tuned(Schedule):
-    """The schedule with the best choices of a log, and what is to be said about them."""
+    """The schedule with the best choices of a log, and the notes about them."""
 
     def __init__(
         self, choices: Mapping[str, Choice], winograd: int, path: str, records: Mapping[str, Record], notes: list[Diagnostic]

@@ -1,0 +1,89 @@
+"""`relay tune`: a search into a log, which goes on; reports; programs compiled with it; wrong calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relaylang.backends.cpu.tuning_log import load
+from tests.cli.command import one_diagnostic, relay
+
+Caps = pytest.CaptureFixture[str]
+TEXT = "def @main(%x: Tensor[(4, 12), float32]) { exp(transpose(%x, axes=None)) }\n"
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    file = tmp_path / "net.relay"
+    file.write_text(TEXT)
+    return file
+
+
+@pytest.mark.sweep
+def test_a_search_goes_on_and_programs_use_it(net: Path, capsys: Caps) -> None:
+    log, picture, library = (net.with_name(name) for name in ("log.jsonl", "picture.svg", "net.so"))
+    call = ("tune", net, "-o", log, "--tuner", "grid", "--target", "c -cflags=-O0", "--trials", "5")
+    ran = relay(capsys, *call)
+    assert ran.status == 0 and ran.err == "" and "all is searched; the program's kernels: " in ran.out
+    first, notes = load(str(log))
+    assert not notes and sum(r.is_default for r in first) == 1 and all(r.failure is None for r in first)
+    ran = relay(capsys, *call)
+    again, _ = load(str(log))
+    assert ran.status == 0 and [r for r in again if r.pairs <= 12] == [r for r in first if r.pairs <= 12]
+    ran = relay(capsys, "tune", "--report", log, "-o", picture)
+    assert ran.status == 0 and "all kernels, 1 thread: " in ran.out and picture.read_text().startswith("<svg")
+    ran = relay(capsys, "compile", net, "--tuning", log, "-o", library)
+    assert ran.status == 0 and ran.err == "" and library.exists()
+
+
+def test_logs_of_other_programs(net: Path, capsys: Caps) -> None:
+    """They are no error: a note says which kernels have no record."""
+    log = net.with_name("log.jsonl")
+    log.write_text("")
+    ran = relay(capsys, "compile", net, "--tuning", log, "--emit", "space")
+    assert ran.status == 0 and "note[R0645]: 1 of 1 kernels with knobs have no record" in ran.err
+    ran = relay(capsys, "tune", "--report", log)
+    assert ran.status == 0 and ran.out == f"{log} has no records\n"
+
+
+def test_a_program_without_knobs(tmp_path: Path, capsys: Caps) -> None:
+    file = tmp_path / "net.relay"
+    file.write_text("def @main(%x: Tensor[(4), float32]) { exp(%x) }\n")
+    ran = relay(capsys, "tune", file, "-o", tmp_path / "log.jsonl")
+    assert ran.status == 0 and "there is nothing to search" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ([], "FILE and -o LOG are needed"),
+        (["-o", "x.so"], "a log is lines of JSON"),
+        (["-o", "l.jsonl", "--trials", "0"], "--trials 0 is not 1 or more"),
+        (["-o", "l.jsonl", "--early-stopping", "-1"], "--early-stopping -1 is not 1 or more"),
+        (["-o", "l.jsonl", "--time", "soon"], "--time soon is no time"),
+        (["-o", "l.jsonl", "--threads", "0"], "--threads 0 is no list of numbers"),
+        (["-o", "l.jsonl", "--threads", "1,x"], "--threads 1,x is no list of numbers"),
+        (["-o", "l.jsonl", "--memory", "much"], "--memory much is no size"),
+        (["-o", "l.jsonl", "--tuner", "rndom"], "rndom"),
+        (["-o", "l.jsonl", "--resources", "avx2=1"], "--resources goes with --scheduler"),
+        (["-o", "l.jsonl", "--target", "ethos-u"], "schedules are tuned for the target c, not for ethos-u"),
+        (["-o", "l.jsonl", "--transfer", "none.jsonl"], "cannot read the log none.jsonl"),
+        (["-o", "none/l.jsonl"], "cannot write the log none/l.jsonl"),
+        (["--report", "none.jsonl"], "--report takes a log, and no program"),
+    ],
+)
+def test_wrong_calls(net: Path, capsys: Caps, monkeypatch: pytest.MonkeyPatch, options: list[str], says: str) -> None:
+    monkeypatch.chdir(net.parent)
+    ran = relay(capsys, "tune", "net.relay", *options)
+    assert ran.status and says in ran.err and "Traceback" not in ran.err and ran.out == ""
+    assert not Path("l.jsonl").exists()
+
+
+def test_a_log_that_is_none(net: Path, capsys: Caps) -> None:
+    """A file of another kind is not appended to."""
+    log = net.with_name("log.jsonl")
+    log.write_text("my notes\nof today\n")
+    for call in (("tune", net, "-o", log), ("tune", "--report", log), ("compile", net, "--tuning", log, "--emit", "space")):
+        one_diagnostic(relay(capsys, *call), 1, "R0645")
+    assert log.read_text() == "my notes\nof today\n"
