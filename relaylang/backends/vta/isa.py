@@ -167,7 +167,7 @@ class Codec:
         return words[0].to_bytes(8, "little") + words[1].to_bytes(8, "little")
 
     def decode(self, content: bytes, source: str) -> list[Instruction]:
-        """The instructions of a stream. Raises `RelayError` (R0615), with the place of what is wrong."""
+        """The instructions of a stream. Raises `RelayError` (R0615), with the place of the fault."""
         if len(content) % BYTES:
             raise unreadable(source, len(content) - len(content) % BYTES, "the last instruction is cut off")
         return [self._decoded(content[at : at + BYTES], at, source) for at in range(0, len(content), BYTES)]
