@@ -35,7 +35,7 @@ def neighbours(unit: int, instruction: Instruction, action: str) -> list[int]:
 
 
 class Fault(Exception):
-    """What is wrong with the instruction that is executed now."""
+    """A fault of the instruction that is executed now."""
 
 
 def fault(program: Program, instruction: Instruction, why: str) -> RelayError:

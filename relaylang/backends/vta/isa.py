@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from relaylang.backends.vta.config import Config
 from relaylang.diagnostics import RelayError, error
@@ -114,14 +113,15 @@ _OPCODE_BITS = 3
 UOP_FIELDS = ("dst", "src", "wgt")
 
 
-class Instruction(NamedTuple):
+@dataclass(frozen=True)
+class Instruction:
     """An instruction: its byte in the stream, its name, and the fields that are not 0."""
 
     at: int
     name: str
     fields: Mapping[str, int]
 
-    def __getitem__(self, key: str) -> int:  # type: ignore[override]
+    def __getitem__(self, key: str) -> int:
         return self.fields.get(key, 0)
 
 
@@ -167,7 +167,7 @@ class Codec:
         return words[0].to_bytes(8, "little") + words[1].to_bytes(8, "little")
 
     def decode(self, content: bytes, source: str) -> list[Instruction]:
-        """The instructions of a stream. Raises `RelayError` (R0615), with the place of what is wrong."""
+        """The instructions of a stream. Raises `RelayError` (R0615), with the place of the fault."""
         if len(content) % BYTES:
             raise unreadable(source, len(content) - len(content) % BYTES, "the last instruction is cut off")
         return [self._decoded(content[at : at + BYTES], at, source) for at in range(0, len(content), BYTES)]

@@ -1,7 +1,7 @@
 """How tensors lie in DRAM: blocked, NCHWnc.
 
-A tensor (N, C, H, W) of channels in blocks of c and a batch in blocks of n lies as (N/n, C/c, H, W, n, c), zeros filling up
-the last blocks. Its elements are tiles of n times c numbers. A matrix (N, C) is an image of N/n rows, one tile wide.
+A tensor (N, C, H, W) of channels in blocks of c and a batch in blocks of n lies as (N/n, C/c, H, W, n, c). Zeros
+fill the last blocks. Its elements are tiles of n times c numbers. A matrix (N, C) is an image of N/n rows, one tile wide.
 """
 
 from __future__ import annotations

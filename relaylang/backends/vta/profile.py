@@ -55,16 +55,14 @@ class CycleProfile:
             self.cycles += max([event.end for event in events], default=0)
 
     def _add(self, region: str, program: Program, events: list[Event]) -> None:
-        calls: dict[str, list[Event]] = {}
-        numbered = dict.fromkeys([call for _, call in program.places])
+        layers: dict[int, list[Event]] = {}
         for event in events:
-            call = program.place(event.instruction.at)
-            calls.setdefault(call, []).append(event)
+            layers.setdefault(program.layer(event.instruction.at), []).append(event)
             shifted = event._replace(begin=event.begin + self.cycles, end=event.end + self.cycles)
-            self.events.append((region, call, shifted))
+            self.events.append((region, program.place(event.instruction.at), shifted))
         before = 0
-        for call in [c for c in numbered if c in calls]:
-            mine = calls[call]
+        for _, mine in sorted(layers.items()):
+            call = program.place(mine[0].instruction.at)
             end = max(event.end for event in mine)
             gemm, moved = sum(event.gemm for event in mine), sum(event.moved for event in mine)
             busy = {unit: sum(e.end - e.begin for e in mine if e.unit == unit) for unit in UNITS}

@@ -44,9 +44,13 @@ class Program(NamedTuple):
     outputs: tuple[Tensor, ...]
     places: tuple[tuple[int, str], ...]
 
+    def layer(self, at: int) -> int:
+        """The number of the place that has the instruction at a byte; -1 if none has it."""
+        return bisect_right(self.places, at // BYTES, key=lambda place: place[0]) - 1
+
     def place(self, at: int) -> str:
         """The Relay call of the instruction at a byte."""
-        number = bisect_right([first for first, _ in self.places], at // BYTES) - 1
+        number = self.layer(at)
         return self.places[number][1] if number >= 0 else "no call of the program"
 
     def instructions(self, source: str = "the stream") -> list[Instruction]:

@@ -13,8 +13,8 @@ FULL = (-(1 << 31), (1 << 31) - 1)
 class Step(NamedTuple):
     """A step on the tile in slot `slot`.
 
-    `operation` is one of the ALU's with a second operand of the `kind` imm, vec or slot; or `reset`; `load8` of a leaf;
-    `load32` of a tensor; `gemm` or `pool` of this number.
+    `operation` is one of the ALU's, with a second operand of the `kind` imm, vec or slot. Or it is `reset`, `load8` of a leaf,
+    `load32` of a tensor, or the `gemm` or `pool` of this number.
     """
 
     operation: str

@@ -113,8 +113,8 @@ PAGES = (
     ),
     Page(
         "R0614",
-        "nothing for the Ethos-U",
-        """No operator of the program can go to the NPU: it takes quantized networks (int8, int16). The notes say of each
+        "nothing for the accelerator",
+        """No operator of the program can go to the Ethos-U or VTA: they take quantized networks. The notes say of each
         operator why it stays. Quantize the network, or compile for the CPU.""",
         "$ relay compile examples/mlp.relay --target ethos-u --random-params 0 -o net.tar",
         "$ relay compile examples/mlp.relay --target c --random-params 0 -o net.so",
@@ -123,7 +123,7 @@ PAGES = (
     Page(
         "R0615",
         "no command stream",
-        """A file for an Ethos-U is truncated, is of another format, or has commands that its accelerator does not know. The
+        """A file for an Ethos-U or VTA is truncated, is of another format, or has commands that its accelerator does not know. The
         message says at which byte. Compile the network again.""",
         "$ relay disasm net.npu.bin    # the half of a file",
         "$ relay disasm net.tar",
@@ -132,8 +132,9 @@ PAGES = (
     Page(
         "R0616",
         "a command stream does what hardware does not forgive",
-        """The simulator of the Ethos-U stops at a command. It reads memory to which nothing was written, leaves its memory, or
-        misses a wait. Its weight stream may also be damaged. The message names the command and its byte in the file; `relay disasm`
+        """The simulator of the Ethos-U or VTA stops at a command. It reads memory to which nothing was written, leaves its
+        memory, or misses a wait. Its weight stream may also be damaged.
+        The message names the command and its byte in the file; `relay disasm`
         shows it. The simulator also stops at units that it does not have.""",
         "artifact.executor = 'ethosu-sim'\nartifact.run(...)    # of a stream that was changed",
         "artifact.executor = 'tosa'\nartifact.run(...)",

@@ -10,6 +10,7 @@ from relaylang.backends.vta.isa import KINDS, Codec, documentation
 from relaylang.backends.vta.program import Program, listing, read_program
 from relaylang.diagnostics import RelayError
 from tests.backends.vta.regions import CONFIGS, compiled, random_region
+from tests.shared import ROOT
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -97,3 +98,7 @@ def test_the_documentation_has_every_field() -> None:
     text = documentation(Config())
     assert all(f"`{field.name}`" in text for kind in KINDS.values() for field in kind.fields)
     assert "| 8-20 | `uop_bgn` | the first micro-operation |" in text
+
+
+def test_the_page_has_the_table() -> None:
+    assert documentation(Config()).rstrip() in (ROOT / "docs" / "vta.md").read_text(encoding="utf-8")
