@@ -221,9 +221,11 @@ def values(blob: Any, what: str) -> np.ndarray:
 
 
 def _numbers(parts: Sequence[Any], kind: str, what: str) -> np.ndarray:
-    if not parts or not isinstance(parts[0], bytes):
-        return np.array(list(parts), np.float32)
-    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    data = parts[0] if len(parts) == 1 else None  # protobuf copies a field's bytes at each use
+    if not isinstance(data, bytes):
+        if not parts or not isinstance(parts[0], bytes):
+            return np.array(list(parts), np.float32)
+        data = b"".join(parts)
     if len(data) % int(kind[2:]):
         raise Malformed(f"{what} has {len(data)} bytes, which are no whole number of elements")
     with np.errstate(all="ignore"):
