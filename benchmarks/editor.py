@@ -31,6 +31,8 @@ from relaylang.lsp.document import Document  # noqa: E402
 
 RESULTS = ROOT / "benchmarks/results/editor.md"
 LIMIT = 50.0
+#: The file whose edits read all of it again.
+SLOW = "one function"
 
 
 def functions(lines: int, each: int) -> str:
@@ -46,7 +48,7 @@ def functions(lines: int, each: int) -> str:
 PROGRAMS: dict[str, Callable[[int], str]] = {
     "functions of 100 lines": lambda lines: functions(lines, 100),
     "functions of 1 000 lines": lambda lines: functions(lines, 1000),
-    "one function": lambda lines: functions(lines, lines),
+    SLOW: lambda lines: functions(lines, lines),
 }
 
 
@@ -106,7 +108,7 @@ def main() -> int:
     rows: list[str] = []
     verdicts: list[str] = []
     for name in PROGRAMS:
-        made, most = measure(name, args.lines, args.times)
+        made, most = measure(name, args.lines, args.times if name != SLOW else min(args.times, 1))
         rows += made
         print(*made, sep="\n", flush=True)
         verdicts.append(f"- {name}: {most:.0f} ms, {'within' if most <= LIMIT else 'above'} the limit of {LIMIT:.0f} ms")
@@ -120,7 +122,7 @@ def main() -> int:
             "`python benchmarks/editor.py --write` repeats the measurement.",
             "",
             *(__doc__ or "").split("\n\n", 2)[2].strip().split("\n"),
-            f"Each file has {args.lines} lines and gets {args.times} edits of each kind.",
+            f"Each file has {args.lines} lines and gets {args.times} edits of each kind; {SLOW} gets one.",
             "",
             *verdicts,
             "",

@@ -76,10 +76,10 @@ class Document:
         if first:
             del new[0]  # the empty part in front of a text's first definition
         old = self.parts[first : last + 1]
-        if any(part.word in TYPES for part in (*old, *new)):
+        if not TYPES.isdisjoint([*(part.word for part in old), *(piece.word for piece in new)]):
             return Document(text, self.known.name)
         kept = {part.text: part for part in old}
-        parts = [kept.pop(piece.text, None) or Part(*piece) for piece in new]
+        parts = [kept.pop(piece.text) if piece.text in kept else Part(*piece) for piece in new]
         made: Document = object.__new__(Document)
         made.text = text
         made.known, made.checker = self.known, self.checker

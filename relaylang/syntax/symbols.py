@@ -32,7 +32,7 @@ _DEFINITIONS = frozenset({"def_function", "def_external", "def_type", "def_type_
 _CLAUSES = frozenset({"clause_head", "case_head"})
 _CONSTRUCTORS = frozenset({"ctor_plain", "ctor_empty", "ctor_args", "ctor_spaced", "data_empty", "data_args"})
 _TYPE_NAMES = frozenset({"type_name", "type_name_generic"})
-#: What stands in front of a statement.
+#: Tokens in front of a statement.
 _BEFORE = frozenset({"", ";", "{", "}", "(", ",", "=>"})
 
 
