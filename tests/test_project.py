@@ -42,7 +42,8 @@ FLOORS = [
     {"frontends"},
     {"kernels"},
     {"backends"},
-    {"quantize", "tune"},
+    {"quantize"},
+    {"tune"},
     {"export"},
     {"plugins.files", "testing", "viz"},
     {"repl"},
@@ -304,7 +305,7 @@ def test_few_names_stand_at_the_top() -> None:
     top = {module for module in ALL if "." not in module and ALL[module].name != "__init__.py"}
     packages = {module.partition(".")[0] for module in ALL} - top - {"__init__"}
     assert top == {"__main__", "_names", "_start", "aliases", "services"}
-    assert len(packages) <= 25, packages
+    assert len(packages) <= 26, packages
 
 
 def test_no_imports_inside_functions() -> None:
