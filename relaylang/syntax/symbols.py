@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any
 
+from relaylang.ir.bulk import gc_paused
 from relaylang.ops import OPS
 from relaylang.syntax.tokeniser import Token
 from relaylang.syntax.tree import TYPES, Tree, cut, global_name
@@ -273,7 +274,8 @@ class Definition:
 
     @cached_property
     def names(self) -> Names:
-        return Names(Tree(self.text))
+        with gc_paused():
+            return Names(Tree(self.text))
 
 
 class Placed:
@@ -343,7 +345,8 @@ class SymbolTable:
         """The tokens and local names of a definition, at their places in this text."""
         found = self._placed.get(number)
         if found is None:
-            found = self._placed[number] = Placed(self.definitions[number].names, self.begins[number])
+            with gc_paused():
+                found = self._placed[number] = Placed(self.definitions[number].names, self.begins[number])
         return found
 
     def number_at(self, offset: int) -> int:
@@ -434,8 +437,9 @@ class SymbolTable:
         """What a token of the text names."""
         number = self.number_at(token.start)
         if token.kind == "local":
-            known = self.placed(number).at.get(token.start)
-            return known[1] if known is not None else None
+            base = self.begins[number]
+            known = self.definitions[number].names.at.get(token.start - base)
+            return _placed(known[1], base, [_moved(use, base) for use in known[1].uses]) if known is not None else None
         for symbol in self.defined(number) if token.kind in ("global", "name") else ():
             for own in (symbol, *symbol.children):
                 if own.definition == token:
@@ -458,11 +462,12 @@ class SymbolTable:
         return (token, symbol) if token is not None and symbol is not None else None
 
     def token_at(self, offset: int) -> Token | None:
-        tokens = self.placed(self.number_at(offset)).tokens
-        at = bisect_right(tokens, offset, key=lambda token: token.start)
+        number = self.number_at(offset)
+        tokens, base = self.definitions[number].names.tree.tokens, self.begins[number]
+        at = bisect_right(tokens, offset - base, key=lambda token: token.start)
         for token in tokens[max(0, at - 2) : at][::-1]:
-            if token.start <= offset <= token.end and (offset < token.end or token.is_word):
-                return token
+            if offset - base <= token.end and (offset - base < token.end or token.is_word):
+                return _moved(token, base)
         return None
 
     def visible(self, offset: int) -> dict[str, Symbol]:
