@@ -88,7 +88,7 @@ class Names:
         #: the local names, in the order of their first places
         self.locals: list[Symbol] = []
         #: each place of a local name, by where it begins
-        self.at: dict[int, tuple[Token, Symbol]] = {}
+        self.at: dict[int, Symbol] = {}
         #: the functions, types and constructors that are defined here
         self.defined: list[Symbol] = []
         #: the places of global names, and of words, which may name operators, types and constructors
@@ -247,7 +247,7 @@ class Names:
     def _bind(self, token: Token, kind: str, begin: int) -> Symbol:
         symbol = Symbol(token.text, kind, token, [], begin)
         self.locals.append(symbol)
-        self.at[token.start] = (token, symbol)
+        self.at[token.start] = symbol
         return symbol
 
     def _use(self, token: Token, scopes: Sequence[tuple[dict[str, Symbol], int]], gone: dict[str, Symbol]) -> None:
@@ -256,7 +256,7 @@ class Names:
             symbol = scopes[0][0][token.text] = Symbol(token.text, "variable", None, [])
             self.locals.append(symbol)
         symbol.uses.append(token)  # type: ignore[attr-defined]
-        self.at[token.start] = (token, symbol)
+        self.at[token.start] = symbol
 
 
 _CLOSERS = (")", "]", "}")
@@ -279,19 +279,17 @@ class Definition:
 
 
 class Placed:
-    """The tokens and names of a definition that begins at an offset of a text."""
+    """The tokens and local names of a definition that begins at an offset of a text."""
 
     def __init__(self, names: Names, base: int) -> None:
         tree = names.tree
         self.brackets = tree.brackets
-        self.tokens, self.code, self.locals, self.at = tree.tokens, tree.code, names.locals, names.at
+        self.tokens, self.code, self.locals = tree.tokens, tree.code, names.locals
         if base:
             self.tokens = [_moved(token, base) for token in tree.tokens]
             at = {token.start: token for token in self.tokens}
             self.code = [at[base + token.start] for token in tree.code]
-            moved = {id(symbol): _placed(symbol, base, [at[base + use.start] for use in symbol.uses]) for symbol in names.locals}
-            self.locals = list(moved.values())
-            self.at = {base + start: (at[base + start], moved[id(symbol)]) for start, (_, symbol) in names.at.items()}
+            self.locals = [_placed(symbol, base, [at[base + use.start] for use in symbol.uses]) for symbol in names.locals]
 
 
 def _placed(symbol: Symbol, base: int, uses: Sequence[Token]) -> Symbol:
@@ -439,7 +437,7 @@ class SymbolTable:
         if token.kind == "local":
             base = self.begins[number]
             known = self.definitions[number].names.at.get(token.start - base)
-            return _placed(known[1], base, [_moved(use, base) for use in known[1].uses]) if known is not None else None
+            return _placed(known, base, [_moved(use, base) for use in known.uses]) if known is not None else None
         for symbol in self.defined(number) if token.kind in ("global", "name") else ():
             for own in (symbol, *symbol.children):
                 if own.definition == token:
