@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any
 
+from relaylang.ir.bulk import gc_paused
 from relaylang.ops import OPS
 from relaylang.syntax.tokeniser import Token
 from relaylang.syntax.tree import TYPES, Tree, cut, global_name
@@ -87,7 +88,7 @@ class Names:
         #: the local names, in the order of their first places
         self.locals: list[Symbol] = []
         #: each place of a local name, by where it begins
-        self.at: dict[int, tuple[Token, Symbol]] = {}
+        self.at: dict[int, Symbol] = {}
         #: the functions, types and constructors that are defined here
         self.defined: list[Symbol] = []
         #: the places of global names, and of words, which may name operators, types and constructors
@@ -246,7 +247,7 @@ class Names:
     def _bind(self, token: Token, kind: str, begin: int) -> Symbol:
         symbol = Symbol(token.text, kind, token, [], begin)
         self.locals.append(symbol)
-        self.at[token.start] = (token, symbol)
+        self.at[token.start] = symbol
         return symbol
 
     def _use(self, token: Token, scopes: Sequence[tuple[dict[str, Symbol], int]], gone: dict[str, Symbol]) -> None:
@@ -255,7 +256,7 @@ class Names:
             symbol = scopes[0][0][token.text] = Symbol(token.text, "variable", None, [])
             self.locals.append(symbol)
         symbol.uses.append(token)  # type: ignore[attr-defined]
-        self.at[token.start] = (token, symbol)
+        self.at[token.start] = symbol
 
 
 _CLOSERS = (")", "]", "}")
@@ -273,23 +274,22 @@ class Definition:
 
     @cached_property
     def names(self) -> Names:
-        return Names(Tree(self.text))
+        with gc_paused():
+            return Names(Tree(self.text))
 
 
 class Placed:
-    """The tokens and names of a definition that begins at an offset of a text."""
+    """The tokens and local names of a definition that begins at an offset of a text."""
 
     def __init__(self, names: Names, base: int) -> None:
         tree = names.tree
         self.brackets = tree.brackets
-        self.tokens, self.code, self.locals, self.at = tree.tokens, tree.code, names.locals, names.at
+        self.tokens, self.code, self.locals = tree.tokens, tree.code, names.locals
         if base:
             self.tokens = [_moved(token, base) for token in tree.tokens]
             at = {token.start: token for token in self.tokens}
             self.code = [at[base + token.start] for token in tree.code]
-            moved = {id(symbol): _placed(symbol, base, [at[base + use.start] for use in symbol.uses]) for symbol in names.locals}
-            self.locals = list(moved.values())
-            self.at = {base + start: (at[base + start], moved[id(symbol)]) for start, (_, symbol) in names.at.items()}
+            self.locals = [_placed(symbol, base, [at[base + use.start] for use in symbol.uses]) for symbol in names.locals]
 
 
 def _placed(symbol: Symbol, base: int, uses: Sequence[Token]) -> Symbol:
@@ -343,7 +343,8 @@ class SymbolTable:
         """The tokens and local names of a definition, at their places in this text."""
         found = self._placed.get(number)
         if found is None:
-            found = self._placed[number] = Placed(self.definitions[number].names, self.begins[number])
+            with gc_paused():
+                found = self._placed[number] = Placed(self.definitions[number].names, self.begins[number])
         return found
 
     def number_at(self, offset: int) -> int:
@@ -434,8 +435,9 @@ class SymbolTable:
         """What a token of the text names."""
         number = self.number_at(token.start)
         if token.kind == "local":
-            known = self.placed(number).at.get(token.start)
-            return known[1] if known is not None else None
+            base = self.begins[number]
+            known = self.definitions[number].names.at.get(token.start - base)
+            return _placed(known, base, [_moved(use, base) for use in known.uses]) if known is not None else None
         for symbol in self.defined(number) if token.kind in ("global", "name") else ():
             for own in (symbol, *symbol.children):
                 if own.definition == token:
@@ -458,11 +460,12 @@ class SymbolTable:
         return (token, symbol) if token is not None and symbol is not None else None
 
     def token_at(self, offset: int) -> Token | None:
-        tokens = self.placed(self.number_at(offset)).tokens
-        at = bisect_right(tokens, offset, key=lambda token: token.start)
+        number = self.number_at(offset)
+        tokens, base = self.definitions[number].names.tree.tokens, self.begins[number]
+        at = bisect_right(tokens, offset - base, key=lambda token: token.start)
         for token in tokens[max(0, at - 2) : at][::-1]:
-            if token.start <= offset <= token.end and (offset < token.end or token.is_word):
-                return token
+            if offset - base <= token.end and (offset - base < token.end or token.is_word):
+                return _moved(token, base)
         return None
 
     def visible(self, offset: int) -> dict[str, Symbol]:
