@@ -57,7 +57,7 @@ home, name = sys.argv.pop(1), sys.argv.pop(1)
 sys.path[:] = [folder for folder in sys.path if folder]
 home in sys.path or sys.path.insert(0, home)
 from importlib import import_module
-sys.exit(import_module(name).main())
+sys.exit(import_module("relaylang." + name).main())
 """
 
 
@@ -86,11 +86,11 @@ def program(name: str) -> str | None:
 
 def relay(*arguments: str) -> list[str]:
     """The command that calls `relay` in a process of its own, with this Python."""
-    return main_of("relaylang.cli", *arguments)
+    return main_of("cli", *arguments)
 
 
 def main_of(module: str, *arguments: str) -> list[str]:
-    """The command that calls `main` of one of our modules in a process of its own, with this Python."""
+    """The command that calls `main` of a module of relaylang (`cli`) in a process of its own, with this Python."""
     return [sys.executable, "-c", _START, _HOME, module, *arguments]
 
 

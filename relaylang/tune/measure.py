@@ -108,7 +108,7 @@ class Process:
             variables = {"RELAYLANG_CACHE": self._cache} if self._cache else None
             try:
                 self._process = processes.start(
-                    processes.main_of("relaylang.tune.worker"), variables=variables, stdin=processes.PIPE, stdout=processes.PIPE
+                    processes.main_of("tune.worker"), variables=variables, stdin=processes.PIPE, stdout=processes.PIPE
                 )
             except OSError as e:
                 raise RelayError(error("R0645", f"no process starts to measure in: {e.strerror}")) from None
