@@ -1,4 +1,4 @@
-"""What is measured of a network's values while it is calibrated or compared, as expressions."""
+"""Measurements of a network's values for calibration and comparison, as expressions."""
 
 from __future__ import annotations
 
