@@ -29,7 +29,7 @@ SERVICES: dict[str, str] = {
     "artifact relaylang-mlf": "relaylang.backends.bare_metal.reading:loads",
     "artifact relaylang-vta": "relaylang.backends.vta:loads",
     "layers of the ethos-u": "relaylang.backends.ethosu.layers.table:pattern_table",
-    "layers of vta": "relaylang.backends.vta.table:pattern_table",
+    "layers of vta": "relaylang.backends.vta.layers.table:pattern_table",
     "artifact relaylang-vm": "relaylang.runtime.vm.executable:loads",
 }
 

@@ -15,10 +15,10 @@ import numpy as np
 from relaylang.backends.cpu import compile_for
 from relaylang.backends.target import Target
 from relaylang.ir import Expr, IRModule, TensorType
-from relaylang.ops.build import op_call, scalar
-from relaylang.quantize.insert import Scale, alone
+from relaylang.quantize.insert import alone
 from relaylang.quantize.observe import Batch, compiled
 from relaylang.quantize.static import StaticQuantization
+from relaylang.rules.quantization.measures import error_sum, extremes, product_sum, share_outside
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,6 @@ def decibels(signal: float, noise: float) -> float:
     return float(10 * np.log10(signal / noise)) if signal > 0 else float("-inf")
 
 
-def _sums(x: Expr, y: Expr) -> list[Expr]:
-    """The sums of x², (x - y)², y² and xy."""
-    apart = op_call("subtract", [x, y])
-    return [op_call("sum", [op_call("multiply", [a, b])]) for a, b in ((x, x), (apart, apart), (y, y), (x, y))]
-
-
-def _clipped(x: Expr, scale: Scale | None) -> Expr:
-    """The share of elements outside of the range of a scale."""
-    if scale is None:
-        return scalar(0.0, "float32")
-    low, high = scale.range[0] - scale.scale / 2, scale.range[1] + scale.scale / 2  # so much is rounded, not clipped
-    outside = op_call("logical_or", [op_call("less", [x, scalar(low, "float32")]), op_call("greater", [x, scalar(high, "float32")])])
-    return op_call("mean", [op_call("cast", [outside], dtype="float32")])
-
-
 def layer_errors(
     quantization: StaticQuantization, batches: Iterable[Batch], step: Callable[[int], None] = lambda n: None
 ) -> list[LayerError]:
@@ -92,7 +77,10 @@ def layer_errors(
         scale = numbers.of(value) if value is not None else None
         own = alone(layer, plan, numbers)
         x = layer.tail
-        outputs += [*_sums(x, made), _sums(x, own)[1], op_call("min", [x]), op_call("max", [x]), _clipped(x, scale)]
+        sums = [product_sum(x, x), error_sum(x, made), product_sum(made, made), product_sum(x, made), error_sum(x, own)]
+        half = scale.scale / 2 if scale is not None else 0.0  # so much is rounded, not clipped
+        low, high = scale.range if scale is not None else (-np.inf, np.inf)
+        outputs += [*sums, *extremes(x), share_outside(x, low - half, high + half)]
     program = compiled(quantization.prepared, quantization.prepared["main"].params, outputs)
     totals = np.zeros((len(pairs), 5))
     ends = np.array([[np.inf, -np.inf]] * len(pairs)).reshape(-1, 2)
@@ -139,7 +127,8 @@ class Outputs:
 
 
 def _flat(result: Any) -> list[np.ndarray]:
-    found, stack = [], [result]
+    found: list[np.ndarray] = []
+    stack = [result]
     while stack:
         item = stack.pop()
         if isinstance(item, (tuple, list)):

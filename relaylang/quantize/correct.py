@@ -12,13 +12,14 @@ from dataclasses import replace
 import numpy as np
 
 from relaylang.ir import Expr, TensorType
-from relaylang.ops.build import op_call
 from relaylang.quantize.compare import LayerError, Outputs, layer_errors
 from relaylang.quantize.insert import alone
 from relaylang.quantize.layers import Layer
 from relaylang.quantize.observe import Batch, compiled
-from relaylang.quantize.prepare import channel_axis, refuse
+from relaylang.quantize.prepare import refuse
 from relaylang.quantize.static import StaticQuantization
+from relaylang.rules.quantization.forms import channel_axis
+from relaylang.rules.quantization.measures import mean_error
 
 
 def correct_biases(quantization: StaticQuantization, batches: Iterable[Batch]) -> int:
@@ -31,7 +32,7 @@ def correct_biases(quantization: StaticQuantization, batches: Iterable[Batch]) -
         sums = layer.bias if layer.bias is not None else layer.head
         made = alone(bare, quantization.plan, quantization.numbers.renamed(layer, bare))
         axis = _axis(layer)
-        means.append(op_call("mean", [op_call("subtract", [made, sums])], axis=[axis], exclude=True))
+        means.append(mean_error(made, sums, axis))
     program = compiled(quantization.prepared, quantization.prepared["main"].params, means)
     totals = [np.zeros(1) for _ in layers]
     count = 0

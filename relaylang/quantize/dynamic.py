@@ -16,7 +16,7 @@ from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ir.typed import forget_stale_types, typed_constant
 from relaylang.ops.build import op_call, scalar
 from relaylang.passes.infer_type import InferType
-from relaylang.passes.rewriting import is_call
+from relaylang.passes.rewriting import is_call, per_function
 from relaylang.quantize.insert import Scale
 from relaylang.quantize.layers import Layer, make_plan
 from relaylang.quantize.prepare import prepare, refuse
@@ -52,10 +52,10 @@ def quantize_dynamic(
         count += 1
         return _dense(new, quantized_weight(Layer("", old, Role.PRODUCT, [], weight), Scale(1.0, 0, "int8"), None, config))
 
-    changed = {gv: forget_stale_types(rewrite(f, put)) for gv, f in prepared.functions.items()}
+    changed = per_function(prepared, lambda f: forget_stale_types(rewrite(f, put)))
     if not count:
         raise refuse("the network has no dense layer with constant weights", "the other modes quantise convolutions")
-    return InferType()(prepared.with_functions(changed))
+    return InferType()(changed)
 
 
 def _named(mod: IRModule, names: Collection[str]) -> list[Layer]:

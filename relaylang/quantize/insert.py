@@ -15,7 +15,7 @@ from relaylang.ir.typed import forget_stale_types, retype, typed_constant
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.quantize.layers import Layer, Plan, Value
-from relaylang.quantize.prepare import channel_axis
+from relaylang.rules.quantization.forms import channel_axis, with_bias
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _layer(layer: Layer, plan: Plan, numbers: Parameters, taken: Any, done: Mapp
     def operand(old: Expr) -> Expr:
         return taken(old) if id(old) in wanted else done[id(old)]
 
-    args = []
+    args: list[Expr] = []
     for old in head.args:
         if isinstance(old, Tuple):
             args.append(Tuple([operand(f) for f in old.fields], old.span))
@@ -178,7 +178,7 @@ def _layer(layer: Layer, plan: Plan, numbers: Parameters, taken: Any, done: Mapp
     bias = numbers.biases.get(id(layer))
     if bias is not None:
         x = numbers.of(plan.value_of[id(layer.operands[0])])
-        made = op_call("nn.bias_add", [made, _bias(bias, x, numbers.weights[id(layer)])], axis=channel_axis(head))
+        made = with_bias(made, _bias(bias, x, numbers.weights[id(layer)]), channel_axis(head))
     if isinstance(head.checked_type, TupleType):
         return made
     made.span = made.span or head.span

@@ -53,13 +53,14 @@ def integer_io(mod: IRModule) -> tuple[IRModule, list[Edge], list[Edge]]:
     outputs = []
     for number, result in enumerate(results):
         if is_call(result, "qnn.dequantize") and isinstance(result, Call) and _plain(result):
-            ty = result.args[0].checked_type
-            assert isinstance(ty, TensorType)
-            outputs.append(_edge(f"output {number}", ty.dtype, result))
+            whole = result.args[0].checked_type
+            assert isinstance(whole, TensorType)
+            outputs.append(_edge(f"output {number}", whole.dtype, result))
             results[number] = result.args[0]
     body = rewrite(Tuple(results) if isinstance(func.body, Tuple) else results[0], put)
     params = [new_params.get(id(p), p) for p in func.params]
     made = forget_stale_types(Function(params, body, None, func.type_params, func.attrs, func.span))
+    assert isinstance(made, Function)
     return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): made})), inputs, outputs
 
 

@@ -14,8 +14,9 @@ from relaylang.ir import Call, Constant, Expr, Function, If, Let, Match, Tuple, 
 from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops.record import Op
 from relaylang.passes.rewriting import is_call
-from relaylang.quantize.prepare import bias_of, refuse
+from relaylang.quantize.prepare import refuse
 from relaylang.rules.fake_quantization import RULES as INTEGER
+from relaylang.rules.quantization.forms import bias_of
 from relaylang.rules.quantization.static import BOUNDED, ROLES, Role, Wishes
 
 

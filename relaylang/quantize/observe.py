@@ -16,9 +16,9 @@ from relaylang.backends.cpu import compile_for
 from relaylang.backends.target import Target
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, Var
-from relaylang.ir.typed import typed_constant, typed_var
-from relaylang.ops.build import op_call
+from relaylang.ir.typed import typed_var
 from relaylang.quantize.prepare import refuse
+from relaylang.rules.quantization.measures import extremes, histogram
 from relaylang.typing import check
 
 #: The bins of a histogram: eight for each number that a quantised value has.
@@ -76,19 +76,6 @@ class Seen:
         return self.low + (np.arange(BINS) + 0.5) * ((self.high - self.low) / BINS)
 
 
-def _count(x: Expr, number: int, lows: Var, factors: Var) -> Expr:
-    """The histogram of a tensor, int32 of shape (BINS,)."""
-    ty = x.checked_type
-    assert isinstance(ty, TensorType)
-    size = int(np.prod([int(d) for d in ty.shape]))  # type: ignore[arg-type]
-    low, factor = (op_call("take", [v, typed_constant(np.asarray(number, "int32"))]) for v in (lows, factors))
-    scaled = op_call("multiply", [op_call("subtract", [op_call("reshape", [x], newshape=[-1]), low]), factor])
-    places = op_call("cast", [op_call("clip", [scaled], a_min=0.0, a_max=BINS - 1.0)], dtype="int32")
-    empty = op_call("zeros", [], shape=[BINS], dtype="int32")
-    ones = op_call("ones", [], shape=[size], dtype="int32")
-    return op_call("scatter_elements", [empty, places, ones], axis=0, reduction="add")
-
-
 class Observer:
     """Counts the numbers of expressions over @main's parameters. `histograms` says whether extremes are enough."""
 
@@ -99,11 +86,11 @@ class Observer:
         params: list[Var] = list(mod["main"].params)
         names = {p.name_hint for p in params}
         self._names = [_fresh(name, names) for name in ("lows", "factors")]
-        outputs = [op_call(name, [x]) for x in values for name in ("min", "max")]
+        outputs = [end for x in values for end in extremes(x)]
         if histograms:
             ranges = [typed_var(name, TensorType((len(values),), "float32")) for name in self._names]
             params += ranges
-            outputs += [_count(x, i, *ranges) for i, x in enumerate(values)]
+            outputs += [histogram(x, BINS, i, *ranges) for i, x in enumerate(values)]
         self._program = compiled(mod, params, outputs)
 
     def add(self, batch: Batch) -> None:

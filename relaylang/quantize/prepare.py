@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Call, Constant, Expr, IRModule, TensorType, children, post_order, rewrite
+from relaylang.ir import Call, Expr, IRModule, TensorType, children, post_order, rewrite
 from relaylang.ir.binding import bind_params
 from relaylang.ir.missing import refuse_missing
 from relaylang.ir.tensors import static_shape
 from relaylang.ir.typed import forget_stale_types, retype, typed_constant
-from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.context import PassContext
 from relaylang.passes.infer_type import InferType
@@ -24,6 +24,7 @@ from relaylang.passes.rewriting import is_call, per_function
 from relaylang.passes.simplify.fold_constant import FoldConstant
 from relaylang.passes.simplify.fold_scale_axis import FoldScaleAxis
 from relaylang.passes.simplify.simplify_inference import SimplifyInference
+from relaylang.rules.quantization.forms import as_mean, bias_of, channel_axis, in_two_dimensions, with_bias
 from relaylang.rules.quantization.static import ROLES, Role
 
 #: The names of products.
@@ -53,46 +54,9 @@ def prepare(mod: IRModule, params: Mapping[str, Any] | None = None) -> IRModule:
     steps = [ToGraphNormalForm(), InferType(), SimplifyInference(), FoldConstant(), FoldScaleAxis(), FoldConstant()]
     with PassContext(opt_level=3):
         mod = Sequential([*steps, InferType()])(mod)
-    mod = InferType()(per_function(mod, _in_two_dimensions))
-    mod = InferType()(per_function(mod, _as_means))
+    mod = InferType()(per_function(mod, partial(_in_one_form, form=in_two_dimensions)))
+    mod = InferType()(per_function(mod, partial(_in_one_form, form=as_mean)))
     return InferType()(per_function(mod, _one_bias))
-
-
-# ---- biases
-
-
-def _along_channels(constant: np.ndarray, rank: int, axis: int) -> np.ndarray | None:
-    """The vector of a constant that is broadcast to a tensor of this rank, where it varies along the axis alone."""
-    shape = (1,) * (rank - constant.ndim) + constant.shape
-    if len(shape) != rank or any(n != 1 for i, n in enumerate(shape) if i != axis % rank):
-        return None
-    return constant.reshape(-1)
-
-
-def channel_axis(call: Call) -> int:
-    """The axis of a product's output channels in its result."""
-    attrs: Any = call.attrs
-    layout = (getattr(attrs, "out_layout", "") or getattr(attrs, "data_layout", "")) if attrs is not None else ""
-    return int(layout.index("C")) if "C" in layout else -1
-
-
-def bias_of(call: Expr, product: Call) -> tuple[Expr, np.ndarray] | None:
-    """What a call adds a vector of the product's channels to, and the vector; None for other calls."""
-    ty = product.checked_type
-    if not isinstance(call, Call) or not isinstance(ty, TensorType):
-        return None
-    rank, axis = len(ty.shape), channel_axis(product)
-    if not rank or call.checked_type != ty:
-        return None
-    if is_call(call, "nn.bias_add") and isinstance(call.args[1], Constant):
-        if call.attrs.axis % rank != axis % rank:
-            return None
-        return call.args[0], call.args[1].data
-    if is_call(call, "add"):
-        for x, c in (call.args, call.args[::-1]):
-            if isinstance(c, Constant) and (vector := _along_channels(c.data, rank, axis)) is not None:
-                return x, vector
-    return None
 
 
 def _one_bias(func: Expr) -> Expr:
@@ -104,10 +68,10 @@ def _one_bias(func: Expr) -> Expr:
         if not isinstance(node, Call) or not isinstance(node.op, Op):
             continue
         for x in node.args[:2]:
-            if is_call(x, *PRODUCTS) and users[id(x)] == 1:
-                found = bias_of(node, x)  # type: ignore[arg-type]
+            if isinstance(x, Call) and is_call(x, *PRODUCTS) and users[id(x)] == 1:
+                found = bias_of(node, x)
                 if found is not None and found[0] is x:
-                    biased[id(node)] = x, found[1]  # type: ignore[assignment]
+                    biased[id(node)] = x, found[1]
             elif id(x) in biased and users[id(x)] == 1:
                 product, vector = biased[id(x)]
                 found = bias_of(node, product)
@@ -128,56 +92,22 @@ def _one_bias(func: Expr) -> Expr:
         if not isinstance(channels, int):
             return new
         bias = typed_constant(np.broadcast_to(vector, (channels,)).astype("float32"))
-        return retype(op_call("nn.bias_add", [products[id(product)], bias], axis=channel_axis(product)), old)
+        return retype(with_bias(products[id(product)], bias, channel_axis(product)), old)
 
     return forget_stale_types(rewrite(func, put))
 
 
-# ---- averages over all space
-
-
-def _as_means(func: Expr) -> Expr:
-    """A function in which averages over all space are means, whose integer form is an exact sum."""
+def _in_one_form(func: Expr, form: Callable[[Call], Call | None]) -> Expr:
+    """A function in which a form takes the place of the calls that have one."""
 
     def put(old: Expr, new: Expr) -> Expr:
-        if not is_call(new, "nn.global_avg_pool2d") or not isinstance(new, Call) or not new.attrs.layout.isalpha():
+        if not isinstance(new, Call) or not isinstance(new.op, Op) or not isinstance(old, Call) or not old.args:
             return new
-        axes = [i for i, c in enumerate(new.attrs.layout) if c in "HW"]
-        return retype(op_call("mean", [new.args[0]], axis=axes, keepdims=True), old)
+        # Operands that were rewritten have no types yet.
+        made = form(new) if static_shape(old.args[0].checked_type) is not None else None
+        return new if made is None else retype(made, old)
 
     return forget_stale_types(rewrite(func, put))
 
 
-# ---- one dimension
-
-
-def _in_two_dimensions(func: Expr) -> Expr:
-    """A function in which convolutions of one dimension are those of two, along a first axis of one row."""
-
-    def put(old: Expr, new: Expr) -> Expr:
-        if not is_call(new, "nn.conv1d") or not isinstance(new, Call) or not isinstance(old, Call):
-            return new
-        a: Any = new.attrs
-        if not isinstance(new.args[1], Constant) or static_shape(old.args[0].checked_type) is None:
-            return new
-        if (a.data_layout, a.kernel_layout, a.out_layout) not in (("NCW", "OIW", ""), ("NCW", "OIW", "NCW")):
-            return new
-        left, right = (*a.padding, *a.padding)[:2]
-        weight = new.args[1].data[:, :, None, :]
-        made = op_call(
-            "nn.conv2d",
-            [op_call("expand_dims", [new.args[0]], axis=2), typed_constant(weight)],
-            strides=(1, *a.strides),
-            padding=(0, left, 0, right),
-            dilation=(1, *a.dilation),
-            groups=a.groups,
-            channels=a.channels,
-            kernel_size=(1, weight.shape[3]),
-        )
-        made.span = new.span
-        return retype(op_call("squeeze", [made], axis=[2]), old)
-
-    return forget_stale_types(rewrite(func, put))
-
-
-__all__ = ["PRODUCTS", "bias_of", "channel_axis", "prepare", "refuse"]
+__all__ = ["PRODUCTS", "prepare", "refuse"]

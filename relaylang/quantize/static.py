@@ -74,8 +74,8 @@ class StaticConfig:
 class StaticQuantization:
     """A network on its way to whole numbers: plan, observations, scales, result.
 
-    `prepared` is the float module whose layers are quantised, `plan` those layers. After `calibrate`, `seen` has the observations
-    of the plan's values, `numbers` the scales and weights; they may be changed before `module` is asked for.
+    `prepared` is the float module whose layers are quantised, `plan` those layers. After `calibrate`, `seen` has the
+    observations of the plan's values, `numbers` the scales and weights; they may be changed before `module` is asked for.
     """
 
     def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, config: StaticConfig | None = None) -> None:

@@ -13,7 +13,7 @@ from relaylang.backends.vta.artifact import Region, VTAArtifact
 from relaylang.backends.vta.config import Config, config_of
 from relaylang.backends.vta.emit import emit_region
 from relaylang.backends.vta.isa import BYTES
-from relaylang.backends.vta.table import pattern_table
+from relaylang.backends.vta.layers.table import pattern_table
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import Call, Function, IRModule, TensorType, TupleType, post_order
 from relaylang.ir.missing import refuse_missing

@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.isa import KINDS, Codec
-from relaylang.backends.vta.layers import Layer, read_layer
+from relaylang.backends.vta.layers.reader import Layer, read_layer
 from relaylang.backends.vta.layout import View, pack, pack_weights, view_of
 from relaylang.backends.vta.program import Program, Tensor
 from relaylang.backends.vta.schedule import Item, UopCache, UopStore, add_tokens, encoded, place_constant
@@ -78,7 +78,7 @@ class _Emitter:
     def __init__(self, func: Function, config: Config) -> None:
         self.func, self.config, self.codec = func, config, Codec(config)
         self.calls = [node for node in post_order(func.body) if isinstance(node, Call) and composite_name(node)]
-        self.layers = [read_layer([n for n in composite_nodes(call.op) if isinstance(n, Call)]) for call in self.calls]
+        self.layers = [read_layer(_composite(call)[1]) for call in self.calls]
         self.items: list[Item] = []
         self.half = {name: depth // 2 for name, depth in config.depth.items()}
         self.banks = {name: _Bank(name, self.half[name]) for name in ("inp", "wgt")}
@@ -102,7 +102,7 @@ class _Emitter:
         for call in self.calls:
             self._place(call, self.config.block_out)
         for call, layer in zip(self.calls, self.layers):
-            sources = dict(zip([id(p) for p in call.op.params], call.args))
+            sources = dict(zip([id(p) for p in _composite(call)[0].params], call.args))
             products = {gemm.leaf for gemm in layer.gemms}
             others = {s.value for s in layer.steps if s.operation == "load8"} | {pool.leaf for pool in layer.pools}
             for number, leaf in enumerate(layer.leaves):
@@ -180,7 +180,7 @@ class _Emitter:
         """The instructions of a layer."""
         layer, self.call = self.layers[number], number
         tiling = choose(layer, self.config)
-        sources = dict(zip([id(p) for p in call.op.params], call.args))
+        sources = dict(zip([id(p) for p in _composite(call)[0].params], call.args))
         leaves = [sources.get(id(leaf), leaf) for leaf in layer.leaves]
         for leaf in leaves:
             if not isinstance(leaf, Var) and id(leaf) not in self.ready:
@@ -208,9 +208,15 @@ class _Emitter:
         return Program(self.config, stream, bytes(self.constants), total, tuple(self.inputs), tuple(results), tuple(places))
 
 
+def _composite(call: Call) -> tuple[Function, list[Call]]:
+    """The composite that a call calls, and its calls, producers first."""
+    assert isinstance(call.op, Function)
+    return call.op, [node for node in composite_nodes(call.op) if isinstance(node, Call)]
+
+
 def _place_text(call: Call) -> str:
     """A layer's operators, and its line of the program."""
-    names = [op_name(node).removeprefix("nn.") for node in composite_nodes(call.op) if isinstance(node, Call)]
+    names = [op_name(node).removeprefix("nn.") for node in _composite(call)[1]]
     place = f" at {call.span}" if call.span is not None and call.span.source.text else ""
     return f"{' + '.join(names)}{place}"
 
@@ -391,8 +397,11 @@ class _LayerEmitter:
                 if not all(inside):
                     continue
                 out = dst + inside[0][0] * len(tile.columns) + inside[1][0]
-                at = [tops[a] + t * pool.dilation[a] + inside[a][0] * pool.strides[a] - spans[a].start for a, t in enumerate((y, x))]
-                src = window + at[0] * columns + at[1]
+                row, column = (
+                    tops[axis] + tap * pool.dilation[axis] + inside[axis][0] * pool.strides[axis] - spans[axis].start
+                    for axis, tap in enumerate((y, x))
+                )
+                src = window + row * columns + column
                 size = len(spans[0]) * columns
                 uops = [(out + c * pixels, src + c * size, 0) for c in range(blocks)]
                 turns = (len(inside[0]), len(inside[1]))

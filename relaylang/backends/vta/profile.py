@@ -77,8 +77,8 @@ class CycleProfile:
         for cost in self.layers:
             rows.append(self._row(cost.call, cost.cycles, cost.gemm, cost.moved, cost.bound, cost.limit, cost.busy))
         total = {unit: sum(cost.busy[unit] for cost in self.layers) for unit in UNITS}
-        sums = [sum(getattr(cost, name) for cost in self.layers) for name in ("gemm", "moved", "bound", "limit")]
-        rows.append(self._row("all", self.cycles, *sums, total))
+        gemm, moved, bound, limit = (sum(getattr(cost, name) for cost in self.layers) for name in ("gemm", "moved", "bound", "limit"))
+        rows.append(self._row("all", self.cycles, gemm, moved, bound, limit, total))
         return "\n".join(columns(rows, {0}))
 
     __str__ = table

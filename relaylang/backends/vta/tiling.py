@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from relaylang.backends.vta.config import Config
-from relaylang.backends.vta.layers import Layer
+from relaylang.backends.vta.layers.reader import Layer
 from relaylang.backends.vta.layout import View, view_of
 from relaylang.backends.vta.steps import Gemm, Pool
 from relaylang.diagnostics.unsupported import Unsupported

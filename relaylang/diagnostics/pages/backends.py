@@ -292,8 +292,8 @@ PAGES = (
         "a tuning log cannot be used",
         """A log of `relay tune` has a record in each line (JSON). `relay compile --tuning` reads one. The file is missing, is no
         log, or cannot be written. As a note: some of its lines or records are left out.""",
-        "$ relay compile examples/mlp.relay --tuning no_such_log.jsonl --random-params 0 -o net.so",
-        "$ relay tune examples/mlp.relay --trials 2 --random-params 0 -o log.jsonl",
+        "$ relay compile examples/convnet.relay --tuning no_such_log.jsonl --random-params 0 -o net.so",
+        "$ relay tune examples/convnet.relay --trials 2 --random-params 0 -o log.jsonl",
         "shell",
     ),
 )

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relaylang.backends.vta.pools import average_steps, pool_of
-from relaylang.backends.vta.requantize import requantize
+from relaylang.backends.vta.layers.pools import average_steps, pool_of
+from relaylang.backends.vta.layers.requantize import requantize
 from relaylang.backends.vta.steps import FULL, Gemm, Pool, Slots, Step
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.interpreter.kernels.qnn import fixed_point
@@ -267,8 +267,8 @@ class _Reader:
         if call.attrs.rounding not in ("None", "UPWARD") or call.attrs.compute_dtype not in ("None", "int64"):
             raise Unsupported(f"it rounds {call.attrs.rounding} in {call.attrs.compute_dtype}; VTA rounds upward in integers")
         scales, zero_in, scale, zero_out = call.args[1:5]
-        if not all(isinstance(arg, Constant) for arg in call.args[1:5]):
-            raise Unsupported("a scale or zero point is no constant")
+        if not isinstance(scales, Constant) or not isinstance(scale, Constant):
+            raise Unsupported("a scale is no constant")
         if scales.data.size > 1 and call.attrs.axis % len(self.layer.shape) != 1:
             raise Unsupported("its scales do not lie along the channels")
         ratios = scales.data.reshape(-1).astype(np.float64) / np.float64(scale.data)
@@ -301,10 +301,11 @@ class _Reader:
 
     def rescaled(self, call: Call, operand: int, scale: int) -> _Value:
         """An operand of `qnn.add` in the scale and zero point of its result."""
-        constants = [call.args[scale], call.args[scale + 1], call.args[6], call.args[7]]
-        if not all(isinstance(c, Constant) and c.data.size == 1 for c in constants):
+        places = (scale, scale + 1, 6, 7)
+        numbers = [c.data.reshape(-1)[0] for c in map(call.args.__getitem__, places) if isinstance(c, Constant) and c.data.size == 1]
+        if len(numbers) < len(places):
             raise Unsupported("a scale or zero point is no constant number")
-        ours, zero, wanted, zero_out = [c.data.reshape(-1)[0] for c in constants]  # type: ignore[attr-defined]
+        ours, zero, wanted, zero_out = numbers
         value = self.take(call.args[operand])
         if ours == wanted and zero == zero_out:
             return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaylang.backends.vta.requantize import Apply
+from relaylang.backends.vta.layers.requantize import Apply
 from relaylang.backends.vta.steps import Pool, Slots, Step
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call

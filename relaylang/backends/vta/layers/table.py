@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.isa import Codec
-from relaylang.backends.vta.layers import JOINS, read_layer
+from relaylang.backends.vta.layers.reader import JOINS, read_layer
 from relaylang.backends.vta.tiling import choose
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call
@@ -45,7 +45,7 @@ def refusal(config: Config) -> Callable[[Match], str | None]:
 
     def check(match: Match) -> str | None:
         try:
-            choose(read_layer(match.nodes), config)
+            choose(read_layer([node for node in match.nodes if isinstance(node, Call)]), config)
         except Unsupported as problem:
             return problem.reason
         return None
