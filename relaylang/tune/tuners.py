@@ -10,6 +10,7 @@ The same seed and the same results give the same points.
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -35,7 +36,7 @@ class Tuner(Protocol):
         """Take results of points, of its own batches or of an earlier search."""
 
 
-class _Base:
+class _Base(ABC):
     """A tuner that draws one point after the other."""
 
     def __init__(self, space: SearchSpace, seed: int = 0) -> None:
@@ -59,8 +60,9 @@ class _Base:
             self.seen.add(result.point.key)
             self.results[result.point.key] = result
 
+    @abstractmethod
     def _points(self) -> Iterator[Point]:
-        raise NotImplementedError
+        """Points of the space, over and over."""
 
     def ranked(self) -> list[Result]:
         """The results without failures, the fastest first; the default among them."""

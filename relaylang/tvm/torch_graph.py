@@ -20,6 +20,11 @@ def get_all_op_names(graph: Any) -> set[str]:
     return names
 
 
+def _get_input_names(node_or_graph: Any) -> list[str]:
+    """The names of the values that a node or a graph takes."""
+    return [value.debugName() for value in node_or_graph.inputs()]
+
+
 def _get_operator_nodes(
     nodes: Iterable[Any],
     source_map: Any = None,
@@ -43,7 +48,7 @@ def _get_relay_input_vars(
 
     `input_infos` has a pair for each: (name, shape) or (name, (shape, dtype)). Raises `RelayError` (R0804) for another number.
     """
-    names = [value.debugName() for value in graph.inputs()][1 if is_module else 0 :]
+    names = _get_input_names(graph)[1 if is_module else 0 :]
     if len(names) != len(input_infos):
         raise RelayError(error("R0804", f"input_infos has {len(input_infos)} inputs, and the graph takes {len(names)}"))
     found = {}

@@ -87,7 +87,7 @@ def told(text: str, before: Analysis | None = None) -> list[str]:
         for ask in (features.hover, features.definition, features.signature):
             ask(analysis, offset)
         completion(text, offset, analysis)
-    list(features.colors(analysis))
+    list(features.colors(analysis, 0, len(text)))
     list(features.hints(analysis, 0, len(text)))
     features.outline(analysis)
     return sorted(f"{d.code} {d.title}" for d in analysis.diagnostics)

@@ -79,6 +79,7 @@ class NpuNetwork(Artifact):
     """A file that Vela wrote. `run` executes its layers for the Ethos-U in the simulator, the others in the interpreter."""
 
     capabilities: frozenset[Capability] = frozenset(["run", "simulate", "observe"])
+    executors = ("ethosu-sim",)
     #: Its streams name their layers themselves.
     regions: Mapping[str, Any] = {}
     #: Who computes; the simulator alone can.
