@@ -42,8 +42,8 @@ OTHER = {"match": {1}, "fmt": {0, 1}}
 
 
 def elsewhere(line: str) -> bool:
-    """Whether an example needs a server's client, a shell, or a program or network that is not on this machine."""
-    return line.startswith(("relay lsp", "relay repl", "source ", "D=", "relay doctor", "relay tvm")) or any(
+    """Whether an example needs a server's client, a shell, or a program, network or data that are not on this machine."""
+    return line.startswith(("relay lsp", "relay repl", "relay quantize", "source ", "D=", "relay doctor", "relay tvm")) or any(
         word in line for word in ("clang", "accelerator=", "| dot", "| less", "| source", "net-symbol.json")
     )
 
