@@ -443,7 +443,7 @@ class SymbolTable:
                 if own.definition == token:
                     return own
         if token.kind == "global":
-            return self.globals[token.text]
+            return self.globals.get(token.text)
         if token.kind != "name" or self.is_attribute(token):
             return None
         return self.constructors.get(token.text) or self.types.get(token.text) or self.operators.get(token.text)

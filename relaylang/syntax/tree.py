@@ -264,7 +264,7 @@ def cut(text: str) -> tuple[list[Piece], bool]:
     starts: list[int] = []
     heads: list[list[str]] = []  # the first word of each piece and its name
     mentions: list[set[str]] = [set()]
-    before = ""
+    before, at = "", 0
     for found in tab.tokens.finditer(source.scanned, source.begin, source.end):
         token = found[1]
         if not token or token[:2] in ("//", "/*"):
@@ -277,11 +277,12 @@ def cut(text: str) -> tuple[list[Piece], bool]:
             heads[-1].append(global_name(token) if token[:1] == "@" else token.rstrip("([{"))
         if token[:1] == "@":
             mentions[-1].add(global_name(token))
-        before = token
-    if open_at is not None:  # the reader goes on after a comment that does not end
-        found_names = (found[1] for found in tab.tokens.finditer(text, open_at + 2))
-        mentions[-1].update(global_name(token) for token in found_names if token[:1] == "@")
+        before, at = token, found.start(1)
     open_string = before[:1] == '"' and tab.kind_of(before) == tab.numbers["BAD"]
+    if open_at is not None or open_string:  # the reader goes on after a comment or string that does not end
+        rest = open_at + 2 if open_at is not None else at + 1
+        names = (found[1] for found in tab.tokens.finditer(text, rest))
+        mentions[-1].update(global_name(token) for token in names if token[:1] == "@")
     closed = open_at is None and not open_string and _line_ends(text)
     begins = [0, *starts, len(text)]
     pieces = [Piece(text[: begins[1]], mentions=frozenset(mentions[0]))]

@@ -161,7 +161,7 @@ class Checker:
         return out + list(self._users.get(name, ())) if self._takes_open(name) else out
 
     def _check(self, dirty: set[str]) -> None:
-        concerned = self._concerned(dirty)
+        concerned = self._concerned(name for name in self._functions if name in dirty)
         for group in _components(concerned, self._leans_on):
             if dirty.isdisjoint(group):
                 continue
