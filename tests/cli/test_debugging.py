@@ -263,7 +263,7 @@ def test_ctrl_c_stops(tmp_path: Path, options: list[str]) -> None:
     command = [sys.executable, "-m", "relaylang", "run", str(path), "--input", "n=1000000000", "--input", "acc=0"]
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        wait_for_work(process.pid, 2)
+        wait_for_work(process.pid, 5)  # of which the start takes up to two on a slow machine
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
     finally:

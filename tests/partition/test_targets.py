@@ -93,8 +93,8 @@ def test_every_row_takes_what_tvms_takes() -> None:
     for name, text in PROGRAMS.items():
         mod = program(text)
         for target in accelerators():
-            if target == "ethos-u":
-                continue
+            if target in ("ethos-u", "vta"):
+                continue  # not TVM's tables
             wanted = RECORDED[name].get(target, [])
             if target == "tensorrt" and name in UNMATCHED_IN_TVM:
                 assert wanted == []
