@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_SCHEDULES = "`relay compile --emit space` and `--schedule` set the schedules of the CPU backend"
+_SCHEDULES = "`relay tune` searches the schedules of the CPU backend, and `relay compile --tuning` takes its log; docs/tuning.md"
 _KERNEL = "a kernel of your own is a text: `relay.op.register_compute(NAME, TEXT)`; docs/kernels.md has the language"
 _ONNX = "export the network as ONNX; `relay.frontend.from_onnx` reads it"
 _TFLITE = "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it"
