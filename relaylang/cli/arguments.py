@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from relaylang.ir import (
     is_incomplete,
     type_text,
 )
-from relaylang.plugins.files import load_file
-from relaylang.repl.session import Session
 from relaylang.runtime.params import load_params
 from relaylang.runtime.random import random_params
+
+if TYPE_CHECKING:
+    from relaylang.repl.session import Session
 
 Needed = Sequence[Var | MetaRef]
 
@@ -36,8 +37,11 @@ def add_load_option(parser: argparse.ArgumentParser) -> None:
 
 def load_files(args: argparse.Namespace) -> None:
     """Run the files of `--load`. Raises `RelayError` (R0512)."""
-    for path in args.load:
-        load_file(path)
+    if args.load:
+        from relaylang.plugins.files import load_file
+
+        for path in args.load:
+            load_file(path)
 
 
 def add_value_options(parser: argparse.ArgumentParser) -> None:

@@ -100,6 +100,7 @@ def is_text(data: bytes) -> bool:
 
 
 def is_tflite(data: bytes) -> bool:
+    """Whether the bytes are a TFLite file, such as Vela reads and writes."""
     return data[4:8] == b"TFL3"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 from relaylang.backends.vta.cycles import Event, count_cycles
 from relaylang.backends.vta.program import Program
