@@ -33,7 +33,6 @@ Vela expects. Of a stream of VTA: the byte in the stream, the instruction, its f
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument(
         "file", metavar="FILE", help="a .vm file, an archive for an Ethos-U or VTA, a .npu.bin, .vta, or Vela's .tflite"
     )

@@ -71,7 +71,6 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("--json", action="store_true", help="write the findings as JSON")
     parser.add_argument("--quick", action="store_true", help="do not try the compilers, only look for them")
 

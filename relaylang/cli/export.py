@@ -38,7 +38,6 @@ Relax text holds scalars only; --constants takes the other constants, which are 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the result")
     parser.add_argument(

@@ -35,7 +35,6 @@ Other verbs take a network in the place of Relay text, too: relay compile net.on
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help="the network; - is the standard input")
     parser.add_argument("-o", "--output", metavar="FILE", help="the Relay text (default: the standard output)")
     parser.add_argument("--constants", metavar="FILE", help="write constants or weights there: .npz, .params, .safetensors")

@@ -33,7 +33,6 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument(
         "-t",

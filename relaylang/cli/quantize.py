@@ -54,7 +54,6 @@ _MODES = (*_STATIC, *_MIXED, "dynamic")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument(
         "--calibration",
@@ -119,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
             made = (
                 quantize_dynamic(mod, None, args.keep_float, args.weights_calibrator)
                 if args.mode == "dynamic"
-                else _mixed(mod, args.mode)
+                else Sequential([InferType(), ToMixedPrecision(args.mode), InferType(), FoldConstant(), InferType()])(prepare(mod))
             )
         if data is not None:
             with stages.stage("compare"):
@@ -183,10 +182,6 @@ def _bound(mod: IRModule, args: argparse.Namespace) -> IRModule:
     names = {p.name_hint for p in function.params}
     mod = fill_missing(mod, {n: v for n, v in values.items() if n not in names})
     return bind_params(mod, {n: v for n, v in values.items() if n in names})
-
-
-def _mixed(mod: IRModule, dtype: str) -> IRModule:
-    return Sequential([InferType(), ToMixedPrecision(dtype), InferType(), FoldConstant(), InferType()])(prepare(mod))
 
 
 def _static(mod: IRModule, args: argparse.Namespace, stages: Stages) -> int:

@@ -48,7 +48,6 @@ tuners:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", nargs="?", help=FILE_HELP)
     parser.add_argument("-o", "--output", metavar="FILE", help="the log, which grows; of --report, a picture (.svg)")
     parser.add_argument("--report", metavar="LOG", help="print a table of a log's kernels instead of a search")

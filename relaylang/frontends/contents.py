@@ -116,14 +116,11 @@ def _members(data: bytes) -> list[str]:
 
 
 def is_torch(data: bytes) -> bool:
+    """Whether the bytes are a zip archive of PyTorch, or begin as one and have no directory at their end."""
     ends = ("/data.pkl", "/archive_format", "/constants.pkl", "serialized_exported_program.json")
-    return any(name.endswith(ends) for name in _members(data)) or _is_cut(data)
-
-
-def _is_cut(data: bytes) -> bool:
-    """Whether the bytes begin as a zip archive of PyTorch does, and have no directory at their end."""
-    ends = (b"/data.pkl", b"/version", b"/archive_format", b"/constants.pkl")
-    return data[:4] == b"PK\3\4" and not _members(data) and any(e in data[: 1 << 16] for e in ends)
+    if members := _members(data):
+        return any(name.endswith(ends) for name in members)
+    return data[:4] == b"PK\3\4" and any(end.encode() in data[: 1 << 16] for end in (*ends[:3], "/version"))
 
 
 def is_keras(data: bytes) -> bool:
@@ -150,11 +147,6 @@ def is_onnx(data: bytes) -> bool:
     except IndexError:
         pass  # the file is cut short; the reader reports it
     return 7 in seen
-
-
-def is_tensorflow(data: bytes) -> bool:
-    """Whether the bytes are a graph or a SavedModel of TensorFlow."""
-    return is_saved_model(data) or is_graph(data)
 
 
 def is_symbol(data: bytes) -> bool:
@@ -248,11 +240,6 @@ def is_mlir(data: bytes) -> bool:
     return _MLIR.match(data[: 1 << 16]) is not None
 
 
-def is_stablehlo(data: bytes) -> bool:
-    """Whether the bytes are MLIR's text, its bytecode, or hold a portable artifact of StableHLO."""
-    return is_mlir(data) or artifact_at(data) >= 0
-
-
 #: The file of a model's folder that an importer reads; the others are beside it.
 _MAIN = ("saved_model.pb", "saved_model.pbtxt")
 
@@ -276,9 +263,7 @@ __all__ = [
     "is_mlir",
     "is_onnx",
     "is_saved_model",
-    "is_stablehlo",
     "is_symbol",
-    "is_tensorflow",
     "is_text",
     "is_tflite",
     "is_torch",

@@ -10,13 +10,15 @@ from importlib import import_module
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
 from relaylang.frontends.contents import (
+    artifact_at,
     is_caffe,
     is_darknet,
+    is_graph,
     is_keras,
+    is_mlir,
     is_onnx,
-    is_stablehlo,
+    is_saved_model,
     is_symbol,
-    is_tensorflow,
     is_tflite,
     is_torch,
 )
@@ -46,8 +48,13 @@ FORMATS = (
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", is_onnx),
     Format("caffe", "relaylang.frontends.caffe:import_caffe", is_caffe, ("google.protobuf",)),
-    Format("tensorflow", "relaylang.frontends.tensorflow:import_tensorflow", is_tensorflow, ("google.protobuf",)),
-    Format("stablehlo", "relaylang.frontends.stablehlo:import_stablehlo", is_stablehlo),
+    Format(
+        "tensorflow",
+        "relaylang.frontends.tensorflow:import_tensorflow",
+        lambda data: is_saved_model(data) or is_graph(data),
+        ("google.protobuf",),
+    ),
+    Format("stablehlo", "relaylang.frontends.stablehlo:import_stablehlo", lambda data: is_mlir(data) or artifact_at(data) >= 0),
 )
 
 

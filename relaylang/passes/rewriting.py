@@ -8,7 +8,6 @@ from typing import Any
 from relaylang.ir import (
     Call,
     Clause,
-    Constant,
     Expr,
     Function,
     IRModule,
@@ -163,8 +162,3 @@ def with_attrs(call: Call, args: Sequence[Expr], **changed: Any) -> Call:
     cls = type(call.attrs)
     values = {name: getattr(call.attrs, name) for name in cls.schema}
     return Call(call.op, args, make_attrs(cls, {**values, **changed}), call.type_args, call.span)
-
-
-def scalar_value(expr: Expr) -> float | None:
-    """The number that a constant of one element holds; None for another expression."""
-    return float(expr.data.reshape(-1)[0]) if isinstance(expr, Constant) and expr.data.size == 1 else None

@@ -31,11 +31,6 @@ def _softmax(call: Call, grad: Expr) -> Grads:
     return [mul(sub(grad, total), call)]
 
 
-def _log_softmax(call: Call, grad: Expr) -> Grads:
-    total = of("sum", grad, axis=[call.attrs.axis], keepdims=True)
-    return [sub(grad, mul(of("exp", call), total))]
-
-
 def _bias_add(call: Call, grad: Expr) -> Grads:
     rank = rank_of(call)
     axis = call.attrs.axis % rank
@@ -78,10 +73,6 @@ def _product(name: str, call: Call, grad: Expr) -> Grads:
 
 def _matmul(call: Call, grad: Expr) -> Grads:
     return _product("nn.matmul", call, grad)
-
-
-def _batch_product(call: Call, grad: Expr) -> Grads:
-    return [_batches(part, side) for part, side in zip(_product("nn.batch_matmul", call, grad), call.args)]
 
 
 def _batches(grad: Expr, operand: Expr) -> Expr:
@@ -176,11 +167,13 @@ def _cross_entropy_with_logits(call: Call, grad: Expr) -> Grads:
 
 RULES: dict[str, Gradient] = {
     "nn.softmax": _softmax,
-    "nn.log_softmax": _log_softmax,
+    "nn.log_softmax": lambda call, grad: [sub(grad, mul(of("exp", call), of("sum", grad, axis=[call.attrs.axis], keepdims=True)))],
     "nn.bias_add": _bias_add,
     "nn.dense": _dense,
     "nn.matmul": _matmul,
-    "nn.batch_matmul": _batch_product,
+    "nn.batch_matmul": lambda call, grad: [
+        _batches(part, side) for part, side in zip(_product("nn.batch_matmul", call, grad), call.args)
+    ],
     "nn.conv2d": _conv2d,
     "nn.max_pool2d": _pool("nn.max_pool2d_grad"),
     "nn.avg_pool2d": _pool("nn.avg_pool2d_grad"),

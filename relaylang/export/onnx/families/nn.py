@@ -28,11 +28,6 @@ def kernel_first(e: Emitter, w: Value, layout: str, order: str) -> Value:
     return e.transpose(w, [layout.index(c) for c in plain])
 
 
-def _small(*operands: Value) -> bool:
-    """Whether all are integers of 8 bits, which ONNX multiplies to 32 bits."""
-    return all(v.dtype in ("int8", "uint8") for v in operands)
-
-
 def _conv(count: int) -> Any:
     def rule(e: Emitter, call: Call, x: Value, w: Value) -> Value:
         a: Any = call.attrs
@@ -178,7 +173,7 @@ def dense(e: Emitter, call: Call, x: Value, w: Value) -> Value:
 
 def _product(e: Emitter, call: Call, x: Value, y: Value) -> Value:
     dtype = result(call).dtype
-    if _small(x, y) and dtype == "int32":
+    if {x.dtype, y.dtype} <= {"int8", "uint8"} and dtype == "int32":  # ONNX multiplies bytes to 32 bits
         (left, at), (right, zero) = _unsigned(e, x), _unsigned(e, y)
         return e.op("MatMulInteger", left, right, at, zero)
     return e.cast(e.op("MatMul", e.cast(x, dtype), e.cast(y, dtype)), dtype)
