@@ -111,7 +111,7 @@ class _Pool:
 
     kernel: Kernel
     data: Buf
-    axes: Sequence[int]
+    axes: list[int]
     channel: int
     row: int
     window: Window
