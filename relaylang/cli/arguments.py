@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relaylang.cli.common import report
 from relaylang.cli.inputs import bad_value, fit_array, literal_array, load_array, missing, unknown_names
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.ir import (
     Expr,
+    IRModule,
     MetaRef,
     TensorType,
     TupleType,
@@ -20,6 +22,7 @@ from relaylang.ir import (
     is_incomplete,
     type_text,
 )
+from relaylang.ir.missing import fill_missing
 from relaylang.runtime.params import load_params
 from relaylang.runtime.random import random_params
 
@@ -99,6 +102,14 @@ def values_for(
     return values, [_unused(args.params, unused, names)] if unused else []
 
 
+def with_values(mod: IRModule, needed: Needed, args: argparse.Namespace, open_ended: bool = True) -> tuple[IRModule, dict[str, Any]]:
+    """The module with its missing constants filled in, and the values of the other names. Reports what `values_for` notes."""
+    values, notes = values_for(needed, args, {}, Session(mod), open_ended)
+    report(notes)
+    constants = {node.name_hint: values.pop(node.name_hint) for node in needed if isinstance(node, MetaRef)}
+    return fill_missing(mod, constants), values
+
+
 def filled_with(what: str, ty: TensorType) -> np.ndarray:
     """A tensor of zeros or ones. Raises `RelayError` for a type of unknown extents."""
     if not all(isinstance(d, int) for d in ty.shape):
@@ -156,7 +167,7 @@ def free_inputs(args: argparse.Namespace, inputs: Mapping[str, str]) -> dict[str
     return values
 
 
-def needed_by(params: Sequence[Var], body: Sequence[Expr]) -> list[Var | MetaRef]:
+def needed_by(params: Sequence[Var], body: Iterable[Expr]) -> list[Var | MetaRef]:
     """A function's parameters, and the missing constants among `body`'s nodes, each name once."""
     found: dict[str, Var | MetaRef] = {p.name_hint: p for p in params}
     for node in body:

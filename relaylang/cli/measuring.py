@@ -46,14 +46,15 @@ def check_measuring(args: argparse.Namespace, compiled: bool) -> None:
         raise UsageError("relay run: --profile-format goes with --profile", "relay run --help")
     if args.benchmark and args.profile is not None:
         raise UsageError("relay run: --benchmark and --profile are two calls", "relay run --help")
-    for given in _REPETITIONS:
-        value, option = getattr(args, given), f"--{given.replace('_', '-')}"
+    for name in _REPETITIONS:
+        value, option = getattr(args, name), f"--{name.replace('_', '-')}"
         if value is None:
             continue
-        if not (args.benchmark or (given == "repeat" and compiled and args.profile is not None)):
+        if not (args.benchmark or (name == "repeat" and compiled and args.profile is not None)):
             raise UsageError(f"relay run: {option} goes with --benchmark", "relay run --help")
-        if not value >= (0 if given == "min_repeat_ms" else 1):
-            raise bad_value(f"{option} {value} is not 1 or more" if given != "min_repeat_ms" else f"{option} {value} is negative")
+        least, problem = (0, "negative") if name == "min_repeat_ms" else (1, "not 1 or more")
+        if not value >= least:
+            raise bad_value(f"{option} {value} is {problem}")
     check_writable(args.profile or None)
     if args.profile_format is None and (args.profile or "").endswith(".svg"):
         args.profile_format = "svg"

@@ -194,17 +194,20 @@ def is_caffe(data: bytes) -> bool:
     fields = _fields(data, 64)
     if not fields or any(wire not in _NET.get(number, ()) for number, wire, _, _ in fields):
         return False
-    for number, _, start, end in fields:
-        if number in (2, 100):
-            known = _V1_LAYER if number == 2 else _LAYER
-            inner = _fields(data[start : min(end, start + _LONGEST)], 64) or []
-            texts = [bytes(data[start + a : start + z]) for n, _, a, z in inner if n == 2]
-            if any(wire not in known.get(n, (0, 2)) or (n < 12 and n not in known) for n, wire, _, _ in inner) or not inner:
-                return False
-            if number == 100:
-                return bool(texts) and re.fullmatch(rb"[A-Za-z][\w.]*", texts[0]) is not None
-            return any(n == 5 for n, *_ in inner) or _is_first(data, [f for f in inner if f[0] == 1], start)
-    return False
+    first = next((field for field in fields if field[0] in (2, 100)), None)
+    return first is not None and _is_layer(data, *first)
+
+
+def _is_layer(data: bytes, number: int, wire: int, start: int, end: int) -> bool:
+    """Whether a field of a network, with the number 2 or 100, holds a layer of Caffe."""
+    known = _V1_LAYER if number == 2 else _LAYER
+    inner = _fields(data[start : min(end, start + _LONGEST)], 64) or []
+    if not inner or any(wire not in known.get(n, (0, 2)) or (n < 12 and n not in known) for n, wire, _, _ in inner):
+        return False
+    if number == 100:
+        text = next((bytes(data[start + a : start + z]) for n, _, a, z in inner if n == 2), b"")
+        return re.fullmatch(rb"[A-Za-z][\w.]*", text) is not None
+    return any(n == 5 for n, *_ in inner) or _is_first(data, [f for f in inner if f[0] == 1], start)
 
 
 def _is_first(data: bytes, fields: list[tuple[int, int, int, int]], start: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relaylang.ir.expr import (
@@ -217,6 +217,18 @@ def _variables(expr: Expr) -> tuple[dict[Var, None], dict[Var, None]]:
         for variable in new:
             found[variable] = bound[variable] = None
     return found, bound
+
+
+def binders(node: Expr) -> Sequence[Var]:
+    """The variables that a node itself binds: parameters, the variable of a let, those of a match's patterns."""
+    match node:
+        case Function():
+            return node.params
+        case Let():
+            return (node.variable,)
+        case Match():
+            return [variable for clause in node.clauses for variable in pattern_vars(clause.lhs)]
+    return ()
 
 
 def bound_vars(expr: Expr) -> list[Var]:

@@ -243,6 +243,16 @@ def _along_outputs(call: Call, weight: Affine) -> bool:
     return bool(call.op.name == "nn.dense") and weight.axis % 2 == 0  # type: ignore[attr-defined]
 
 
+def _with_computed_bias(call: Call, x: Affine, b: Affine) -> Affine | None:
+    if x.dtype == "int64":
+        return None
+    if b.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
+        return replace(x, ints=again(call, [x.ints, b.ints]))
+    if x.scale.ndim or not b.plain or float(b.scale) > float(x.scale) * 2**20:
+        return None
+    return replace(x, ints=again(call, [x.ints, at(b, x.scale, x.zero, "int32").ints]))
+
+
 def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
     """The sum in the data's 32 or 64 bits, at the scale of the data."""
     x, b = operands[:2]
@@ -261,13 +271,7 @@ def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -
         if b.dtype == x.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
             return replace(x, ints=again(call, [x.ints, b.ints]))
     elif b is not None:
-        if x.dtype == "int64":
-            return None
-        if b.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
-            return replace(x, ints=again(call, [x.ints, b.ints]))
-        if x.scale.ndim or not b.plain or float(b.scale) > float(x.scale) * 2**20:
-            return None
-        return replace(x, ints=again(call, [x.ints, at(b, x.scale, x.zero, "int32").ints]))
+        return _with_computed_bias(call, x, b)
     if not isinstance(given, Constant) or given.data.dtype.kind != "f" or not np.isfinite(given.data).all():
         return None
     bits = 31 if x.dtype == "int32" else 39  # accelerators hold sums of 40 bits

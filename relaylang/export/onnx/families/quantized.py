@@ -137,6 +137,22 @@ def requantize(e: Emitter, call: Call, x: Value, scale: Value, zero: Value, out_
     return e.op("QuantizeLinear", _real(e, x, scale, zero, attrs.axis), out_scale, _zero(e, out_zero, dtype, out_scale))
 
 
+def _of_channels(e: Emitter, bias: Value, axis: int | None, channel: int) -> Value | None:
+    """The bias of a convolution as a vector of int32, one for each channel; None where it is another.
+
+    Without an `axis`, it is the constant operand of an `add`, with the shape of channels.
+    """
+    if bias.dtype != "int32" or (axis is not None and axis % 4 != channel):
+        return None
+    if axis is not None:
+        return bias
+    at = channel - 4 + len(bias.shape)
+    if bias.data is None or any(extent != 1 for i, extent in enumerate(bias.shape) if i != at):
+        return None
+    vector: Value = e.reshape(bias, [-1])
+    return vector
+
+
 def _fused(e: Emitter, call: Call, scale: Value, out_scale: Value, out_zero: Value) -> Value | None:
     """requantize(bias_add(qnn.conv2d)) as QLinearConv, requantize(qnn.dense) as QLinearMatMul; None for other sums."""
     found = e.defined(call.args[0])
@@ -165,15 +181,8 @@ def _fused(e: Emitter, call: Call, scale: Value, out_scale: Value, out_zero: Val
         return e.op("QLinearMatMul", x, left, zeros[0], e.transpose(w, [1, 0]), right, zeros[1], out_scale, out_zero)
     channel = (a.out_layout or a.data_layout).index("C") if "C" in a.data_layout else -1
     if bias is not None:
-        if axis is None:  # `add` of a constant with the shape of channels
-            at = channel - 4 + len(bias.shape)
-            rest = [n for i, n in enumerate(bias.shape) if i != at]
-            if bias.data is None or any(n != 1 for n in rest):
-                return None
-            bias = e.reshape(bias, [-1])
-        elif axis % 4 != channel:
-            return None
-        if bias.dtype != "int32":
+        bias = _of_channels(e, bias, axis, channel)
+        if bias is None:
             return None
     data, back = channels_first(e, x, a.data_layout, a.out_layout)
     kernel = kernel_first(e, w, a.kernel_layout, "OI")
