@@ -21,6 +21,12 @@ def function(n: LayerNode, made: Any) -> Callable[[Expr], Expr]:
     """An activation by its message."""
     kind = made.WhichOneof("kind")
     p: Any = getattr(made, kind) if kind else None
+
+    def parametric(x: Expr) -> Expr:
+        alpha, beta = (_channels(n, x, part, what) for part, what in ((p.alpha, "alpha"), (p.beta, "beta")))
+        made: Expr = n.b.op("multiply", nn.softplus(n.b, n.b.op("multiply", x, beta)), alpha)
+        return made
+
     simple: dict[str, Callable[[Expr], Expr]] = {
         "ReLU": lambda x: n.b.op("nn.relu", x),
         "tanh": lambda x: n.b.op("tanh", x),
@@ -34,7 +40,7 @@ def function(n: LayerNode, made: Any) -> Callable[[Expr], Expr]:
         "sigmoidHard": lambda x: ops.sigmoid_hard(n, x, p.alpha, p.beta),
         "ELU": lambda x: nn.elu(n.b, x, p.alpha),
         "PReLU": lambda x: nn.prelu(n.b, x, _channels(n, x, p.alpha, "slope")),
-        "parametricSoftplus": lambda x: _parametric(n, x, p),
+        "parametricSoftplus": parametric,
     }
     if kind not in simple:
         raise Unsupported("its activation is none that the importer knows")
@@ -50,11 +56,6 @@ def _channels(n: LayerNode, x: Expr, made: Any, what: str) -> Expr:
     axis = n.channel(x)
     values = n.param(made, (b.extent(x, axis),), what)
     return b.unsqueeze(values, list(range(1, b.rank(x) - axis)))
-
-
-def _parametric(n: LayerNode, x: Expr, p: Any) -> Expr:
-    alpha, beta = (_channels(n, x, made, what) for made, what in ((p.alpha, "alpha"), (p.beta, "beta")))
-    return n.b.op("multiply", nn.softplus(n.b, n.b.op("multiply", x, beta)), alpha)
 
 
 def activation(n: LayerNode, x: Expr) -> Any:
@@ -239,10 +240,6 @@ def softmax(n: LayerNode, x: Expr) -> Any:
     return n.b.op("nn.softmax", n.real(x), axis=n.channel(x))
 
 
-def softmax_nd(n: LayerNode, x: Expr) -> Any:
-    return n.b.op("nn.softmax", n.real(x), axis=n.axis(x, n.p.axis))
-
-
 def local_response(n: LayerNode, x: Expr) -> Any:
     data, back = n.four(n.real(x))
     return back(norm.local_response_norm(n, data, n.p.localSize, n.float("alpha"), n.float("beta"), n.float("k", 1.0)))
@@ -334,7 +331,7 @@ RULES = (
     Rule("round", each(ops.rounded)),
     Rule("scale", scale),
     Rule("softmax", softmax),
-    Rule("softmaxND", softmax_nd),
+    Rule("softmaxND", lambda n, x: n.b.op("nn.softmax", n.real(x), axis=n.axis(x, n.p.axis))),
     Rule("unary", unary),
     Rule("whereBroadcastable", where),
 )

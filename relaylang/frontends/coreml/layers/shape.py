@@ -158,10 +158,6 @@ def reshape_static(n: LayerNode, x: Expr) -> Any:
     return n.b.reshape_to(x, n.b.const(np.array(wanted, np.int64)))
 
 
-def reshape_dynamic(n: LayerNode, x: Expr, shape: Expr) -> Any:
-    return n.b.reshape_to(x, whole(n.b, shape))
-
-
 def reshape_like(n: LayerNode, x: Expr, like: Expr) -> Any:
     return n.b.reshape_to(x, n.b.shape_of(like))
 
@@ -228,10 +224,6 @@ def tile(n: LayerNode, x: Expr, reps: Expr | None = None) -> Any:
     n.axis(x, -1)
     counts = n.b.need_ints(whole(n.b, reps), "its repetitions") if reps is not None else [int(v) for v in n.p.reps]
     return ops.tile(n, x, counts)
-
-
-def get_shape(n: LayerNode, x: Expr) -> Any:
-    return n.b.shape_of(x, "int32")
 
 
 def fill_like(n: LayerNode, x: Expr) -> Any:
@@ -351,7 +343,7 @@ RULES = (
     Rule("gather", _indexed(select.gather, axis=True)),
     Rule("gatherAlongAxis", _indexed(select.gather_along_axis, axis=True)),
     Rule("gatherND", _indexed(select.gather_nd)),
-    Rule("getShape", get_shape),
+    Rule("getShape", lambda n, x: n.b.shape_of(x, "int32")),
     Rule("lowerTriangular", _triangle(False)),
     Rule("matrixBandPart", same(ops.band_part, lower="numLower", upper="numUpper")),
     Rule("oneHot", one_hot),
@@ -361,7 +353,7 @@ RULES = (
     Rule("rankPreservingReshape", reshape_static),
     Rule("reduce", reduce),
     Rule("reshape", reshape),
-    Rule("reshapeDynamic", reshape_dynamic),
+    Rule("reshapeDynamic", lambda n, x, shape: n.b.reshape_to(x, whole(n.b, shape))),
     Rule("reshapeLike", reshape_like),
     Rule("reshapeStatic", reshape_static),
     Rule("reverse", reverse),
