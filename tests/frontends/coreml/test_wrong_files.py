@@ -237,6 +237,23 @@ def test_a_picture_is_scaled_in_the_order_of_its_colours() -> None:
     same(results(import_coreml(made.SerializeToString()).module, x), [wanted])
 
 
+def test_parts_of_a_picture_in_one_size() -> None:
+    made = network((1, 2, 5, 6))
+    made.description.input.add(name="boxes").type.multiArrayType.shape.extend((2, 1, 4, 1, 1))
+    layer = add(made, "cropResize", "x boxes", targetSize=[3, 2])
+    layer.mode.samplingMethod, layer.boxIndicesMode.boxMode = 1, 1
+    x = np.random.default_rng(2).normal(size=(1, 2, 5, 6)).astype("float32")
+    boxes = np.array([[1, 0.5, 4, 3.5], [0, 1, 5, 4]], "float32")  # left, top, right and bottom
+    (found,) = results(import_coreml(made.SerializeToString()).module, x, boxes.reshape(2, 1, 4, 1, 1))
+    wanted = np.zeros((2, 1, 2, 3, 2))
+    for k, (left, top, right, bottom) in enumerate(boxes):
+        for i, j in np.ndindex(3, 2):
+            row, column = top + i * (bottom - top) / 2, left + j * (right - left)
+            for a, c in np.ndindex(5, 6):
+                wanted[k, 0, :, i, j] += max(0, 1 - abs(row - a)) * max(0, 1 - abs(column - c)) * x[0, :, a, c]
+    same([found], [wanted])
+
+
 def test_a_classifier_gives_its_probabilities() -> None:
     made = model()
     made.description.input.add(name="x").type.multiArrayType.shape.append(4)

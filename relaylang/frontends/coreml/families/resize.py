@@ -128,7 +128,7 @@ def crop(n: Node, x: Expr, crop_height: Ints, crop_width: Ints) -> Any:
 def crop_resize(
     n: Node,
     x: Expr,
-    boxes: Expr,
+    boxes: Expr | None = None,
     box_indices: Expr | None = None,
     target_height: int = 1,
     target_width: int = 1,
@@ -137,9 +137,18 @@ def crop_resize(
     box_coordinate_mode: str = "CORNERS_HEIGHT_FIRST",
     sampling_mode: str = "DEFAULT",
     pad_value: float = 0.0,
+    roi: Expr | None = None,
 ) -> Any:
-    """Parts of pictures in one size: (boxes, channels, rows, columns). Boxes are (boxes, 4)."""
+    """Parts of pictures in one size: (boxes, channels, rows, columns). Boxes are (boxes, 4).
+
+    As `roi` they are (boxes, 1, 4, 1, 1) of one picture, or have the number of their picture before the four. The result
+    is (boxes, 1, channels, rows, columns) then.
+    """
     b = n.b
+    if roi is not None:
+        boxes, box_indices = _regions(n, x, roi)
+    if boxes is None:
+        raise Malformed("its boxes are missing")
     if sampling_mode not in ("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS"):
         raise Unsupported(f"its grid is {sampling_mode[:40]}")
     if not (0 < target_height < _LARGEST and 0 < target_width < _LARGEST):
@@ -160,7 +169,22 @@ def crop_resize(
     count = b.extent(rows, 0, "the number of boxes")
     places = b.cast(box_indices, "int32") if box_indices is not None else b.const(b.arrays.zeros(count, "int32"))
     how = {"layout": "NCHW", "method": "bilinear", "extrapolation_value": pad_value}
-    return b.op("image.crop_and_resize", x, rows, places, crop_size=[target_height, target_width], **how)
+    made = b.op("image.crop_and_resize", x, rows, places, crop_size=[target_height, target_width], **how)
+    return made if roi is None else b.unsqueeze(made, [1])
+
+
+def _regions(n: Node, x: Expr, roi: Expr) -> tuple[Expr, Expr | None]:
+    """Boxes (boxes, 4) and the numbers of their pictures, None for boxes of one picture."""
+    b = n.b
+    count, one, width, *rest = b.static_shape(roi, "its boxes", 5)
+    if one != 1 or width not in (4, 5) or rest != [1, 1]:
+        raise Malformed(f"its boxes have the shape {tuple(b.shape(roi))}")
+    if width == 4 and b.extent(x, 0) != 1:
+        raise Unsupported("its boxes are those of every picture")
+    rows = b.reshape_exactly(roi, [count, width])
+    if width == 4:
+        return rows, None
+    return b.slice(rows, [1], [5], [1]), b.squeeze(b.slice(rows, [0], [1], [1]), [1])
 
 
 def resample_at(

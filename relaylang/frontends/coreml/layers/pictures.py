@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported, windows
+from relaylang.frontends.common import Malformed, Rule, windows
 from relaylang.frontends.common.slices import pad as padded
 from relaylang.frontends.coreml.families import resize as sizes
 from relaylang.frontends.coreml.families import shape as shapes
@@ -209,21 +209,15 @@ def crop_resize(n: LayerNode, x: Expr, boxes: Expr) -> Any:
     """Parts of one picture in one size. Boxes are (count, 1, 4, 1, 1), or have the number of their picture before them."""
     b, p = n.b, n.p
     data, own = n.four(n.real(x))[0], n.real(boxes)
-    shape = b.static_shape(own)
-    width = shape[1] if n.old else shape[2] if len(shape) == 5 else 0
-    if width not in (4, 5) or shape[0] * width != int(np.prod(shape)):
-        raise Malformed(f"its boxes have the shape {tuple(shape)}")
-    rows = b.reshape_exactly(own, [shape[0], width])
-    if width == 4 and b.extent(data, 0) != 1:
-        raise Unsupported("its boxes are those of every picture")
-    places = b.cast(b.squeeze(b.slice(rows, [0], [1], [1]), [1]), "int32") if width == 5 else None
-    rows = b.slice(rows, [1], [5], [1]) if width == 5 else rows
+    if n.old:
+        shape = b.static_shape(own)
+        own = b.reshape_exactly(own, [shape[0], 1, int(np.prod(shape[1:])), 1, 1])
     if p.boxIndicesMode.boxMode not in range(4):
         raise Malformed(f"its boxes are of the form {p.boxIndicesMode.boxMode}")
     (high, wide), form, grid = _target(n), _BOXES[p.boxIndicesMode.boxMode], _GRIDS[p.mode.samplingMethod]
-    scale = n.float("spatialScale", 1.0)
-    made = sizes.crop_resize(n, data, rows, places, high, wide, bool(p.normalizedCoordinates), scale, form, grid)
-    return made if n.old else b.unsqueeze(made, [1])
+    scale, normal = n.float("spatialScale", 1.0), bool(p.normalizedCoordinates)
+    made = sizes.crop_resize(n, data, None, None, high, wide, normal, scale, form, grid, roi=own)
+    return b.squeeze(made, [1]) if n.old else made
 
 
 def reorganize(n: LayerNode, x: Expr) -> Any:
