@@ -221,6 +221,43 @@ def test_damaged_files() -> None:
         assert not is_coreml(other)
 
 
+def test_a_state_is_an_input_and_a_result() -> None:
+    made = model()
+    function = made.mlProgram.functions["main"]
+    block = function.block_specializations["CoreML8"]
+    function.opset = "CoreML8"
+    types = [function.inputs.add(name="x").type.tensorType, function.inputs.add(name="s").type.stateType.wrappedType.tensorType]
+    for ty in types:
+        ty.dataType, ty.rank = 11, 1
+        ty.dimensions.add().constant.size = 3
+    for kind, inputs, output in (
+        ("read_state", {"input": "s"}, "a"),
+        ("add", {"x": "a", "y": "x"}, "b"),
+        ("write_state", {"input": "s", "data": "b"}, ""),
+        ("read_state", {"input": "s"}, "c"),
+        ("square", {"x": "c"}, "d"),
+    ):
+        op = block.operations.add(type=kind)
+        for name, value in inputs.items():
+            op.inputs[name].arguments.add(name=value)
+        if output:
+            op.outputs.add(name=output)
+    block.outputs.append("d")
+    x, first = np.arange(3, dtype="float32"), np.full(3, 2, "float32")
+    same(results(import_coreml(made.SerializeToString()).module, x, first), [(x + first) ** 2, x + first])
+    block.operations[2].inputs["data"].arguments[0].name = "s"
+    assert "its input data is no tensor" in says(made)
+
+
+def test_quantised_weights_may_stay_whole() -> None:
+    made = import_coreml(members()["lenet.affine-iOS16"], Options(freeze=False, keep_quantized=True))
+    text = made.module.astext(show_meta_data=False)
+    assert "qnn.dequantize" in text and "int8" in text
+    values = [*arrays("lenet", "x"), *[made.params[p.name_hint] for p in made.module["main"].params[1:]]]
+    wanted = results(import_coreml(members()["lenet.affine-iOS16.plain"]).module, *arrays("lenet", "x"))
+    same(results(made.module, *values), wanted, 1e-6)
+
+
 def test_a_picture_is_scaled_in_the_order_of_its_colours() -> None:
     made = model()
     image = made.description.input.add(name="x").type.imageType
