@@ -16,6 +16,10 @@ from relaylang.export.stablehlo.table import RULES as STABLEHLO_RULES
 from relaylang.frontends.caffe.table import REFUSED as CAFFE_REFUSED
 from relaylang.frontends.caffe.table import table as caffe_table
 from relaylang.frontends.common import Rule, Table
+from relaylang.frontends.coreml.table import CONTROL, CONTROL_LAYERS, REFUSED_LAYERS
+from relaylang.frontends.coreml.table import REFUSED as COREML_REFUSED
+from relaylang.frontends.coreml.table import layer_table as coreml_layers
+from relaylang.frontends.coreml.table import table as coreml_table
 from relaylang.frontends.darknet.table import REFUSED as DARKNET_REFUSED
 from relaylang.frontends.darknet.table import table as darknet_table
 from relaylang.frontends.keras.table import REFUSED as KERAS_REFUSED
@@ -261,6 +265,40 @@ mod, params = relay.frontend.from_keras(model, {"input_1": (1, 3, 224, 224)})
 |---|
 """
 
+COREML = """# Core ML
+
+`pip install 'relaylang[coreml]'` brings protobuf. coremltools is not needed, nor is macOS.
+
+    relay import net.mlmodel -o net.relay
+    relay import net.mlpackage -o net.relay
+
+```text
+mod, params = relay.frontend.from_coreml("net.mlmodel", {"image": (1, 3, 224, 224)})
+mod, params = relay.frontend.from_coreml(coremltools.models.MLModel("net.mlpackage"))
+```
+
+- A `.mlmodel` has a neural network, a classifier, a regressor, or a pipeline. A `.mlpackage` is a folder with an ML program
+  and its weights, or a zip archive of that folder.
+- Inputs have the shapes of the file, `?` where an ML program leaves an extent open. `--shape` gives others.
+- A picture is (1, channels, rows, columns) of numbers from 0 to 255, its channels in the order that the file states. The
+  file's own scales and colours are a part of the program.
+- A classifier gives its probabilities. Names of classes are texts, which have no form in Relay.
+- Networks of the older rule for axes have arrays of five axes. Sequence and batch are one axis here, and results without
+  rows and columns are (n, channels), as in TVM. Layers that count axes need the newer rule.
+- All arrays of neural networks are real numbers in Core ML. Here comparisons give bool, and places give int32.
+- ML programs of halves stay float16. Palettised, quantised and sparse weights become real numbers at import. With
+  `keep_quantized` and without `freeze`, weights of `constexpr_affine_dequantize` stay whole.
+- Recurrent operators become steps, or a loop for more than 32 of them. `branch`, `cond`, `loop` and `while_loop` become `if`
+  and recursive functions.
+- A state is an input, and its last value is a further result.
+- Boxes of `non_maximum_suppression` are those of all classes together.
+
+## Operators of ML programs
+
+| operator |
+|---|
+"""
+
 CAFFE = """# Caffe
 
 `pip install 'relaylang[caffe]'` brings protobuf. Caffe itself is not needed. The command takes the `.prototxt`, and finds
@@ -447,6 +485,14 @@ def refused_rows(reasons: Mapping[str, str]) -> list[str]:
     return [*head, *[f"| {name} | {reason} |" for name, reason in sorted(reasons.items())]]
 
 
+def coreml_rows() -> list[str]:
+    """A row per operator of programs, then the layers of networks, each with those that are refused."""
+    head = ["", "## Layers of neural networks", "", "| layer |", "|---|"]
+    layers = [f"| {name} |" for name in sorted([*coreml_layers().names(), *CONTROL_LAYERS])]
+    operators = [f"| {name} |" for name in sorted([*coreml_table().names(), *CONTROL])]
+    return [*operators, *head, *layers, *refused_rows({**COREML_REFUSED, **REFUSED_LAYERS})]
+
+
 def keras_rows() -> list[str]:
     """A row per layer, then the operations of Keras 3, then the layers that are refused."""
     layers = sorted({rule.name for rule in keras_table() if not rule.domain})
@@ -461,6 +507,7 @@ def pages() -> dict[str, str]:
     tables = {
         "import_mxnet.md": (MXNET, rows_with_refused(mxnet_table(), MXNET_REFUSED)),
         "import_caffe.md": (CAFFE, [*[f"| {n} |" for n in caffe_table().names()], *refused_rows(CAFFE_REFUSED)]),
+        "import_coreml.md": (COREML, coreml_rows()),
         "import_darknet.md": (DARKNET, [*[f"| `{n}` |" for n in darknet_table().names()], *refused_rows(DARKNET_REFUSED)]),
         "import_keras.md": (KERAS, keras_rows()),
         "import_stablehlo.md": (STABLEHLO, rows_with_refused(stablehlo_table(), STABLEHLO_REFUSED)),

@@ -1,6 +1,7 @@
 """Import a network: it becomes Relay text.
 
-It may be of ONNX, TFLite, TensorFlow, Keras, PyTorch (.pt2 and TorchScript), StableHLO, MXNet, Darknet or Caffe.
+It may be of ONNX, TFLite, TensorFlow, Keras, PyTorch (.pt2 and TorchScript), StableHLO, MXNet, Core ML, Darknet
+or Caffe.
 
 The format is found from the contents. Layers and tensors give their names to variables and to places in diagnostics. What
 cannot be converted is listed whole, and nothing is written; --partial puts external functions there.
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         with stages.stage("read"):
             file = main_file(args.file)
             if os.path.isdir(file):
-                notes = route(file) or ["relay import takes a file, or the folder of a SavedModel"]
+                notes = route(file) or ["relay import takes a file, or the folder of a SavedModel or .mlpackage"]
                 raise RelayError(error("R0001", f"cannot read {file}: it is a directory", notes=notes))
             data = read_bytes(file)
         with stages.stage("import"):

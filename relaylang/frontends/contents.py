@@ -6,6 +6,7 @@ A message is known by its first fields, a text by its first words, an archive by
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import zipfile
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from relaylang.runtime.params import UNZIPPING
 
 #: The formats that importers read.
-KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet, Darknet and Caffe"
+KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet, Core ML, Darknet and Caffe"
 
 #: How a graph and a SavedModel begin in protobuf's text format.
 _TEXT = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(?:node|library|versions|saved_model_schema_version|meta_graphs)\s*[:{]")
@@ -220,6 +221,21 @@ def _is_first(data: bytes, fields: list[tuple[int, int, int, int]], start: int) 
     return False
 
 
+#: The numbers of a Core ML model's kinds: pipelines, other models, neural networks and programs.
+_COREML = range(200, 3001)
+
+
+def is_coreml(data: bytes) -> bool:
+    """Whether the bytes are a model of Core ML, or an archive of a package: a version, a description, and a model."""
+    if data[:2] == b"PK":
+        names = _members(data)
+        return any(n.split("/")[-1] == "Manifest.json" for n in names) and any(n.endswith(".mlmodel") for n in names)
+    fields = _fields(data, 8) or []
+    if [f[:2] for f in fields[:2]] != [(1, 0), (2, 2)] or not 0 < _varint(data, fields[0][2])[0] < 256:
+        return False
+    return any(number in _COREML and wire == 2 for number, wire, _, _ in fields)
+
+
 #: How a program of MLIR begins, after comments and aliases.
 _MLIR = re.compile(
     rb"\s*(?:(?://[^\n]*|[#!][\w.]+ = [^\n]*)\n\s*)*"
@@ -251,7 +267,29 @@ def main_file(path: str) -> str:
     """The main file of a model that is a folder; the path itself for anything else."""
     if not os.path.isdir(path):
         return path
-    return next((inner for name in _MAIN if os.path.isfile(inner := os.path.join(path, name))), path)
+    names = [*_MAIN, *_package(path)]
+    return next((inner for name in names if os.path.isfile(inner := os.path.join(path, name))), path)
+
+
+def _package(path: str) -> list[str]:
+    """The model of a package of Core ML inside of its folder; [] where the folder is none."""
+    try:
+        with open(os.path.join(path, "Manifest.json"), "rb") as stream:
+            name = root_model(stream.read(1 << 24))
+    except OSError:
+        return []
+    return [os.path.join("Data", name)] if name else []
+
+
+def root_model(manifest: bytes) -> str:
+    """The path of a package's model in its folder Data, as Manifest.json states it; "" where it states none."""
+    try:
+        made = json.loads(manifest)
+        name = made["itemInfoEntries"][made["rootModelIdentifier"]]["path"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    inside = isinstance(name, str) and not os.path.isabs(name) and ".." not in name.replace("\\", "/").split("/")
+    return name if inside and "\0" not in name else ""
 
 
 __all__ = [
@@ -260,6 +298,7 @@ __all__ = [
     "artifact_at",
     "is_caffe",
     "is_caffe_text",
+    "is_coreml",
     "is_darknet",
     "is_graph",
     "is_keras",
@@ -271,4 +310,5 @@ __all__ = [
     "is_tflite",
     "is_torch",
     "main_file",
+    "root_model",
 ]

@@ -12,6 +12,7 @@ from relaylang.frontends.common.imported import Imported
 from relaylang.frontends.contents import (
     artifact_at,
     is_caffe,
+    is_coreml,
     is_darknet,
     is_graph,
     is_keras,
@@ -47,6 +48,7 @@ FORMATS = (
     Format("keras", "relaylang.frontends.keras:import_keras", is_keras, ("h5py",)),
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", is_torch),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", is_onnx),
+    Format("coreml", "relaylang.frontends.coreml:import_coreml", is_coreml, ("google.protobuf",)),
     Format("caffe", "relaylang.frontends.caffe:import_caffe", is_caffe, ("google.protobuf",)),
     Format(
         "tensorflow",
@@ -86,8 +88,8 @@ _ROUTES = {
     ".pt": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".safetensors": "weights alone: `--params` of relay run and relay compile takes them",
     ".caffemodel": "Caffe: relay import takes the .prototxt, and finds the .caffemodel beside it",
-    ".mlmodel": "Core ML: save the network from its framework as ONNX",
-    ".mlpackage": "Core ML: save the network from its framework as ONNX",
+    ".mlpackage": "Core ML: the Manifest.json of a package names its model; this one names none that is there",
+    ".mlmodelc": "Core ML: it is compiled; relay import takes the .mlpackage or .mlmodel that it was made from",
     ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file",
     ".weights": "Darknet: relay import takes the .cfg, and finds the .weights beside it",
     ".params": "MXNet: relay import takes NAME-symbol.json, and finds NAME-0000.params beside it",

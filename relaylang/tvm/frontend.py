@@ -24,6 +24,7 @@ from relaylang.ir import ANY, IRModule
 from relaylang.ir.types import Dim
 from relaylang.runtime.text import read_bytes
 from relaylang.tvm.caffe_graph import from_caffe
+from relaylang.tvm.coreml_graph import from_coreml
 from relaylang.tvm.darknet_graph import from_darknet
 from relaylang.tvm.keras_graph import from_keras
 
@@ -226,6 +227,7 @@ def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str
 
 __all__ = [
     "from_caffe",
+    "from_coreml",
     "from_darknet",
     "from_keras",
     "from_mxnet",

@@ -71,6 +71,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.frontend.common": ("relaylang.tvm.relay.inference",),
     "tvm.relay.frontend.change_datatype": ("relaylang.tvm.change_datatype",),
     "tvm.relay.frontend.caffe": ("relaylang.tvm.caffe_graph",),
+    "tvm.relay.frontend.coreml": ("relaylang.tvm.coreml_graph",),
     "tvm.relay.frontend.darknet": ("relaylang.tvm.darknet_graph", "relaylang.tvm.relay.testing.darknet"),
     "tvm.relay.frontend.keras": ("relaylang.tvm.keras_graph",),
     "tvm.relay.frontend.mxnet": ("relaylang.tvm.frontend",),

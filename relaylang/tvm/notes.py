@@ -11,7 +11,6 @@ _VITIS = 'AMD\'s package pyxir finds what its DPU takes; `register_pattern_table
 #: TVM's importers that are not here, each with the module that it is in.
 _IMPORTERS = {
     "caffe2": ("caffe2", _ONNX),
-    "coreml": ("coreml", _ONNX),
     "oneflow": ("oneflow", _ONNX),
     "paddle": ("paddlepaddle", _ONNX),
 }

@@ -56,7 +56,7 @@ def test_a_missing_name_says_what_to_use() -> None:
     with pytest.raises(ImportError, match=r"relaylang has no tvm.relay.conv2d; docs/tvm.md"):
         from tvm.relay import conv2d  # noqa: F401
     for name, instead in [
-        ("tvm.relay.frontend.coreml", "export the network as ONNX"),
+        ("tvm.relay.frontend.oneflow", "export the network as ONNX"),
         ("tvm.relay.op.OpStrategy", "a kernel of your own is a text"),
         ("tvm.relay.qnn.strategy", "relay tune"),
         ("tvm.target._ffi_api", "C\\+\\+ functions"),
