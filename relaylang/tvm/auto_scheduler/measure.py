@@ -67,6 +67,27 @@ class LocalRunner(autotvm.LocalRunner):
         super().__init__(timeout, number, repeat, min_repeat_ms, cooldown_interval, enable_cpu_cache_flush)
 
 
+class RPCRunner(autotvm.RPCRunner):
+    """Runs on the workers of a Dask scheduler, as `autotvm.RPCRunner` does. `device` has no effect."""
+
+    def __init__(
+        self,
+        key: str | None,
+        host: str,
+        port: int,
+        priority: int = 1,
+        n_parallel: int = 1,
+        timeout: float = 10,
+        number: int = 3,
+        repeat: int = 1,
+        min_repeat_ms: float = 100,
+        cooldown_interval: float = 0.0,
+        enable_cpu_cache_flush: bool = False,
+        device: int = 0,
+    ) -> None:
+        super().__init__(key, host, port, priority, timeout, n_parallel, number, repeat, min_repeat_ms, cooldown_interval)
+
+
 class LocalRPCMeasureContext:
     """A runner in `runner`, which works in processes of its own on this machine. `priority` and `device` have no effect."""
 
@@ -176,6 +197,7 @@ __all__ = [
     "MeasureInput",
     "MeasureResult",
     "PythonBasedMeasureCallback",
+    "RPCRunner",
     "RecordReader",
     "RecordToFile",
     "distill_record_file",

@@ -13,6 +13,7 @@ from relaylang.tvm.autotvm.measure import (
     MeasureErrorNo,
     MeasureInput,
     MeasureResult,
+    RPCRunner,
     measure_option,
 )
 from relaylang.tvm.autotvm.task import ConfigEntity, ConfigSpace, create
@@ -32,6 +33,7 @@ __all__ = [
     "MeasureErrorNo",
     "MeasureInput",
     "MeasureResult",
+    "RPCRunner",
     "apply_graph_best",
     "apply_history_best",
     "create",

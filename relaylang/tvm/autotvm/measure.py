@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from relaylang.backends.cpu.tuning_log import Record
+from relaylang.tune.farm import FarmMeasurer
 from relaylang.tune.measure import LocalMeasurer, Measurer
 from relaylang.tvm.tuning import limits_of, refused
 
@@ -136,6 +137,38 @@ class LocalRunner(Runner):
         return LocalMeasurer(limits, builder.n_parallel)
 
 
+class RPCRunner(Runner):
+    """Runs on the workers of a Dask scheduler at `host` and `port`, those with the resource `key` (None or "" for all).
+
+    `repeat` and `min_repeat_ms` are those of `LocalRunner`; the arguments without an effect are its own, `n_parallel` and
+    `priority`. Its measurer raises `RelayError` (R0645) where no scheduler answers, as for a tracker of TVM.
+    """
+
+    def __init__(
+        self,
+        key: str | None,
+        host: str,
+        port: int,
+        priority: int = 1,
+        timeout: float = 10,
+        n_parallel: int | None = None,
+        number: int = 4,
+        repeat: int = 3,
+        min_repeat_ms: float = 0,
+        cooldown_interval: float = 0.1,
+        enable_cpu_cache_flush: bool = False,
+        module_loader: Any = None,
+    ) -> None:
+        super().__init__(timeout, n_parallel)
+        self.key, self.host, self.port, self.priority = key, host, port, priority
+        self.number, self.repeat, self.min_repeat_ms = number, repeat, min_repeat_ms
+        self.cooldown_interval, self.enable_cpu_cache_flush = cooldown_interval, enable_cpu_cache_flush
+
+    def measurer(self, builder: Builder) -> Measurer:
+        limits = limits_of(builder.timeout, self.timeout, self.repeat, self.min_repeat_ms)
+        return FarmMeasurer(f"tcp://{self.host}:{self.port}", {self.key: 1.0} if self.key else {}, limits)
+
+
 def measure_option(builder: Builder | str, runner: Runner | str) -> dict[str, Any]:
     """The options of `Tuner.tune`. "local" is a `LocalBuilder()` or a `LocalRunner()`. Raises `RelayError` (R0645)."""
     builder = LocalBuilder() if builder == "local" else builder
@@ -158,6 +191,7 @@ __all__ = [
     "MeasureErrorNo",
     "MeasureInput",
     "MeasureResult",
+    "RPCRunner",
     "Runner",
     "mean_cost",
     "measure_option",

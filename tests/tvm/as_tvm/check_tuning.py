@@ -246,6 +246,20 @@ def test_wrong_arguments_of_tuners(tasks: list[Any]) -> None:
         autotvm.template  # noqa: B018
 
 
+def test_runners_of_a_farm(tasks: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is a resource of Dask's workers."""
+    calls: list[tuple[Any, ...]] = []
+
+    def farm(*arguments: Any) -> Fake:
+        calls.append(arguments)
+        return Fake()
+
+    monkeypatch.setattr("relaylang.tvm.autotvm.measure.FarmMeasurer", farm)
+    for runner in (autotvm.RPCRunner("rpi4", "host", 9190), auto_scheduler.RPCRunner("rpi4", host="host", port=9190)):
+        RandomTuner(tasks[0]).tune(2, autotvm.measure_option(autotvm.LocalBuilder(timeout=7), runner))
+    assert [call[:2] for call in calls] == [("tcp://host:9190", {"rpi4": 1.0})] * 2 and calls[0][2]["build"] == 7
+
+
 def test_a_model_learns_from_a_log(tasks: list[Any], tmp_path: Path) -> None:
     pytest.importorskip("xgboost", reason="the extra `tune` brings XGBoost")
     log = str(tmp_path / "log")
