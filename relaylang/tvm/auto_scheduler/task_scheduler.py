@@ -134,7 +134,8 @@ class TaskScheduler:
         """
         self.tune_option = tune_option
         kernels = [replace(task.kernel, count=int(weight)) for task, weight in zip(self.tasks, self.weights)]
-        known = [] if self.load_log_file is None else _older(self.load_log_file)
+        log = self.load_log_file
+        known = loaded(log) if log is not None and os.path.exists(log) else []
         policies = search_policy if isinstance(search_policy, (list, tuple)) else [search_policy]
         for policy in policies:
             known += policy.records() if isinstance(policy, SketchPolicy) else []
@@ -156,11 +157,6 @@ class TaskScheduler:
         finally:
             measurer.close()
         turns.leave()
-
-
-def _older(path: str) -> list[Record]:
-    """The records of a log, which may not be there yet."""
-    return loaded(path) if os.path.exists(path) else []
 
 
 def _tuner_of(policy: Any) -> str:
