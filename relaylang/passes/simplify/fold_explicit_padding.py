@@ -9,17 +9,7 @@ from relaylang.ir import Call, Expr, IRModule
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import is_call, per_function, rewrite_typed, scalar_value, with_attrs
-from relaylang.rules.padding import PAD, RULES, Rule
-
-
-def _padding(call: Call, rank: int) -> list[int]:
-    """Padding in front of each spatial axis, then behind each, from any of the forms in which attributes write it."""
-    given = list(call.attrs.padding)
-    if len(given) == 1:
-        return given * (2 * rank)
-    if len(given) == rank:
-        return given * 2
-    return given
+from relaylang.rules.padding import PAD, RULES, Rule, both_sides
 
 
 def fold_explicit_padding(mod: IRModule) -> IRModule:
@@ -47,7 +37,7 @@ def _total_padding(rule: Rule, call: Call, pad: Call) -> list[int] | None:
         return None
     if any(w < 0 for pair in widths for w in pair) or not _fills(rule, call, pad):
         return None
-    own = _padding(call, len(axes))
+    own = both_sides(call.attrs.padding, len(axes))
     before = [own[i] + widths[a][0] for i, a in enumerate(axes)]
     return before + [own[len(axes) + i] + widths[a][1] for i, a in enumerate(axes)]
 
