@@ -170,18 +170,17 @@ def small(name: str, say: Callable[[str], None]) -> None:
 
 
 def real(name: str, say: Callable[[str], None]) -> None:
-    """The row of a real network: both quantisers get one ONNX model, and the ranges are the extremes."""
+    """The row of a real network: both quantisers get one ONNX model of a new version, and the ranges are the extremes."""
     try:
         data = networks.read(name)
     except networks.Absent as absent:
         say(f"| {name} | {absent} | | |")
         return
     shape = REAL[name]
-    if shape is None:
-        data = export_onnx(import_bytes(data, name).module).SerializeToString()
-        shape = tuple(d.dim_value for d in onnx.load_from_string(data).graph.input[0].type.tensor_type.shape.dim)
-    samples = crops(shape, 2 * PARTS, 3)
+    mod = imported(data, {"x": np.zeros(shape, "float32")}).module if shape is not None else import_bytes(data, name).module
+    data = export_onnx(mod).SerializeToString()
     (info,) = onnx.load_from_string(data).graph.input
+    samples = crops(tuple(d.dim_value for d in info.type.tensor_type.shape.dim), 2 * PARTS, 3)
     case = imported(data, {info.name: samples[0]})
     calibration, test = samples[:PARTS], samples[PARTS:]
     wanted = in_onnxruntime(case.model, test)

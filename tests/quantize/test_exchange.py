@@ -61,6 +61,20 @@ def test_the_ethos_u_takes_the_whole_network(tmp_path) -> None:
         assert np.array_equal(np.asarray(artifact.run(x=x)), wanted)
 
 
+@pytest.mark.parametrize("accelerator", ["ethos-u55-256", "ethos-u85-256"])
+def test_a_sigmoid_of_16_bits_stays_on_the_host_where_it_must(accelerator: str) -> None:
+    pytest.importorskip("ethosu")
+    import relaylang as relay
+    from relaylang.backends import compile_module
+
+    mod, _, outputs = integer_io(quantised("ethos-u", dtype="int16").module)
+    assert outputs[0].dtype == "int16"
+    artifact = compile_module(mod, f"ethos-u -accelerator={accelerator}, c")
+    artifact.executor = "ethosu-sim"
+    x = np.random.default_rng(2).integers(-30000, 30000, (1, 3, 8, 8)).astype("int16")
+    assert np.array_equal(np.asarray(artifact.run(x=x)), np.asarray(relay.create_executor("debug", mod).evaluate()(x)))
+
+
 def test_a_comparison_has_a_row_for_each_layer() -> None:
     made = quantised()
     found = compare(made, data())

@@ -95,6 +95,19 @@ def test_integers_lose_no_more_than_floats_with_conversions(target: str) -> None
     assert decibels(wanted, found) > decibels(wanted, simulated) - 0.3
 
 
+def test_wide_sums_that_go_on_in_floats() -> None:
+    """A layer of so many products of 16 bits that int32 cannot sum them, whose result stays real."""
+    text = "def @main(%x: Tensor[(2, 300), float32], %w: Tensor[(5, 300), float32], %b: Tensor[(5), float32]) { %body }"
+    for body in ("nn.dense(%x, %w, units=5)", "nn.softmax(nn.bias_add(nn.dense(%x, %w, units=5), %b))"):
+        mod = relay.transform.InferType()(relay.parse('#[version = "0.0.5"]' + text.replace("%body", body)))
+        rng = np.random.default_rng(1)
+        params = {"w": rng.normal(size=(5, 300)).astype("float32"), "b": rng.normal(size=5).astype("float32")}
+        batches = [{"x": rng.normal(size=(2, 300)).astype("float32")} for _ in range(4)]
+        made = quantize_static(mod, params, batches, dtype="int16")
+        assert "qnn.dense" in names(made) and "nn.dense" not in names(made)
+        assert decibels(run(mod, batches[0], params), run(made, batches[0])) > 40
+
+
 def test_the_interpreter_gives_the_same_integers() -> None:
     mod, params = network()
     made = quantize_static(mod, params, data(), target="ethos-u")

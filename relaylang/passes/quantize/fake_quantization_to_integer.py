@@ -208,7 +208,7 @@ class _Conversion:
         if self.use_qat and known and node.op.name in FOLLOWS:
             self.follows.add(id(node))
             if isinstance(node.checked_type, TensorType):
-                return retype(real(integers, node.checked_type.dtype), node)
+                return retype(real(integers, node.checked_type.dtype, len(node.checked_type.shape)), node)
         return new
 
 
