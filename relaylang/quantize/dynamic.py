@@ -54,7 +54,9 @@ def quantize_dynamic(
         x = new.args[0]
         if id(x) not in rounded:
             rounded[id(x)] = x, *_rounded(x)
-        return _dense(new, *rounded[id(x)][1:], quantized_weight(Layer("", old, Role.PRODUCT, [], weight), Scale(1.0, 0, "int8"), None, config))
+        return _dense(
+            new, *rounded[id(x)][1:], quantized_weight(Layer("", old, Role.PRODUCT, [], weight), Scale(1.0, 0, "int8"), None, config)
+        )
 
     changed = per_function(prepared, lambda f: forget_stale_types(rewrite(f, put)))
     if not count:

@@ -10,7 +10,8 @@ from relaylang.quantize import quantize_dynamic
 from tests.quantize.test_static import decibels
 
 LSTM = """
-def @main(%x: Tensor[(40, 1, 16), float32], %w: Tensor[(64, 16), float32], %r: Tensor[(64, 16), float32], %o: Tensor[(4, 16), float32]) {
+def @main(%x: Tensor[(40, 1, 16), float32], %w: Tensor[(64, 16), float32], %r: Tensor[(64, 16), float32],
+          %o: Tensor[(4, 16), float32]) {
   let %loop = fn (%i: int32, %h: Tensor[(1, 16), float32], %c: Tensor[(1, 16), float32]) -> Tensor[(1, 16), float32] {
     if (less(%i, 40)) {
       %0 = add(nn.dense(take(%x, %i, axis=0), %w, units=64), nn.dense(%h, %r, units=64));
@@ -22,7 +23,8 @@ def @main(%x: Tensor[(40, 1, 16), float32], %w: Tensor[(64, 16), float32], %r: T
   nn.dense(%loop(0, zeros(shape=[1, 16], dtype="float32"), zeros(shape=[1, 16], dtype="float32")), %o, units=4)
 }"""
 ATTENTION = """
-def @main(%x: Tensor[(?, 32), float32], %q: Tensor[(32, 32), float32], %k: Tensor[(32, 32), float32], %v: Tensor[(32, 32), float32]) {
+def @main(%x: Tensor[(?, 32), float32], %q: Tensor[(32, 32), float32], %k: Tensor[(32, 32), float32],
+          %v: Tensor[(32, 32), float32]) {
   %0 = expand_dims(nn.dense(%x, %q, units=32), axis=0);
   %1 = expand_dims(nn.dense(%x, %k, units=32), axis=0);
   %2 = nn.softmax(nn.batch_matmul(%0, %1, transpose_b=True));
