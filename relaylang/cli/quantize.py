@@ -30,6 +30,7 @@ from relaylang.quantize.correct import correct_biases, keep_worst
 from relaylang.quantize.integer_io import integer_io
 from relaylang.quantize.prepare import prepare
 from relaylang.quantize.ranges import CALIBRATORS, WEIGHTS
+from relaylang.quantize.rounding import adapt_rounding
 from relaylang.rules.quantization.static import TARGETS
 
 EPILOG = """\
@@ -76,6 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--symmetric", action="store_true", help="activations with the zero point 0")
     parser.add_argument("--power2", action="store_true", help="scales of activations that are powers of two")
     parser.add_argument("--integer-io", action="store_true", help="inputs and outputs in whole numbers, as --npu-only wants them")
+    parser.add_argument("--equalize", action="store_true", help="channels between two layers get ranges that suit both weights")
+    parser.add_argument(
+        "--adaptive-rounding",
+        action="store_true",
+        help="round weights up or down so that the results of a layer keep near, not to the nearest",
+    )
     parser.add_argument("--bias-correction", action="store_true", help="take the mean error of quantised weights from biases")
     parser.add_argument(
         "--keep-float",
@@ -148,6 +155,8 @@ def _check_options(args: argparse.Namespace) -> None:
         "--symmetric": args.symmetric,
         "--power2": args.power2,
         "--per-tensor": args.per_tensor,
+        "--equalize": args.equalize,
+        "--adaptive-rounding": args.adaptive_rounding,
         "--bias-correction": args.bias_correction,
         "--integer-io": args.integer_io,
         "--keep-float auto": auto,
@@ -189,6 +198,7 @@ def _static(mod: IRModule, args: argparse.Namespace, stages: Stages) -> int:
         "weights": args.weights_calibrator,
         "share": (99.99 if args.percentile is None else args.percentile) / 100,
         "per_channel": not args.per_tensor,
+        "equalize": args.equalize,
     }
     with stages.stage("prepare"):
         first = StaticQuantization(mod, None, StaticConfig(**config, keep_float=() if auto else tuple(args.keep_float)))
@@ -199,6 +209,9 @@ def _static(mod: IRModule, args: argparse.Namespace, stages: Stages) -> int:
         made = first if not kept else StaticQuantization(mod, None, StaticConfig(**config, keep_float=tuple(kept)))
         with stages.stage("calibrate", count) as step:
             made.calibrate(data, step)
+        if args.adaptive_rounding:
+            with stages.stage("round weights"):
+                adapt_rounding(made, data)
         if args.bias_correction:
             with stages.stage("correct biases"):
                 correct_biases(made, data)

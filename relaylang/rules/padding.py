@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,14 @@ from relaylang.ops import Trait, having
 
 #: The operator whose padding the others absorb.
 PAD = "nn.pad"
+
+
+def both_sides(padding: Iterable[int], rank: int) -> list[int]:
+    """Padding in front of each spatial axis, then behind each, from any of the forms in which attributes write it."""
+    given = list(padding)
+    if len(given) == 1:
+        return given * (2 * rank)
+    return given * 2 if len(given) == rank else given
 
 
 @dataclass(frozen=True)

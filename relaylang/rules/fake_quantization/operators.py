@@ -358,6 +358,37 @@ def binary(name: str) -> Rule:
     return rule
 
 
+#: How much finer than its result a finer sum is.
+_FINER = np.float32(256)
+
+
+def finer_sum(name: str) -> Rule:
+    """Sums and differences in int32 at a finer scale, so that one rounding remains.
+
+    `qnn.add` rounds both operands to the result's scale: the error's power is up to three times that of one rounding.
+    """
+    usual = binary(f"qnn.{name}")
+
+    def rule(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+        known = [x for x in operands if x is not None]
+        if wanted is None or not all(x.plain and x.narrow for x in known) or all(float(x.scale) == float(wanted.scale) for x in known):
+            return usual(call, operands, wanted)
+        like = affine(call, wanted.scale / _FINER, 0, "int32")
+        sides = []
+        for x, arg in zip(operands, call.args):
+            if x is not None:
+                fits = float(x.scale) / float(like.scale) < 1 << 20
+                side: Expr | None = at(x, like.scale, like.zero, "int32").ints if fits else None
+            else:
+                side = quantized_at(arg, like, _rank(call)) if isinstance(arg, Constant) else None
+            if side is None or (isinstance(side, Constant) and np.abs(side.data).max() >= 1 << 29):
+                return usual(call, operands, wanted)
+            sides.append(side)
+        return replace(like, ints=op_call(name, sides))
+
+    return rule
+
+
 def _sum(name: str, sides: tuple[Affine, Affine]) -> Affine | None:
     both = together(sides)
     return None if both is None else replace(both[0], ints=op_call(name, [v.ints for v in both]))

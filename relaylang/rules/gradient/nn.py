@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 from relaylang.ir import Call, Expr, TensorType
 from relaylang.ir.tensors import static_shape
@@ -23,6 +22,7 @@ from relaylang.rules.gradient.common import (
     rank_of,
     sub,
 )
+from relaylang.rules.padding import both_sides
 
 
 def _softmax(call: Call, grad: Expr) -> Grads:
@@ -92,7 +92,7 @@ def _conv2d(call: Call, grad: Expr) -> Grads:
     data, weight = (in_layout(e, *layouts) for e, *layouts in zip(call.args, given, plain))
     grad = in_layout(of_dtype(grad, call, call.args[0]), given[2], "NCHW")
     (_, channels, h, w), (made, _, kh, kw), (_, _, oh, ow) = shapes
-    top, left, bottom, right = _four(attrs.padding)
+    top, left, bottom, right = both_sides(attrs.padding, 2)
     sh, sw = attrs.strides
     dh, dw = attrs.dilation
     out_pad = (
@@ -126,15 +126,6 @@ def plain_extents(expr: Expr, layout: str, plain: str) -> tuple[int, ...]:
     for (_, axis), extent in zip(re.findall(r"(\d*)([A-Za-z])", layout), shape):
         found[axis.upper()] *= extent
     return tuple(found.values())
-
-
-def _four(padding: Any) -> tuple[int, int, int, int]:
-    given = list(padding)
-    if len(given) == 1:
-        given = given * 4
-    elif len(given) == 2:
-        given = given * 2
-    return tuple(given)  # type: ignore[return-value]
 
 
 def _pool(name: str) -> Gradient:

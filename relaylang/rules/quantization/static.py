@@ -63,12 +63,14 @@ class Wishes:
     asymmetric: bool = True
     #: Functions of one element are tables.
     tables: bool = False
+    #: Sums of bytes round once, else as `qnn.add`, which kernels of other libraries stand for.
+    finer_sums: bool = False
 
 
 TARGETS: Mapping[str, Wishes] = {
-    "c": Wishes(everything=False),
+    "c": Wishes(everything=False, finer_sums=True),
     "cmsis-nn": Wishes(everything=True),
-    "ethos-u": Wishes(everything=True, tables=True),
+    "ethos-u": Wishes(everything=True, tables=True, finer_sums=True),
 }
 
 __all__ = ["BOUNDED", "ROLES", "TARGETS", "Role", "Wishes"]

@@ -129,12 +129,14 @@ def requantize(e: Emitter, call: Call, x: Value, scale: Value, zero: Value, out_
         if made is not None:
             return made
     attrs: Any = call.attrs
-    if dtype == "int32":
-        raise Unsupported("ONNX quantizes to 8 and 16 bits")
     if zero.data is not None and zero.data.any() and x.dtype == "int32":
         x, zero = e.op("Sub", x, e.cast(zero, "int32"), ty=x.type), e.scalar(0, "int32")
         zero = e.array(np.zeros(scale.static(), np.int32), "zero")
-    return e.op("QuantizeLinear", _real(e, x, scale, zero, attrs.axis), out_scale, _zero(e, out_zero, dtype, out_scale))
+    real = _real(e, x, scale, zero, attrs.axis)
+    if dtype == "int32":  # QuantizeLinear makes 8 and 16 bits
+        whole = e.cast(e.op("Round", e.op("Div", real, out_scale, ty=real.type), ty=real.type), "int32")
+        return whole if out_zero.data is not None and not out_zero.data.any() else e.op("Add", whole, out_zero, ty=whole.type)
+    return e.op("QuantizeLinear", real, out_scale, _zero(e, out_zero, dtype, out_scale))
 
 
 def _of_channels(e: Emitter, bias: Value, axis: int | None, channel: int) -> Value | None:
