@@ -107,10 +107,13 @@ KINDS: dict[str, Kind] = {
         "computes tiles of sums with others, or with a number",
     ),
 }
+#: The numbers of the memories and of the ALU's operations.
+MEMORIES, OPERATIONS = (
+    {word: number for kind in KINDS.values() for field in kind.fields if field.name == name for number, word in enumerate(field.names)}
+    for name in ("memory", "alu")
+)
 _BY_OPCODE = {kind.opcode: name for name, kind in KINDS.items()}
 _OPCODE_BITS = 3
-#: The fields of a micro-operation; the source is an index of `inp` or, for the ALU, of `acc`.
-UOP_FIELDS = ("dst", "src", "wgt")
 
 
 @dataclass(frozen=True)
@@ -266,4 +269,4 @@ def documentation(config: Config) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["BYTES", "FLAGS", "KINDS", "UOP_FIELDS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]
+__all__ = ["BYTES", "FLAGS", "KINDS", "MEMORIES", "OPERATIONS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]
