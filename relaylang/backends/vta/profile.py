@@ -160,9 +160,11 @@ class CycleProfile:
     def table(self) -> str:
         """The table as text: a row for each layer in order, and their sum."""
         head = ("layer", "cycles", "gemm", "alu", "bytes", "bound", "of it", "limit", "of it", *[f"{unit} busy" for unit in UNITS])
-        sums = [sum(getattr(cost, name) for cost in self.layers) for name in ("cycles", "gemm", "alu", "moved", "bound", "limit")]
+        sums = {
+            name: sum(getattr(cost, name) for cost in self.layers) for name in ("cycles", "gemm", "alu", "moved", "bound", "limit")
+        }
         busy = {unit: sum(cost.busy[unit] for cost in self.layers) for unit in UNITS}
-        rows = [*self.layers, LayerCost("", "all", *sums, busy)]
+        rows = [*self.layers, LayerCost("", "all", **sums, busy=busy)]
         return "\n".join(columns([head, *[cost.row() for cost in rows]], {0}))
 
     __str__ = table
