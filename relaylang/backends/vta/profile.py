@@ -12,8 +12,7 @@ import json
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
-from xml.sax.saxutils import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,11 +22,11 @@ from relaylang.backends.vta.isa import KINDS, Instruction
 from relaylang.backends.vta.program import Program
 from relaylang.backends.vta.tiling import OVERHEAD
 from relaylang.runtime.profile import columns
+from relaylang.runtime.timeline import Span, chrome_trace, picture
 
 #: The rows of the picture: units of the hardware. `compute` are loads of the compute unit.
 UNITS = {"load": "#4e79a7", "compute": "#76b7b2", "gemm": "#e15759", "alu": "#f28e2b", "store": "#59a14f"}
 _MEMORIES = KINDS["LOAD"].fields[4].names
-_WIDTH, _ROW, _LEFT, _BARS = 960, 36, 80, 240
 
 
 class Event(NamedTuple):
@@ -142,7 +141,7 @@ class CycleProfile:
     """The cycles of regions that run one after the other. `str` is the table, `layers` its rows."""
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
-        self.events: list[tuple[str, str, Event]] = []
+        self.spans: list[Span] = []
         self.layers: list[LayerCost] = []
         self.cycles = 0
         for region, program in programs.items():
@@ -150,8 +149,9 @@ class CycleProfile:
             events, before = count_cycles(program), 0
             for event in events:
                 layers.setdefault(program.layer(event.instruction.at), []).append(event)
-                shifted = event._replace(begin=event.begin + self.cycles, end=event.end + self.cycles)
-                self.events.append((region, program.place(event.instruction.at), shifted))
+                begin, end, at = event.begin + self.cycles, event.end + self.cycles, event.instruction.at
+                facts = {"at": f"{at:#x}", "call": program.place(at), "bytes": event.moved}
+                self.spans.append(Span(event.instruction.name, event.unit, begin, end, region, facts))
             for _, mine in sorted(layers.items()):
                 self.layers.append(_cost(region, program.place(mine[0].instruction.at), before, mine, program.config))
                 before = max(before, *[event.end for event in mine])
@@ -175,49 +175,12 @@ class CycleProfile:
 
     def chrome_trace(self) -> str:
         """The instructions for `chrome://tracing` or Perfetto: a row for each unit, one cycle as one microsecond."""
-        rows = {unit: {"pid": 1, "tid": number} for number, unit in enumerate(UNITS)}
-        names: list[dict[str, Any]] = [{"name": "thread_name", "ph": "M", **row, "args": {"name": unit}} for unit, row in rows.items()]
-        for region, call, e in self.events:
-            times = {"ph": "X", "ts": e.begin, "dur": e.end - e.begin, **rows[e.unit]}
-            arguments = {"at": f"{e.instruction.at:#x}", "call": call, "bytes": e.moved}
-            names.append({"name": e.instruction.name, "cat": region, **times, "args": arguments})
-        return json.dumps({"traceEvents": names, "displayTimeUnit": "ms"})
+        return chrome_trace(self.spans, list(UNITS))
 
     def svg(self) -> str:
         """A picture: for each unit the share of its time that it is busy, over the cycles, with the layers below."""
-        height = (len(UNITS) + 1) * _ROW + 8
-        size = f'width="{_LEFT + _WIDTH}" height="{height}"'
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_LEFT + _WIDTH} {height}" font-family="sans-serif">',
-            f"<title>{self.cycles:,} cycles</title>",
-        ]
-        for number, (unit, colour) in enumerate(UNITS.items()):
-            bottom = (number + 1) * _ROW
-            parts.append(f'<text x="4" y="{bottom - 8}" font-size="12">{unit}</text>')
-            for bar, share in enumerate(self._shares(unit)):
-                if share > 0.005:
-                    tall = min(share, 1) * (_ROW - 6)
-                    parts.append(_box(_LEFT + bar * _WIDTH / _BARS, bottom - tall, _WIDTH / _BARS, tall, colour))
-        per, at = _WIDTH / max(self.cycles, 1), 0
-        for number, cost in enumerate(self.layers):
-            title = f"<title>{escape(cost.call)}: {cost.cycles:,} cycles</title>"
-            box = _LEFT + at * per, len(UNITS) * _ROW + 10, cost.cycles * per, _ROW - 12
-            parts.append(_box(*box, "#dddddd" if number % 2 else "#bbbbbb", title))
-            at += cost.cycles
-        return "\n".join([*parts, "</svg>"]) + "\n"
-
-    def _shares(self, unit: str) -> list[float]:
-        """For each bar of the picture the share of its cycles in which a unit is busy."""
-        per, shares = max(self.cycles / _BARS, 1), [0.0] * _BARS
-        for event in [event for _, _, event in self.events if event.unit == unit]:
-            first, last = int(event.begin / per), min(int(event.end / per), _BARS - 1)
-            for bar in range(first, last + 1):
-                shares[bar] += max(min(event.end, (bar + 1) * per) - max(event.begin, bar * per), 0) / per
-        return shares
-
-
-def _box(x: float, y: float, width: float, height: float, colour: str, inner: str = "") -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}">{inner}</rect>'
+        parts = [(f"{cost.call}: {cost.cycles:,} cycles", cost.cycles) for cost in self.layers]
+        return picture(f"{self.cycles:,} cycles", self.spans, UNITS, parts, self.cycles)
 
 
 __all__ = ["UNITS", "CycleProfile", "Event", "LayerCost", "count_cycles"]
