@@ -26,12 +26,11 @@ from relaylang.backends.vta.emit import emit_region
 from relaylang.backends.vta.isa import BYTES
 from relaylang.backends.vta.layers.table import pattern_table
 from relaylang.diagnostics import Diagnostic, RelayError, error
-from relaylang.ir import Call, IRModule, TensorType
-from relaylang.ops.record import Op
-from relaylang.partition.engine import Trace, run
+from relaylang.ir import IRModule
+from relaylang.partition.engine import run
 from relaylang.partition.lift import regions_of
 from relaylang.partition.schedule import make_schedule
-from relaylang.partition.scope import scope_nodes
+from relaylang.partition.staying import host_notes
 from relaylang.partition.targets.vta import RECIPE
 
 
@@ -63,33 +62,17 @@ def compile_module(
     recipe = RECIPE if config.block_in == config.block_out else replace(RECIPE, merge="none")
     outcome = run(mod, pattern_table(config), recipe, entry=entry, prefix="")
     functions = dict(regions_of(outcome.module, RECIPE.name))
-    notes = _notes(outcome.traces[mod.get_global_var(entry)])
+    notes, _, kept = host_notes(outcome.traces[mod.get_global_var(entry)], mod, RECIPE.name, "int8")
     if not functions:
         raise nothing_fits(mod, entry, "VTA", notes)
     main = outcome.module[entry]
     schedule = make_schedule(main, functions)
-    title = f"{len(notes)} operations of @{entry} stay on the host, and the target names none"
+    title = f"{kept} operations of @{entry} stay on the host, and the target names none"
     needed = RelayError([error("R0614", title, notes=['add one after a comma: --target "vta, c"']), *notes])
     steps = host_steps(host_modules(outcome.module, entry, functions, schedule), compile_host, needed)
     regions = {gv.name_hint: Region(emit_region(func, config), *region_tensors(func)) for gv, func in functions.items()}
     inputs = tuple([spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)])
     return VTAArtifact(schedule, inputs, regions, steps, _report(config, regions, notes))
-
-
-def _notes(trace: Trace) -> list[Diagnostic]:
-    """A note for every call of the entry that stays on the host."""
-    notes = []
-    for node in scope_nodes(trace.func.body):
-        if not isinstance(node, Call) or id(node) in trace.inside:
-            continue
-        name = node.op.name if isinstance(node.op, Op) else "a call of a function"
-        dtypes = [t.dtype for t in (node.checked_type, *(a.checked_type for a in node.args)) if isinstance(t, TensorType)]
-        default = "VTA has no such operator, or no int8 result follows"
-        if any(dtype.startswith(("float", "bfloat")) for dtype in dtypes):
-            default = "it works on floats, VTA on int8"
-        title = f"{name} stays on the host: {trace.reasons.get(id(node), default)}"
-        notes.append(error("R0620", title, node.span, severity="note"))
-    return notes
 
 
 def _report(config: Config, regions: Mapping[str, Region], notes: list[Diagnostic]) -> str:

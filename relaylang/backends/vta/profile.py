@@ -9,7 +9,6 @@ all units share the bandwidth. Instructions are fetched ahead.
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from relaylang.backends.vta.config import Config
-from relaylang.backends.vta.hazards import Order, neighbours
+from relaylang.backends.vta.hazards import Queues
 from relaylang.backends.vta.isa import KINDS, Instruction
 from relaylang.backends.vta.program import Program
 from relaylang.backends.vta.tiling import OVERHEAD
@@ -53,30 +52,17 @@ def event_of(i: Instruction, unit: int, config: Config) -> Event:
 
 def count_cycles(program: Program) -> list[Event]:
     """The events of a program in the order of their beginnings. Raises `RelayError` (R0615, R0616 at a deadlock)."""
-    instructions, config = program.instructions(), program.config
-    for _ in Order(program, instructions):  # raises at a deadlock
-        pass
-    queues = Order(program, instructions).queues
-    free, dram = [0, 0, 0], 0
-    tokens: dict[tuple[int, int], deque[int]] = {(a, b): deque() for a in range(3) for b in range(3)}
-    events: list[Event] = []
-    while any(queues):
-        ready = []
-        for unit, queue in enumerate(queues):
-            needed = [tokens[other, unit] for other in neighbours(unit, queue[0], "pop")] if queue else []
-            if queue and all(needed):
-                ready.append((max([free[unit], *[held[0] for held in needed]]), unit))
+    queues, config = Queues(program, program.instructions()), program.config
+    free, dram, events = [0, 0, 0], 0, list[Event]()
+    while ready := [(max(free[unit], *tokens, 0), unit) for unit in range(3) if (tokens := queues.needed(unit)) is not None]:
         begin, unit = min(ready)
-        instruction = queues[unit].popleft()
-        for other in neighbours(unit, instruction, "pop"):
-            tokens[other, unit].popleft()
+        instruction = queues.take(unit)
         event = event_of(instruction, unit, config)
-        first = max(begin, dram) if event.moved else begin
-        free[unit] = end = first + event.end
+        free[unit] = end = event.end + (max(begin, dram) if event.moved else begin)
         dram = end - config.latency if event.moved else dram
-        for other in neighbours(unit, instruction, "push"):
-            tokens[unit, other].append(end)
+        queues.give(unit, instruction, end)
         events.append(event._replace(begin=begin, end=end))
+    queues.check_empty()
     return events
 
 
