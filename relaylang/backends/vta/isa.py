@@ -7,7 +7,7 @@ the other. The widths of some depend on the configuration. The facts are those o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relaylang.backends.vta.config import Config, cannot_build
@@ -164,29 +164,38 @@ class Codec:
             content |= (value & ((1 << bits) - 1)) << low
         return content.to_bytes(BYTES, "little")
 
-    def decode(self, content: bytes, source: str) -> list[Instruction]:
-        """The instructions of a stream. Raises `RelayError` (R0615), with the place of the fault."""
-        if len(content) % BYTES:
-            raise unreadable(source, len(content) - len(content) % BYTES, "the last instruction is cut off")
-        words = [(at, int.from_bytes(content[at : at + BYTES], "little")) for at in range(0, len(content), BYTES)]
-        return [self._decoded(word, at, source) for at, word in words]
+    def decode(self, content: bytes, source: str, place: Callable[[int], str] | None = None) -> list[Instruction]:
+        """The instructions of a stream. `place` gives the Relay call of a byte.
 
-    def _decoded(self, content: int, at: int, source: str) -> Instruction:
-        opcode, fields = content & ((1 << _OPCODE_BITS) - 1), {}
+        Raises `RelayError` (R0615), with the byte of the fault and its call.
+        """
+        instructions = []
+        for at in range(0, len(content), BYTES):
+            try:
+                instructions.append(self._decoded(content[at : at + BYTES], at))
+            except ValueError as problem:
+                raise unreadable(source, at, str(problem), [f"it is part of {place(at)}"] if place else []) from None
+        return instructions
+
+    def _decoded(self, content: bytes, at: int) -> Instruction:
+        if len(content) < BYTES:
+            raise ValueError("the last instruction is cut off")
+        rest, fields = int.from_bytes(content, "little"), {}
+        opcode = rest & ((1 << _OPCODE_BITS) - 1)
         name = next((name for name, kind in KINDS.items() if kind.opcode == opcode), None)
         if name is None:
-            raise unreadable(source, at, f"the opcode {opcode} is not defined")
-        content -= opcode
+            raise ValueError(f"the opcode {opcode} is not defined")
+        rest -= opcode
         for field in KINDS[name].fields:
             low, bits = self.places[name][field.name]
-            value = content >> low & ((1 << bits) - 1)
-            content ^= value << low
+            value = rest >> low & ((1 << bits) - 1)
+            rest ^= value << low
             if field.names and value >= len(field.names):
-                raise unreadable(source, at, f"{field.name} of {name} is {value}, which is not defined")
+                raise ValueError(f"{field.name} of {name} is {value}, which is not defined")
             if value:
                 fields[field.name] = value - (1 << bits) if field.signed and value >> (bits - 1) else value
-        if content:
-            raise unreadable(source, at, f"{name} sets bits that no field has")
+        if rest:
+            raise ValueError(f"{name} sets bits that no field has")
         return Instruction(at, name, fields)
 
     def text(self, instruction: Instruction) -> str:
@@ -238,8 +247,9 @@ def _fields(name: str, words: Iterable[str]) -> dict[str, int]:
     return values
 
 
-def unreadable(source: str, at: int, why: str) -> RelayError:
-    return RelayError(error("R0615", f"{source} is no stream of VTA that can be read: at byte {at:#x}, {why}"))
+def unreadable(source: str, at: int, why: str, notes: Sequence[str] = ()) -> RelayError:
+    title = f"{source} is no stream of VTA that can be read: at byte {at:#x}, {why}"
+    return RelayError(error("R0615", title, notes=list(notes)))
 
 
 def documentation(config: Config) -> str:

@@ -51,14 +51,15 @@ def event_of(i: Instruction, unit: int, config: Config) -> Event:
 
 
 def count_cycles(program: Program) -> list[Event]:
-    """The events of a program in the order of their beginnings. Raises `RelayError` (R0615, R0616 at a deadlock)."""
+    """The events of a program in the order in which units are free for them. Raises `RelayError` (R0615, R0616 at a deadlock)."""
     queues, config = Queues(program, program.instructions()), program.config
     free, dram, events = [0, 0, 0], 0, list[Event]()
     while ready := [(max(free[unit], *tokens, 0), unit) for unit in range(3) if (tokens := queues.needed(unit)) is not None]:
         begin, unit = min(ready)
         instruction = queues.take(unit)
         event = event_of(instruction, unit, config)
-        free[unit] = end = event.end + (max(begin, dram) if event.moved else begin)
+        begin = max(begin, dram) if event.moved else begin
+        free[unit] = end = begin + event.end
         dram = end - config.latency if event.moved else dram
         queues.give(unit, instruction, end)
         events.append(event._replace(begin=begin, end=end))
