@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.isa import MEMORIES, OPERATIONS
 from relaylang.backends.vta.layers.reader import read_layer
-from relaylang.backends.vta.layers.steps import Gemm, Layer, Step
+from relaylang.backends.vta.layers.steps import Gemm, Layer, Pool, Step
 from relaylang.backends.vta.layout import View, pack, pack_weights, view_of
 from relaylang.backends.vta.program import Program, Tensor
 from relaylang.backends.vta.schedule import Schedule, Thing
@@ -26,37 +25,20 @@ def emit_region(func: Function, config: Config) -> Program:
     return _Emitter(func, config).program()
 
 
-@dataclass
-class _Bank:
-    """Two halves of a memory: what each holds. The half that was used last is kept."""
-
-    half: int
-    keys: list[object] = field(default_factory=lambda: [None, None])
-    last: int = 1
-
-    def hold(self, key: object) -> tuple[int, bool]:
-        """The half for what a key names, and whether it must be loaded."""
-        fresh = key not in self.keys
-        self.last = 1 - self.last if fresh else self.keys.index(key)
-        self.keys[self.last] = key
-        return self.last, fresh
-
-
 class _Emitter:
     def __init__(self, func: Function, config: Config) -> None:
         self.func, self.config, self.memory = func, config, 0
         self.calls = [node for node in post_order(func.body) if isinstance(node, Call) and composite_name(node)]
-        self.layers = [read_layer(_composite(call)[1]) for call in self.calls]
-        self.leaves = [self._leaves(call, layer) for call, layer in zip(self.calls, self.layers)]
+        self.layers, self.leaves = [], []
+        for call in self.calls:
+            composite, calls = _composite(call)
+            sources, layer = {id(param): arg for param, arg in zip(composite.params, call.args)}, read_layer(calls)
+            self.layers.append(layer)
+            self.leaves.append([sources.get(id(leaf), leaf) for leaf in layer.leaves])
         self.addresses: dict[tuple[int, int], int] = {}
         self.inputs: list[Tensor] = []
         self._place_tensors()
         self.to = Schedule(config, self.memory + -self.memory % max(config.element_bytes.values()))
-
-    def _leaves(self, call: Call, layer: Layer) -> list[Expr]:
-        """The region's values that a layer reads."""
-        sources = dict(zip([id(param) for param in _composite(call)[0].params], call.args))
-        return [sources.get(id(leaf), leaf) for leaf in layer.leaves]
 
     def _place_tensors(self) -> None:
         """Give each input and each layer's result its place; an input that is used in two ways has two."""
@@ -64,34 +46,31 @@ class _Emitter:
         for call in self.calls:
             self._place(call, self.config.block_out)
         for layer, leaves in zip(self.layers, self.leaves):
-            products = {gemm.leaf for gemm in layer.gemms}
-            others = {s.value for s in layer.steps if s.operation == "load8"} | {pool.leaf for pool in layer.pools}
-            for used, block in ((products, self.config.block_in), (others, self.config.block_out)):
-                for leaf in [leaves[number] for number in sorted(used) if (id(leaves[number]), block) not in self.addresses]:
+            uses = [(gemm.leaf, self.config.block_in) for gemm in layer.gemms]
+            others = [pool.leaf for pool in layer.pools] + [step.value for step in layer.steps if step.operation == "load8"]
+            for leaf, block in [
+                (leaves[n], block) for n, block in sorted(uses) + [(n, self.config.block_out) for n in sorted(others)]
+            ]:
+                if (id(leaf), block) not in self.addresses:
                     if not isinstance(leaf, Var):
                         raise Unsupported("blocks of inputs and outputs differ, so that a result cannot be an input as it is")
-                    if (id(leaf), block) not in self.addresses:
-                        self.inputs.append(Tensor(numbers[id(leaf)], shape(leaf), self._place(leaf, block), block))
+                    self.inputs.append(Tensor(numbers[id(leaf)], shape(leaf), self._place(leaf, block), block))
 
     def _place(self, node: Expr, block: int) -> int:
         align = self.config.batch * block
-        self.memory += -self.memory % align
-        self.addresses[id(node), block] = self.memory
-        self.memory += view_of(shape(node), self.config.batch, block).size * align
-        return self.addresses[id(node), block]
+        address = self.addresses[id(node), block] = self.memory + -self.memory % align
+        self.memory = address + view_of(shape(node), self.config.batch, block).size * align
+        return address
 
     def program(self) -> Program:
         """Append the layers' instructions. A load waits for a store by way of an instruction of the compute unit without effect."""
         to, ready = self.to, set()
-        banks = {name: _Bank(self.config.depth[name] // 2) for name in ("inp", "wgt", "acc")}
         for to.call, (call, layer, leaves) in enumerate(zip(self.calls, self.layers, self.leaves)):
             for leaf in leaves:
                 if not isinstance(leaf, Var) and id(leaf) not in ready:
                     ready.add(id(leaf))
                     to.emit("LOAD", {"memory": MEMORIES["uop"]}, [("dram", id(leaf))], [("ready", id(leaf))])
-            for bank in banks.values():
-                bank.keys = [None, None]
-            _LayerEmitter(to, layer, leaves, call, self.addresses, banks).run()
+            _LayerEmitter(to, self.addresses, layer, leaves, call).run()
         to.emit("FINISH", {}, [("dram", id(call)) for call in self.calls])
         stream = to.finish()
         firsts = [n for n, item in enumerate(to.items) if not n or item.call != to.items[n - 1].call]
@@ -117,22 +96,15 @@ def _place_text(call: Call) -> str:
 class _LayerEmitter:
     """Appends a layer's instructions. Things that units share are parts of halves: those of the accumulators are slices of a tile."""
 
-    def __init__(
-        self,
-        to: Schedule,
-        layer: Layer,
-        leaves: list[Expr],
-        root: Call,
-        addresses: dict[tuple[int, int], int],
-        banks: dict[str, _Bank],
-    ) -> None:
-        self.to, self.layer, self.leaves, self.root, self.addresses, self.banks = to, layer, leaves, root, addresses, banks
+    def __init__(self, to: Schedule, addresses: dict[tuple[int, int], int], layer: Layer, leaves: list[Expr], root: Call) -> None:
+        self.to, self.addresses, self.layer, self.leaves, self.root = to, addresses, layer, leaves, root
         self.config = config = to.config
         self.tiling = tiling = choose(layer, config)
         self.view = view_of(layer.shape, config.batch, config.block_out)
         self.slot_size = tiling.channels * tiling.height * tiling.width
         windows = [tiling.channels * h * w for h, w in (input_tile(p, tiling.height, tiling.width) for p in layer.pools)]
         *self.windows, self.vectors = np.cumsum([layer.slots * self.slot_size, *windows]).tolist()
+        self.banks = {name: to.banks[name].emptied() for name in ("inp", "wgt", "acc")}
         self.held: list[range | None] = [None, None]
         self.sources = [gemm.sources(config.block_in, config.block_out) for gemm in layer.gemms]
         size = config.element_bytes
@@ -175,7 +147,7 @@ class _LayerEmitter:
     ) -> None:
         """Copy the tile's part of a tensor of the output's shape, or of a constant at a place in DRAM."""
         tile, view = self.tile, self.view
-        first = _at(view, tile.group, channels[0], tile.rows[0], tile.columns[0])
+        first = view.at(tile.group, channels[0], tile.rows[0], tile.columns[0])
         place = source if isinstance(source, int) else self._address(source, memory)
         axes = [(len(channels), view.block_stride), (len(tile.rows), view.row_stride), (len(tile.columns), 1)]
         self.to.transfer(name, memory, (sram, place + first), axes, reads, writes)
@@ -235,7 +207,7 @@ class _LayerEmitter:
                 inputs = inp * self.banks["inp"].half + begin * rows * columns
                 weights = wgt * self.banks["wgt"].half + begin * taps * width
                 if new_inputs:
-                    self._load_inputs(gemm, some, (rows, columns), inputs, _part("inp", inp, part))
+                    self._load_inputs(gemm, some, rows * columns, inputs, _part("inp", inp, part))
                 if new_weights:
                     place = self.weights[number] + (tile.channels[0] * deep + (first + begin) * width) * taps
                     self.to.transfer("LOAD", "wgt", (weights, place), [(len(some) * taps * width, 1)], [], _part("wgt", wgt, part))
@@ -250,41 +222,39 @@ class _LayerEmitter:
                 for uops in groups if tile.pixels > 1 else [[uop for group in groups for uop in group]]:
                     self.to.loops("GEMM", uops, (len(tile.rows), len(tile.columns)), fields, reads, self.sums)
 
-    def _load_inputs(self, gemm: Gemm, blocks: range, extents: tuple[int, int], sram: int, writes: Sequence[Thing]) -> None:
-        """Load the part of the input that a tile needs, with zeros around the image."""
-        window, (rows, columns), view = gemm.window, extents, view_of(gemm.data, self.config.batch, self.config.block_in)
-        step = window.strides[0] if window.size[0] == 1 else 1
-        top, left = (
-            places[0] * s - pad for places, s, pad in zip((self.tile.rows, self.tile.columns), window.strides, window.padding)
-        )
-        above, before = max(-top, 0), max(-left, 0)
-        below, after = max(top + (rows - 1) * step + 1 - view.height, 0), max(left + columns - view.width, 0)
-        height, width = rows - above - below, columns - before - after
-        first = self._address(self.leaves[gemm.leaf], "inp") + _at(view, self.tile.group, blocks[0], top + above, left + before)
-        reads = self._reads(gemm.leaf, "ready")
-        if not (above or before or below or after):
-            axes = [(len(blocks), view.block_stride), (height, view.row_stride * step), (width, 1)]
+    def _reach(self, part: Gemm | Pool, block: int) -> tuple[list[int], list[int], list[range], View]:
+        """The first and last row and column that a tile needs, those that lie on the image, and the image."""
+        outs, window = (self.tile.rows, self.tile.columns), part.window
+        tops = [places[0] * stride - pad for places, stride, pad in zip(outs, window.strides, window.padding)]
+        lengths = [(size - 1) * dilation + 1 for size, dilation in zip(window.size, window.dilation)]
+        ends = [top + (len(places) - 1) * s + length for top, places, s, length in zip(tops, outs, window.strides, lengths)]
+        view = view_of(part.data, self.config.batch, block)
+        return tops, ends, [range(max(t, 0), min(e, n)) for t, e, n in zip(tops, ends, (view.height, view.width))], view
+
+    def _load_inputs(self, gemm: Gemm, blocks: range, size: int, sram: int, writes: Sequence[Thing]) -> None:
+        """Load the part of the input that a tile needs, `size` tiles a block, with zeros around the image."""
+        step = gemm.window.strides[0] if gemm.window.size[0] == 1 else 1
+        tops, ends, spans, view = self._reach(gemm, self.config.block_in)
+        pads = [(span.start - top, end - span.stop) for top, end, span in zip(tops, ends, spans)]
+        first = self._address(self.leaves[gemm.leaf], "inp") + view.at(self.tile.group, blocks[0], spans[0].start, spans[1].start)
+        rows, columns, reads = len(spans[0][::step]), len(spans[1]), self._reads(gemm.leaf, "ready")
+        if pads == [(0, 0), (0, 0)]:
+            axes = [(len(blocks), view.block_stride), (rows, view.row_stride * step), (columns, 1)]
             self.to.transfer("LOAD", "inp", (sram, first), axes, reads, writes)
             return
-        sizes = {"memory": MEMORIES["inp"], "y_size": height, "x_size": width, "x_stride": view.row_stride * step}
-        pads = {"y_pad_0": above, "y_pad_1": below, "x_pad_0": before, "x_pad_1": after}
+        fields = {"memory": MEMORIES["inp"], "y_size": rows, "x_size": columns, "x_stride": view.row_stride * step}
+        fields |= {f"{axis}_pad_{side}": pad for axis, pair in zip("yx", pads) for side, pad in enumerate(pair)}
         for number in range(len(blocks)):
-            places = {"sram": sram + number * rows * columns, "dram": first + number * view.block_stride}
-            self.to.emit("LOAD", {**sizes, **places, **pads}, reads, writes)
+            places = {"sram": sram + number * size, "dram": first + number * view.block_stride}
+            self.to.emit("LOAD", {**fields, **places}, reads, writes)
 
     def _pool(self, number: int, dst: int) -> None:
         """Load the windows' part of the image, and put each of their places to all sums for which it lies on the image."""
         pool, tile, blocks = self.layer.pools[number], self.tile, len(self.tile.channels)
         outs, window = (tile.rows, tile.columns), pool.window
-        tops = [places[0] * s - pad for places, s, pad in zip(outs, window.strides, window.padding)]
-        ends = [
-            top + (len(places) - 1) * s + (size - 1) * d + 1
-            for top, places, s, size, d in zip(tops, outs, window.strides, window.size, window.dilation)
-        ]
-        spans = [range(max(top, 0), min(end, size)) for top, end, size in zip(tops, ends, pool.data[2:])]
+        tops, _, spans, view = self._reach(pool, self.config.block_out)
         begin, columns = self.base + self.windows[number], len(spans[1])
-        view = view_of(pool.data, self.config.batch, self.config.block_out)
-        first = self._address(self.leaves[pool.leaf], "acc8") + _at(view, tile.group, tile.channels[0], spans[0].start, spans[1].start)
+        first = self._address(self.leaves[pool.leaf], "acc8") + view.at(tile.group, tile.channels[0], spans[0].start, spans[1].start)
         axes = [(blocks, view.block_stride), (len(spans[0]), view.row_stride), (columns, 1)]
         self.to.transfer("LOAD", "acc8", (begin, first), axes, self._reads(pool.leaf), self.sums)
         fields = {"alu": OPERATIONS[pool.operation], "dst_out": len(tile.columns), "dst_in": 1}
@@ -297,10 +267,6 @@ class _LayerEmitter:
                 out, src = dst + inside[0][0] * len(tile.columns) + inside[1][0], begin + y * columns + x
                 uops = [(out + c * tile.pixels, src + c * len(spans[0]) * columns, 0) for c in range(blocks)]
                 self.to.loops("ALU", uops, (len(inside[0]), len(inside[1])), fields, [], self.sums)
-
-
-def _at(view: View, group: int, block: int, row: int, column: int) -> int:
-    return group * view.group_stride + block * view.block_stride + row * view.row_stride + column
 
 
 def _part(memory: str, half: int, first: int = 0, end: int = PARTS) -> list[Thing]:

@@ -41,12 +41,34 @@ class _Uses:
     reads: dict[int, int] = field(default_factory=dict)
 
 
+@dataclass
+class Bank:
+    """Two halves of a memory: what each holds. The half that was used last is kept."""
+
+    half: int
+    keys: list[object] = field(default_factory=lambda: [None, None])
+    last: int = 1
+
+    def hold(self, key: object) -> tuple[int, bool]:
+        """The half for what a key names, and whether it must be loaded."""
+        fresh = key not in self.keys
+        self.last = 1 - self.last if fresh else self.keys.index(key)
+        self.keys[self.last] = key
+        return self.last, fresh
+
+    def emptied(self) -> Bank:
+        """The bank, which holds nothing that can be used again."""
+        self.keys = [None, None]
+        return self
+
+
 class Schedule:
     """The instructions of a program, and its constants, which lie in DRAM from the byte `base` on."""
 
     def __init__(self, config: Config, base: int) -> None:
         self.config, self.base, self.codec = config, base, Codec(config)
         self.items: list[Item] = []
+        self.banks = {name: Bank(depth // 2) for name, depth in config.depth.items()}
         self.constants = bytearray()
         #: The number of the Relay call whose instructions are appended.
         self.call = 0
