@@ -2,8 +2,8 @@
 
 Relay computes it in 64 bits. A shorter multiplier and another summand give the same y for all v of an interval, if they do so
 on both sides of each v at which y grows. One product is enough where `(v * m' + c) >> s'` fits 32 bits. Else m' is cut into
-digits of b bits, with a product for each from the lowest on: as floor((x * 2^b + y) / 2^b) = x + floor(y / 2^b), the sum so
-far is shifted by b, and added to the next product.
+digits of b bits, with a product for each from the lowest on. The sum so far is shifted by b and added to the next product:
+floor((x * 2^b + y) / 2^b) = x + floor(y / 2^b).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Scale(NamedTuple):
 
 
 class Product(NamedTuple):
-    """The digits of a multiplier, lowest first, their bits, what is added to the last product, and the last shift."""
+    """The digits of a multiplier, lowest first, their bits, the summand of the last product, and the last shift."""
 
     digits: tuple[int, ...]
     bits: int

@@ -25,7 +25,8 @@ from relaylang.backends.ethosu.reference import run_tosa
 from relaylang.backends.ethosu.simulator.machine import Observer
 from relaylang.backends.ethosu.simulator.region import run_stream
 from relaylang.backends.ethosu.stream import Command
-from relaylang.backends.hosted import FIELDS, HostedArtifact, Named, named_tensor, read_hosted, tensor_records
+from relaylang.backends.hosted import FIELDS, Named, named_tensor, tensor_records
+from relaylang.backends.hosted_artifact import HostedArtifact, read_hosted
 from relaylang.runtime.artifact import Capability
 from relaylang.runtime.manifest import count
 from relaylang.runtime.schema import Parser, one_of, record, row, several, shown, table, text, whole

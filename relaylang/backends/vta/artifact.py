@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relaylang.backends.hosted import FIELDS, HostedArtifact, Named, named_tensor, read_hosted, tensor_records
+from relaylang.backends.hosted import FIELDS, Named, named_tensor, tensor_records
+from relaylang.backends.hosted_artifact import HostedArtifact, read_hosted
 from relaylang.backends.vta.profile import CycleProfile
 from relaylang.backends.vta.program import Program, read_program
 from relaylang.backends.vta.simulator import simulate

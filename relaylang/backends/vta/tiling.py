@@ -18,6 +18,8 @@ from relaylang.diagnostics.unsupported import Unsupported
 OVERHEAD = 8
 #: The parts in which the first tile of a layer is loaded and the last one is stored, so that units wait less.
 PARTS = 4
+#: The cycles of a step for each tile of sums, by its operand: one with a number, two with a second tile.
+_STEP_CYCLES = {"vec": 2, "slot": 2, "imm": 1, "": 1}
 #: The most turns of a loop, and rows or columns of a transfer.
 _MOST_TURNS = (1 << 14) - 1
 
@@ -116,7 +118,7 @@ def _cost(layer: Layer, view: View, tiling: Tiling, deep: list[int], config: Con
     """The cycles that a tiling takes, roughly."""
     space = view.groups * -(-view.height // tiling.height) * -(-view.width // tiling.width)
     parts, size = -(-view.blocks // tiling.channels), config.element_bytes
-    tail = view.size * sum([2 * pool.window.taps for pool in layer.pools] + [_step_cycles(step.kind) for step in layer.steps])
+    tail = view.size * sum([2 * pool.window.taps for pool in layer.pools] + [_STEP_CYCLES.get(step.kind, 0) for step in layer.steps])
     moved = view.size * size["out"] * (1 + len(layer.leaves) - len(layer.gemms) + 4 * len(layer.tensors))
     compute, instructions, first = tail, space * parts * len(layer.steps), 0
     for gemm, depth, blocks in zip(layer.gemms, deep, tiling.inputs):
@@ -135,11 +137,6 @@ def _cost(layer: Layer, view: View, tiling: Tiling, deep: list[int], config: Con
     last = tiling.channels * tiling.height * tiling.width * size["out"] / config.bandwidth
     ends = (loads + last) / PARTS + max((1 - 1 / PARTS) * loads - compute / tiles, 0)
     return max(compute, moved / config.bandwidth + 2 * config.latency * tiles) + ends
-
-
-def _step_cycles(kind: str) -> int:
-    """The cycles of a step for each tile of sums: one with a number, two with a second tile."""
-    return {"vec": 2, "slot": 2, "imm": 1, "": 1}.get(kind, 0)
 
 
 __all__ = ["OVERHEAD", "PARTS", "Tile", "Tiling", "choose", "input_tile", "tiles_of"]

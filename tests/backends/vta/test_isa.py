@@ -72,7 +72,7 @@ def test_bad_streams_are_named_with_their_place() -> None:
 
 
 def test_streams_that_cannot_be_read_name_the_relay_line() -> None:
-    """The byte in the stream and the call, for what is cut off, an undefined opcode, and an undefined memory."""
+    """The byte in the stream and the call, of a stream that is cut off, of an undefined opcode, and of an undefined memory."""
     mod = relay.parse(
         'def @main(%x: Tensor[(1, 16), int8]) {\n  nn.relu(cast(maximum(%x, 3i8), dtype="int8"))\n}\n', source_name="n.relay"
     )

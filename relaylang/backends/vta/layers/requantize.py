@@ -26,30 +26,38 @@ def requantize(layer: Layer, value: Value, multipliers: np.ndarray, shifts: np.n
     result is right after these limits. Raises `Unsupported`.
     """
     scales = [Scale(int(m), int(s)) for m, s in np.broadcast(np.asarray(multipliers, np.int64), np.asarray(shifts, np.int64))]
-    if any(not 0 <= scale.multiplier < 1 << 31 for scale in scales):
-        raise Unsupported("a multiplier is negative, or has more than 31 bits")
     if not any(scale.multiplier for scale in scales):
         layer.apply("MUL", value.slot, 0)
         return Value(value.slot, 0, 0)
-    if any(scale.shift < 1 for scale in scales):
-        raise Unsupported("its scale enlarges values more than 2^30 times")
     wide = dict.fromkeys(scales, (value.low, value.high))
+    _check(wide)
     narrow = wide if wanted is None else {scale: scale.limits(bounds, wanted) for scale, bounds in wide.items()}
-    results = [scale(v) for scale, interval in narrow.items() for v in interval]
-    if min(results) < FULL[0] or max(results) > FULL[1]:
-        raise Unsupported("the scaled value may leave the range of int32")
     for count, intervals in itertools.product(range(1, _MOST_PRODUCTS + 1), (wide, narrow)):
         products = products_of(intervals, count)
         if products is not None:
-            results = [scale(v) for scale, interval in intervals.items() for v in interval]
-            low, high = (_one([intervals[scale][end] for scale in scales]) for end in (0, 1))
-            if np.any(low != value.low):
-                layer.apply("MAX", value.slot, low)
-            if np.any(high != value.high):
-                layer.apply("MIN", value.slot, high)
+            for operation, end in (("MAX", 0), ("MIN", 1)):
+                if any(interval[end] != value[1 + end] for interval in intervals.values()):
+                    layer.apply(operation, value.slot, _one([intervals[scale][end] for scale in scales]))
             _scale(layer, value.slot, [products[scale] for scale in scales])
+            results = _results(intervals)
             return Value(value.slot, min(results), max(results))
     raise Unsupported(f"values up to {max(-value.low, value.high)} times a multiplier of 31 bits need too many products of 32 bits")
+
+
+def _check(intervals: dict[Scale, Bounds]) -> None:
+    """Raises `Unsupported` for scales that Relay does not compute as VTA can."""
+    if any(not 0 <= scale.multiplier < 1 << 31 for scale in intervals):
+        raise Unsupported("a multiplier is negative, or has more than 31 bits")
+    if any(scale.shift < 1 for scale in intervals):
+        raise Unsupported("its scale enlarges values more than 2^30 times")
+    results = _results(intervals)
+    if min(results) < FULL[0] or max(results) > FULL[1]:
+        raise Unsupported("the scaled value may leave the range of int32")
+
+
+def _results(intervals: dict[Scale, Bounds]) -> list[int]:
+    """The least and greatest result of each scale."""
+    return [scale(v) for scale, interval in intervals.items() for v in interval]
 
 
 def _one(values: list[int]) -> Any:
