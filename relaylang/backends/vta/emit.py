@@ -253,6 +253,8 @@ class _LayerEmitter:
         pool, tile, blocks = self.layer.pools[number], self.tile, len(self.tile.channels)
         outs, window = (tile.rows, tile.columns), pool.window
         tops, _, spans, view = self._reach(pool, self.config.block_out)
+        if not all(spans):
+            return  # all windows lie on padding
         begin, columns = self.base + self.windows[number], len(spans[1])
         first = self._address(self.leaves[pool.leaf], "acc8") + view.at(tile.group, tile.channels[0], spans[0].start, spans[1].start)
         axes = [(blocks, view.block_stride), (len(spans[0]), view.row_stride), (columns, 1)]
