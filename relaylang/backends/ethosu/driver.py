@@ -14,23 +14,16 @@ from relaylang.backends.ethosu.regions import partition_and_compile
 from relaylang.backends.ethosu.report import estimate, text_report
 from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.vela import Compiled, Settings, settings
-from relaylang.backends.hosted import HostFunction, HostStep, bind_params, check, host_modules, spec_of
+from relaylang.backends.hosted import HostFunction, host_modules, host_steps, nothing_fits, prepared, region_tensors, spec_of
 from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.ir import (
     Function,
     GlobalVar,
     IRModule,
-    TupleType,
-    post_order,
 )
-from relaylang.ir.missing import refuse_missing
-from relaylang.ops.record import Op
 from relaylang.partition.lift import regions_of
-from relaylang.partition.report import QUANTISE_FIRST
 from relaylang.partition.schedule import make_schedule
 from relaylang.partition.targets.ethos_u import RECIPE
-from relaylang.passes.simplify.fold_constant import evaluator, fold_expr
-from relaylang.syntax import astext
 
 _MAX_RESULT_DEPTH = 50
 
@@ -54,19 +47,15 @@ def compile_module(
     schedule = make_schedule(main, regions)
     if _depth(schedule.result) > _MAX_RESULT_DEPTH:
         raise RelayError(error("R0612", f"the result is a tuple nested deeper than {_MAX_RESULT_DEPTH}", main.span))
-    host = host_modules(partitioned.module, entry, regions, schedule)
-    if host and compile_host is None:
-        raise _needs_host(offloaded, entry)
-    steps = {}
-    for name, module in host.items():
-        assert compile_host is not None
-        run, program = compile_host(module)
-        steps[name] = HostStep(astext(module), program, run)
+    modules = host_modules(partitioned.module, entry, regions, schedule)
+    title = f"{partitioned.kept} operations of @{entry} stay on the host, and the target names none"
+    notes = ['add one behind a comma: --target "ethos-u, c"']
+    needed = RelayError([error("R0614", title, notes=notes), *partitioned.notes])
     return EthosUArtifact(
         schedule=schedule,
         inputs=tuple(spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)),
         regions=offloaded.codes,
-        host=steps,
+        host=host_steps(modules, compile_host, needed),
         text=offloaded.report,
         details=_details(offloaded.settings, partitioned),
     )
@@ -92,18 +81,11 @@ def compile_regions(
     """
     how = settings(options)
     load("flatbuffers", "writing TOSA")
-    mod = check(bind_params(check(mod), params, entry))
-    refuse_missing(mod)
-    folded = fold_expr(mod[entry], evaluator(), fold_qnn=True)
-    assert isinstance(folded, Function)
-    mod = check(mod.with_functions({**mod.functions, mod.get_global_var(entry): folded}))
+    mod = prepared(mod, params, entry)
     partitioned, compiled, tosa = partition_and_compile(mod, entry, how, prefix)
     functions = dict(regions_of(partitioned.module, RECIPE.name))
     if not functions:
-        title = f"nothing in @{entry} can go to the Ethos-U"
-        floats = not any(isinstance(n, Op) and n.name.startswith("qnn.") for n in post_order(mod[entry]))
-        notes = [QUANTISE_FIRST] if floats else []
-        raise RelayError([error("R0614", title, partitioned.module[entry].span, notes=notes), *partitioned.notes])
+        raise nothing_fits(mod, entry, "the Ethos-U", partitioned.notes)
     if partitioned.notes and options.get("npu-only"):
         raise RelayError([replace(note, severity="error") for note in partitioned.notes])
     codes = {gv.name_hint: _code(f, compiled[gv.name_hint], tosa[gv.name_hint]) for gv, f in functions.items()}
@@ -111,18 +93,7 @@ def compile_regions(
     return Offloaded(how, partitioned, functions, codes, report)
 
 
-def _needs_host(offloaded: Offloaded, entry: str) -> RelayError:
-    """The error (R0614) of a program that cannot do without a target for the host."""
-    title = f"{offloaded.partitioned.kept} operations of @{entry} stay on the host, and the target names none"
-    notes = ['add one behind a comma: --target "ethos-u, c"']
-    return RelayError([error("R0614", title, notes=notes), *offloaded.partitioned.notes])
-
-
 def _code(func: Function, compiled: Compiled, tosa: bytes) -> RegionCode:
-    inputs = tuple(spec_of(p.name_hint, p.checked_type) for p in func.params)
-    ret = func.ret_type
-    types = ret.fields if isinstance(ret, TupleType) else (ret,)
-    outputs = tuple(spec_of(f"out{i}", ty) for i, ty in enumerate(types))
     details = {
         "driver": {
             "weights_region": compiled.weights_region,
@@ -134,7 +105,7 @@ def _code(func: Function, compiled: Compiled, tosa: bytes) -> RegionCode:
         "estimate": estimate(compiled),
         "places": [[place.at, place.layer, place.cycles] for place in compiled.places],
     }
-    return RegionCode(tosa, compiled.command_stream, compiled.weights, inputs, outputs, details)
+    return RegionCode(tosa, compiled.command_stream, compiled.weights, *region_tensors(func), details)
 
 
 def _place(tensor: Any) -> dict[str, int]:
