@@ -26,6 +26,7 @@ from relaylang.runtime.text import read_bytes
 from relaylang.tvm.caffe_graph import from_caffe
 from relaylang.tvm.darknet_graph import from_darknet
 from relaylang.tvm.keras_graph import from_keras
+from relaylang.tvm.paddle_graph import from_paddle
 
 #: What TVM's importers return.
 Result = tuple[IRModule, dict[str, np.ndarray]]
@@ -230,6 +231,7 @@ __all__ = [
     "from_keras",
     "from_mxnet",
     "from_onnx",
+    "from_paddle",
     "from_pytorch",
     "from_stablehlo",
     "from_tensorflow",

@@ -13,7 +13,6 @@ _IMPORTERS = {
     "caffe2": ("caffe2", _ONNX),
     "coreml": ("coreml", _ONNX),
     "oneflow": ("oneflow", _ONNX),
-    "paddle": ("paddlepaddle", _ONNX),
 }
 
 #: A name of TVM, or a module for everything below it -> what to use instead.
