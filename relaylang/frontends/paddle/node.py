@@ -18,6 +18,8 @@ from relaylang.ir import Expr
 if TYPE_CHECKING:
     from relaylang.frontends.paddle.importer import Importer, Scope
 
+#: An operand that is a tensor or a list of tensors, and cannot be left out.
+Tensors = Any
 #: Whole numbers of a file's attributes are at most so large.
 LARGEST = 1 << 31
 
@@ -150,4 +152,4 @@ class Node:
         return b.transpose(made, [0, *range(2, rank), 1])
 
 
-__all__ = ["LARGEST", "Node"]
+__all__ = ["LARGEST", "Node", "Tensors"]

@@ -133,7 +133,8 @@ class _Reader:
     def _attributes(self, entry: Any, name: str) -> dict[str, Any]:
         made = {}
         for part in self._get(entry, "A", list, name[:60]):
-            made[self._get(part, "N", str, f"an attribute of {name[:60]}")] = self._value(part.get("AT"))
+            own = self._get(part, "N", str, f"an attribute of {name[:60]}")
+            made[own] = self._value(part.get("AT"))
         return made
 
     def _value(self, entry: Any, depth: int = 0) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
 from relaylang.frontends.common.loops import while_loop
-from relaylang.frontends.paddle.node import Node
+from relaylang.frontends.paddle.node import Node, Tensors
 from relaylang.frontends.paddle.program import Block, Key
 from relaylang.ir import Expr
 
@@ -85,7 +85,7 @@ def while_block(n: Node, condition: Expr) -> Any:
     return []
 
 
-def conditional_block(n: Node, conditions: Any, inputs: Any = None) -> Any:
+def conditional_block(n: Node, conditions: Tensors, inputs: Any = None) -> Any:
     """A block whose results hold where the condition does; else those before it. `select_input` takes those that are new."""
     b, (body,) = n.b, _blocks(n, 1)
     (condition,) = n.list(conditions)[:1]
@@ -98,7 +98,7 @@ def conditional_block(n: Node, conditions: Any, inputs: Any = None) -> Any:
     return [results]
 
 
-def select_input(n: Node, xs: Any, mask: Expr) -> Any:
+def select_input(n: Node, xs: Tensors, mask: Expr) -> Any:
     """The tensor of a list that a number names."""
     b, parts = n.b, n.list(xs)
     if len(parts) != 2:
@@ -124,14 +124,14 @@ def write_array(n: Node, x: Expr, at: Expr) -> Any:
     return [[*parts[:place], x, *parts[place + 1 :]]]
 
 
-def read_array(n: Node, xs: Any, at: Expr) -> Any:
+def read_array(n: Node, xs: Tensors, at: Expr) -> Any:
     parts, place = n.list(xs), n.number(at, "the place in an array")
     if not 0 <= place < len(parts):
         raise Malformed(f"it reads the tensor {place} of an array of {len(parts)}")
     return parts[place]
 
 
-def array_length(n: Node, xs: Any) -> Any:
+def array_length(n: Node, xs: Tensors) -> Any:
     return n.b.const([len(xs) if isinstance(xs, list) else 1], "int64")
 
 

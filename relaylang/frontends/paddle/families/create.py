@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from relaylang.frontends.common import Malformed, Rule, Unsupported
-from relaylang.frontends.paddle.node import Node
+from relaylang.frontends.paddle.node import Node, Tensors
 from relaylang.ir import Call, Expr
 from relaylang.ops import get
 from relaylang.ops.record import make_attrs
@@ -23,7 +23,7 @@ def _number(n: Node, name: str, dtype: str, default: Any = 0) -> np.ndarray:
     return found.reshape(())
 
 
-def _filled(n: Node, shape: Any, value: np.ndarray) -> Expr:
+def _filled(n: Node, shape: Tensors, value: np.ndarray) -> Expr:
     """A tensor of one number, whose shape is known or computed."""
     b, extents = n.b, n.vector(shape)
     known = b.known(extents)
@@ -90,7 +90,7 @@ def ones(n: Node) -> Any:
     return _filled(n, n.b.const(np.array(n.ints("shape"), np.int64)), np.ones((), n.dtype("dtype", "float32")))
 
 
-def empty(n: Node, shape: Any) -> Any:
+def empty(n: Node, shape: Tensors) -> Any:
     """Zeros; the elements may be any."""
     return _filled(n, shape, np.zeros((), n.dtype("dtype", "float32")))
 
@@ -190,7 +190,7 @@ def one_hot(n: Node, x: Expr, depth: Any = None) -> Any:
     return b.op("one_hot", x, on, off, depth=count, axis=-1, dtype="float32")
 
 
-def _drawn(n: Node, name: str, shape: Any, first: float, second: float) -> Expr:
+def _drawn(n: Node, name: str, shape: Tensors, first: float, second: float) -> Expr:
     """Random numbers from a key that the seed gives: those of one program are the same at each run."""
     b, dtype = n.b, n.dtype("dtype", "float32")
     extents = n.numbers(shape, "its shape") if shape is not None else n.ints("shape")

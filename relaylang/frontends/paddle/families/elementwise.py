@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Malformed, Rule, nn, special
-from relaylang.frontends.paddle.node import Node
+from relaylang.frontends.paddle.node import Node, Tensors
 from relaylang.ir import Expr
 
 # ---- one operand
@@ -404,7 +404,7 @@ def label_smooth(n: Node, x: Expr, prior: Expr | None = None) -> Any:
     return b.op("add", kept, share / max(b.extent(x, b.rank(x) - 1), 1))
 
 
-def add_n(n: Node, xs: Any) -> Any:
+def add_n(n: Node, xs: Tensors) -> Any:
     """The sum of a list."""
     first, *others = n.list(xs)
     for other in others:

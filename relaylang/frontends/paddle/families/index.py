@@ -10,7 +10,7 @@ import numpy as np
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.places import at_place
 from relaylang.frontends.common.slices import FAR, slice_axes, slice_computed
-from relaylang.frontends.paddle.node import LARGEST, Node
+from relaylang.frontends.paddle.node import LARGEST, Node, Tensors
 from relaylang.ir import Expr
 
 
@@ -238,7 +238,7 @@ def index_add(n: Node, x: Expr, index: Expr, values: Expr) -> Any:
     return b.transpose(made, np.argsort(order).tolist())
 
 
-def index_put(n: Node, x: Expr, indices: Any, values: Expr) -> Any:
+def index_put(n: Node, x: Expr, indices: Tensors, values: Expr) -> Any:
     """`x[places] = values` for places on the first axes, or under one mask."""
     b, parts = n.b, n.list(indices)
     update = b.cast(values, b.dtype(x))

@@ -9,7 +9,7 @@ from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.einsum import einsum as einsum_
 from relaylang.frontends.paddle.families.elementwise import joined
-from relaylang.frontends.paddle.node import Node
+from relaylang.frontends.paddle.node import Node, Tensors
 from relaylang.ir import Expr
 
 
@@ -97,7 +97,7 @@ def addmm(n: Node, x: Expr, left: Expr, right: Expr) -> Any:
     return b.op("add", b.op("multiply", x, n.float("beta", 1.0)), product)
 
 
-def einsum(n: Node, xs: Any) -> Any:
+def einsum(n: Node, xs: Tensors) -> Any:
     return [einsum_(n.b, n.text("equation"), n.list(xs))]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.recurrent import Step, recurrence
-from relaylang.frontends.paddle.node import Node
+from relaylang.frontends.paddle.node import Node, Tensors
 from relaylang.ir import Expr
 
 #: The modes with the number of their gates.
@@ -40,7 +40,7 @@ def _step(b: Builder, mode: str, weight: Expr, bias: Expr | None) -> Step:
     return {"LSTM": lstm, "GRU": gru}.get(mode, plain)
 
 
-def rnn(n: Node, x: Expr, states: Any, weights: Any, lengths: Expr | None = None, dropped: Any = None) -> Any:
+def rnn(n: Node, x: Expr, states: Tensors, weights: Tensors, lengths: Expr | None = None, dropped: Any = None) -> Any:
     """The outputs (steps, batch, directions * hidden), and the last states (layers * directions, batch, hidden).
 
     The weights are those of the input and of the state for each layer and direction, then the biases in the same order.

@@ -12,11 +12,11 @@ from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.slices import pad as padded
 from relaylang.frontends.common.slices import slice_axes
-from relaylang.frontends.paddle.node import Node
+from relaylang.frontends.paddle.node import Node, Tensors
 from relaylang.ir import ANY, Expr
 
 
-def reshape(n: Node, x: Expr, shape: Any) -> Any:
+def reshape(n: Node, x: Expr, shape: Tensors) -> Any:
     """0 keeps an extent, and -1 takes the elements that are left."""
     b, wanted = n.b, n.vector(shape)
     known = b.known(wanted)
@@ -77,7 +77,7 @@ def squeeze(n: Node, x: Expr, axis: Any = None) -> Any:
     return b.squeeze(x, [a for a in dict.fromkeys(given or range(rank)) if shape[a] == 1])
 
 
-def unsqueeze(n: Node, x: Expr, axis: Any) -> Any:
+def unsqueeze(n: Node, x: Expr, axis: Tensors) -> Any:
     """Each axis is a place of the result that the axes before it have made."""
     made = x
     for place in n.numbers(axis, "its axes"):
@@ -88,7 +88,7 @@ def unsqueeze(n: Node, x: Expr, axis: Any) -> Any:
     return made
 
 
-def concat(n: Node, xs: Any, axis: Any = None) -> Any:
+def concat(n: Node, xs: Tensors, axis: Any = None) -> Any:
     parts = n.list(xs)
     parts = [n.b.reshape(p, [1]) if n.b.rank(p) == 0 else p for p in parts]
     place = n.number(axis, "its axis", n.int("axis", 0)) % n.b.rank(parts[0])
@@ -98,7 +98,7 @@ def concat(n: Node, xs: Any, axis: Any = None) -> Any:
     return n.b.concat(parts, place)
 
 
-def stack(n: Node, xs: Any) -> Any:
+def stack(n: Node, xs: Tensors) -> Any:
     parts = n.list(xs)
     rank = n.b.rank(parts[0]) + 1
     axis = n.int("axis", 0)
@@ -137,7 +137,7 @@ def unbind(n: Node, x: Expr) -> Any:
     return [[n.b.squeeze(part, [axis]) for part in _equal_parts(n, x, count, axis)] if count else []]
 
 
-def tile(n: Node, x: Expr, times: Any) -> Any:
+def tile(n: Node, x: Expr, times: Tensors) -> Any:
     b, counts = n.b, n.vector(times)
     known = b.known(counts)
     if known is None or None in known:
@@ -150,7 +150,7 @@ def tile(n: Node, x: Expr, times: Any) -> Any:
     return b.op("tile", x, reps=known) if known else x
 
 
-def expand(n: Node, x: Expr, shape: Any) -> Any:
+def expand(n: Node, x: Expr, shape: Tensors) -> Any:
     """Broadcast to a shape. -1 keeps an extent."""
     b, wanted = n.b, n.vector(shape)
     count = b.extent(wanted, 0, "the rank of its result")
@@ -178,13 +178,13 @@ def expand_as(n: Node, x: Expr, like: Expr | None = None) -> Any:
     return nn.broadcast_to(n.b, x, n.b.shape_of(like))
 
 
-def broadcast_tensors(n: Node, xs: Any) -> Any:
+def broadcast_tensors(n: Node, xs: Tensors) -> Any:
     parts = n.list(xs)
     shape = list(nn.broadcast_extents(n.b, parts))
     return [[n.b.op("broadcast_to", part, shape=shape) for part in parts]]
 
 
-def meshgrid(n: Node, xs: Any) -> Any:
+def meshgrid(n: Node, xs: Tensors) -> Any:
     """Each vector along its own axis of the grid."""
     b = n.b
     parts = [b.op("reshape", x, newshape=[-1]) if b.rank(x) != 1 else x for x in n.list(xs)]
@@ -202,7 +202,7 @@ def flip(n: Node, x: Expr) -> Any:
     return made
 
 
-def reverse(n: Node, x: Expr, axis: Any) -> Any:
+def reverse(n: Node, x: Expr, axis: Tensors) -> Any:
     made = x
     for place in n.numbers(axis, "its axes"):
         made = n.b.op("reverse", made, axis=place % n.b.rank(x))
@@ -331,12 +331,12 @@ def combine(n: Node, *xs: Expr) -> Any:
     return [list(xs)]
 
 
-def parted(n: Node, xs: Any) -> Any:
+def parted(n: Node, xs: Tensors) -> Any:
     """The tensors of a list."""
     return n.list(xs)
 
 
-def chosen(n: Node, xs: Any) -> Any:
+def chosen(n: Node, xs: Tensors) -> Any:
     """A tensor of a list."""
     parts, index = n.list(xs), n.int("index")
     if not 0 <= index < len(parts):
