@@ -153,21 +153,21 @@ def _appended(type: str, inputs: dict[str, Any], outputs: dict[str, str], attrib
 
 
 def quantised() -> Iterator[Case]:
-    """Numbers with steps of a scale, by tensors and by channels."""
-    from paddle import _C_ops
+    """Numbers with steps of a scale, by tensors and by channels.
+
+    PaddlePaddle 2 alone: called on its own, the operator of version 3.3 gives numbers at the ends of the range for any scale.
+    """
 
     def steps(name: str, x: Any, scale: Any, axis: int) -> Any:
-        zero, one = paddle.zeros_like(scale), paddle.ones([1])
-        if paddle.__version__ >= "3":
-            return getattr(_C_ops, name)(x, scale, zero, one, one, axis, 8, -128, 127, 0, True, False)[0]
         how = {"quant_axis": axis, "bit_length": 8, "round_type": 0, "is_test": True, "only_observer": False}
-        return _appended(name, {"X": x, "Scale": scale, "ZeroPoint": zero}, {"Y": "float32"}, how)[0]
+        return _appended(name, {"X": x, "Scale": scale, "ZeroPoint": paddle.zeros_like(scale)}, {"Y": "float32"}, how)[0]
 
     def both(x: Any, scale: Any, axis: int) -> Any:
         return steps("dequantize_linear", steps("quantize_linear", x, scale, axis), scale, axis)
 
-    yield "quantize_tensor", lambda x: both(x, paddle.full([1], 2.0), -1), [reals(3, 4)]
-    yield "quantize_channels", lambda x: both(x, paddle.assign(np.array([1.0, 2.0, 3.0], "float32")), 0), [reals(3, 4)]
+    if paddle.__version__ < "3":
+        yield "quantize_tensor", lambda x: both(x, paddle.full([1], 2.0), -1), [reals(3, 4)]
+        yield "quantize_channels", lambda x: both(x, paddle.assign(np.array([1.0, 2.0, 3.0], "float32")), 0), [reals(3, 4)]
 
 
 CASES = (windows, norms, resizes, boxes, control, quantised)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylang.diagnostics import RelayError
@@ -18,9 +18,12 @@ _DEEPEST = 64
 _BLOCK, _COLUMN = "sub_block", "col"
 
 
-def read_description(data: bytes, file: str) -> Program:
-    """The program of a ProgramDesc. Raises `RelayError` (R0802) where it is damaged."""
-    return _Reader(parsed(paddle()["ProgramDesc"], data, file, "the program"), file).program()
+def read_description(data: bytes, file: str, inputs: Sequence[str] = (), results: Sequence[str] = ()) -> Program:
+    """The program of a ProgramDesc. Raises `RelayError` (R0802) where it is damaged.
+
+    `inputs` and `results` are their names for a program that does not feed and fetch them itself.
+    """
+    return _Reader(parsed(paddle()["ProgramDesc"], data, file, "the program"), file).program(inputs, results)
 
 
 def _text(value: bytes) -> str:
@@ -36,7 +39,7 @@ class _Reader:
     def wrong(self, what: str) -> RelayError:
         return damaged(self.file, f"this is not a program of PaddlePaddle: {what}")
 
-    def program(self) -> Program:
+    def program(self, fed: Sequence[str] = (), fetched: Sequence[str] = ()) -> Program:
         if not self.blocks:
             raise self.wrong("it has no blocks")
         main = self.blocks[0]
@@ -54,11 +57,11 @@ class _Reader:
                 operations.append(self._operation(entry, (0,)))
         names = [name for _, name in sorted(inputs, key=lambda pair: pair[0])]
         if not names:
-            names = [name for name, v in variables.items() if v.need_check_feed and not v.persistable]
+            names = list(fed) or [name for name, v in variables.items() if v.need_check_feed and not v.persistable]
         given = [self._given(name, variables) for name in dict.fromkeys(names)]
         weights = [self._given(name, variables) for name, v in variables.items() if v.persistable and v.type.type == TENSOR]
         keys = [name for _, name in sorted(results, key=lambda pair: pair[0])]
-        return Program(Block(operations), given, weights, list(keys), self.size + len(given))
+        return Program(Block(operations), given, weights, list(keys or fetched), self.size + len(given))
 
     def _column(self, entry: Any) -> int:
         return next((int(a.i) for a in entry.attrs if a.name == _COLUMN.encode()), 0)

@@ -33,11 +33,13 @@ class Source:
     data: bytes
     name: str
     values: Mapping[str, np.ndarray] = field(default_factory=dict)
+    #: The names of the inputs and results of a layer, whose program does not feed and fetch them itself.
+    ends: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def program(self) -> Program:
         """The program. Raises `RelayError` (R0802)."""
         is_json = self.data[:64].lstrip().startswith(b"{")
-        return read_pir(self.data, self.name) if is_json else read_description(self.data, self.name)
+        return read_pir(self.data, self.name) if is_json else read_description(self.data, self.name, *self.ends)
 
 
 def source_of(model: Any, file: str) -> Source:
@@ -51,7 +53,9 @@ def source_of(model: Any, file: str) -> Source:
         raise RelayError(no_model(model, "program of PaddlePaddle", _WANTED))
     if callable(getattr(model, "program", None)) and hasattr(model, "parameters"):
         values = {v.name: np.asarray(v) for v in [*model.parameters(), *model.buffers()]}
-        return Source(_serialised(model.program()), name, values)
+        specs = [getattr(model, side)() if hasattr(model, side) else () for side in ("_input_spec", "_output_spec")]
+        ends = [tuple([spec.name for spec in side if isinstance(spec.name, str)]) for side in specs]
+        return Source(_serialised(model.program()), name, values, (ends[0], ends[1]))
     if hasattr(model, "global_block"):
         return Source(_serialised(model), name)
     raise RelayError(no_model(model, "program of PaddlePaddle", _WANTED))
