@@ -27,6 +27,9 @@ from relaylang.frontends.keras.table import table as keras_table
 from relaylang.frontends.mxnet.table import REFUSED as MXNET_REFUSED
 from relaylang.frontends.mxnet.table import table as mxnet_table
 from relaylang.frontends.onnx.table import table as onnx_table
+from relaylang.frontends.paddle.legacy import rows as paddle_rows
+from relaylang.frontends.paddle.table import REFUSED as PADDLE_REFUSED
+from relaylang.frontends.paddle.table import table as paddle_table
 from relaylang.frontends.stablehlo.table import REFUSED as STABLEHLO_REFUSED
 from relaylang.frontends.stablehlo.table import table as stablehlo_table
 from relaylang.frontends.tensorflow.table import REFUSED as TENSORFLOW_REFUSED
@@ -333,6 +336,35 @@ mod, params = relay.frontend.from_caffe(init_net, predict_net, {"data": (1, 3, 2
 |---|
 """
 
+PADDLE = """# PaddlePaddle
+
+`pip install 'relaylang[paddle]'` brings protobuf. PaddlePaddle itself is not needed. The command takes a `.pdmodel`, a
+`.json` of PaddlePaddle 3 or a `__model__`, and finds the weights beside it.
+
+    relay import inference.pdmodel -o net.relay
+    relay import inference.json --weights inference.pdiparams --shape x=1x3x224x224 -o net.relay
+
+```text
+mod, params = relay.frontend.from_paddle("inference.json", {"x": (1, 3, 224, 224)})
+mod, params = relay.frontend.from_paddle(program, shape_dict, scope)
+```
+
+- Weights are in one `.pdiparams` file, or each in a file of its own name. `--weights` names the file or the folder.
+- `from_paddle` takes names of files, their bytes, a `Program` or a `TranslatedLayer`. `scope` may also be arrays by name.
+- Operators of PaddlePaddle 2 are read under their names of PaddlePaddle 3, as the table shows.
+- Extents that the file leaves open become `?`, unless `--shape` gives them.
+- `while` and `conditional_block` become loops and branches. Arrays of tensors need known lengths.
+- `rnn` becomes steps, or a loop for more than 32 of them.
+- `multiclass_nms3` gives as many rows as it chooses boxes, in the order of classes and scores.
+- `quantize_linear` and `dequantize_linear` become `qnn` operators of 8 bits.
+- Places of the largest elements of pools are not computed. `unique` compares single elements alone.
+
+## Operators
+
+| operator | of PaddlePaddle 2 |
+|---|---|
+"""
+
 DARKNET = """# Darknet
 
 The command takes the `.cfg` file, and finds the `.weights` of the same name beside it.
@@ -493,6 +525,16 @@ def coreml_rows() -> list[str]:
     return [*operators, *head, *layers, *refused_rows({**COREML_REFUSED, **REFUSED_LAYERS})]
 
 
+def paddle_page() -> list[str]:
+    """A row per operator with its older names, then the operators that are refused."""
+    old: dict[str, list[str]] = {}
+    for name, row in paddle_rows().items():
+        if name != row.name:
+            old.setdefault(row.name, []).append(name)
+    rows = [f"| {name} | {', '.join(sorted(old.get(name, ())))} |" for name in paddle_table().names()]
+    return [*rows, *refused_rows(PADDLE_REFUSED)]
+
+
 def keras_rows() -> list[str]:
     """A row per layer, then the operations of Keras 3, then the layers that are refused."""
     layers = sorted({rule.name for rule in keras_table() if not rule.domain})
@@ -508,6 +550,7 @@ def pages() -> dict[str, str]:
         "import_mxnet.md": (MXNET, rows_with_refused(mxnet_table(), MXNET_REFUSED)),
         "import_caffe.md": (CAFFE, [*[f"| {n} |" for n in caffe_table().names()], *refused_rows(CAFFE_REFUSED)]),
         "import_coreml.md": (COREML, coreml_rows()),
+        "import_paddle.md": (PADDLE, paddle_page()),
         "import_darknet.md": (DARKNET, [*[f"| `{n}` |" for n in darknet_table().names()], *refused_rows(DARKNET_REFUSED)]),
         "import_keras.md": (KERAS, keras_rows()),
         "import_stablehlo.md": (STABLEHLO, rows_with_refused(stablehlo_table(), STABLEHLO_REFUSED)),

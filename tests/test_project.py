@@ -55,6 +55,7 @@ FLOORS = [
 #: Packages of others that an extra brings, or that take long to import. They may be imported inside functions.
 OPTIONAL = {
     "distributed",
+    "paddle",
     "ethosu",
     "tosa_reference_model",
     "safetensors",

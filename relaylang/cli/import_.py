@@ -1,7 +1,7 @@
 """Import a network: it becomes Relay text.
 
-It may be of ONNX, TFLite, TensorFlow, Keras, PyTorch (.pt2 and TorchScript), StableHLO, MXNet, Core ML, Darknet
-or Caffe.
+It may be of ONNX, TFLite, TensorFlow, Keras, PyTorch (.pt2 and TorchScript), StableHLO, MXNet, Core ML,
+PaddlePaddle, Darknet or Caffe.
 
 The format is found from the contents. Layers and tensors give their names to variables and to places in diagnostics. What
 cannot be converted is listed whole, and nothing is written; --partial puts external functions there.

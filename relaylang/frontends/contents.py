@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from relaylang.runtime.params import UNZIPPING
 
 #: The formats that importers read.
-KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet, Core ML, Darknet and Caffe"
+KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet, Core ML, PaddlePaddle, Darknet and Caffe"
 
 #: How a graph and a SavedModel begin in protobuf's text format.
 _TEXT = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(?:node|library|versions|saved_model_schema_version|meta_graphs)\s*[:{]")
@@ -236,6 +236,27 @@ def is_coreml(data: bytes) -> bool:
     return any(number in _COREML and wire == 2 for number, wire, _, _ in fields)
 
 
+#: The wire types of the fields of ProgramDesc and BlockDesc.
+_PROGRAM, _BLOCK = {1: 2, 2: 2, 3: 2, 4: 2, 5: 2}, {1: 0, 2: 0, 3: 2, 4: 2, 5: 0}
+
+
+def is_pir(data: bytes) -> bool:
+    """Whether the bytes begin as the JSON of PaddlePaddle's programs."""
+    start = data[:1024].lstrip()
+    return start.startswith(b"{") and b'"base_code"' in start and b'"pir"' in start
+
+
+def is_paddle(data: bytes) -> bool:
+    """Whether the bytes are a program of PaddlePaddle, as JSON or as a message. Its first block tells a message."""
+    if is_pir(data):
+        return True
+    fields = _fields(data, 64)
+    if not fields or not _fits(fields, _PROGRAM) or fields[0][0] != 1:
+        return False
+    inner = _fields(data[fields[0][2] : min(fields[0][3], fields[0][2] + _LONGEST)], 64) or []
+    return [f[:2] for f in inner[:2]] == [(1, 0), (2, 0)] and _fits(inner, _BLOCK)
+
+
 #: How a program of MLIR begins, after comments and aliases.
 _MLIR = re.compile(
     rb"\s*(?:(?://[^\n]*|[#!][\w.]+ = [^\n]*)\n\s*)*"
@@ -260,7 +281,7 @@ def is_mlir(data: bytes) -> bool:
 
 
 #: The file of a model's folder that an importer reads; the others are beside it.
-_MAIN = ("saved_model.pb", "saved_model.pbtxt")
+_MAIN = ("saved_model.pb", "saved_model.pbtxt", "inference.json", "inference.pdmodel", "__model__")
 
 
 def main_file(path: str) -> str:
@@ -304,6 +325,8 @@ __all__ = [
     "is_keras",
     "is_mlir",
     "is_onnx",
+    "is_paddle",
+    "is_pir",
     "is_saved_model",
     "is_symbol",
     "is_text",

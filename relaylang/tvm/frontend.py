@@ -27,6 +27,7 @@ from relaylang.tvm.caffe_graph import from_caffe
 from relaylang.tvm.coreml_graph import from_coreml
 from relaylang.tvm.darknet_graph import from_darknet
 from relaylang.tvm.keras_graph import from_keras
+from relaylang.tvm.paddle_graph import from_paddle
 
 #: What TVM's importers return.
 Result = tuple[IRModule, dict[str, np.ndarray]]
@@ -232,6 +233,7 @@ __all__ = [
     "from_keras",
     "from_mxnet",
     "from_onnx",
+    "from_paddle",
     "from_pytorch",
     "from_stablehlo",
     "from_tensorflow",

@@ -80,6 +80,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.frontend.keras": ("relaylang.tvm.keras_graph",),
     "tvm.relay.frontend.mxnet": ("relaylang.tvm.frontend",),
     "tvm.relay.frontend.onnx": ("relaylang.tvm.frontend", "relaylang.tvm.onnx_graph"),
+    "tvm.relay.frontend.paddlepaddle": ("relaylang.tvm.paddle_graph",),
     "tvm.relay.frontend.pytorch": ("relaylang.tvm.frontend", "relaylang.tvm.torch_graph", "relaylang.tvm.prelude"),
     "tvm.relay.frontend.pytorch_utils": ("relaylang.tvm.torch_rewrites",),
     "tvm.relay.frontend.pytorch._analysis": ("relaylang.tvm.analysis",),

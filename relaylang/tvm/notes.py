@@ -14,7 +14,6 @@ _VITIS = 'AMD\'s package pyxir finds what its DPU takes; `register_pattern_table
 _IMPORTERS = {
     "caffe2": ("caffe2", _ONNX),
     "oneflow": ("oneflow", _ONNX),
-    "paddle": ("paddlepaddle", _ONNX),
 }
 
 #: A name of TVM, or a module for everything below it -> what to use instead.

@@ -183,7 +183,6 @@ def test_layouts_and_passes(net: str, tmp_path: Path, capsys: Any) -> None:
         (["compile", "--runtime-cpp-system-lib=maybe"], "0 or 1"),
         (["compile", "--runtime-zig-x=1"], "there are cpp, crt"),
         (["compile", "--print-pass-times"], "--time"),
-        (["compile", "--model-format", "paddle"], "ONNX"),
         (["run", "--device", "cuda"], "cuda"),
         (["run", "--device", "micro"], "-f mlf"),
         (["run", "--rpc-tracker", "a:1"], "copy the package"),
