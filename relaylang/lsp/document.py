@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, Type, TypeData
-from relaylang.lsp.segments import Known, Part
-from relaylang.lsp.stretches import NotByStretches
+from relaylang.lsp.segments import Part
+from relaylang.lsp.stretches import Known, NotByStretches
 from relaylang.syntax.spellings import has_old_header
 from relaylang.syntax.tokeniser import metadata_start
 from relaylang.syntax.tree import TYPES, begins_definitions, cut

@@ -6,17 +6,16 @@ own beginning: a change in front of it moves it and nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeData
+from relaylang.ir import Expr, Function, GlobalTypeVar, TypeData
 from relaylang.lsp.nodes import by_start
-from relaylang.lsp.stretches import NotByStretches, Stretches
-from relaylang.syntax.actions import Build
-from relaylang.syntax.reader import comment_type, notes_of, read_source, tables
+from relaylang.lsp.stretches import Known, NotByStretches, Stretches
+from relaylang.syntax.reader import notes_of, read_source, tables
 from relaylang.syntax.symbols import Definition, Symbol
 from relaylang.syntax.tokens import TokenSource
 
@@ -159,24 +158,4 @@ class Part(Definition):
             raise wrong
 
 
-class Known:
-    """The shared knowledge of a text's parts: names of functions and types, and type definitions."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.functions: dict[str, GlobalVar] = {}
-        self.type_vars: dict[str, GlobalTypeVar] = {}
-        self.types = IRModule()
-
-    def build_of(self, source: TokenSource) -> Callable[[list[str]], Build]:
-        """Makes the build of a part for its tokens. The part needs no version header."""
-
-        def start(tokens: list[str]) -> Build:
-            made = Build(source, tokens, self.types, None, None, comment_type, self.functions, self.type_vars)
-            made.text.versioned = True
-            return made
-
-        return start
-
-
-__all__ = ["Known", "Part"]
+__all__ = ["Part"]

@@ -9,28 +9,25 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from math import isqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.ir import Expr, Function, Let, Var
+from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, Let, Var
 from relaylang.ir.bulk import gc_paused
 from relaylang.lsp.nodes import by_start
 from relaylang.syntax.actions import Build
 from relaylang.syntax.actions.functions import Signature
 from relaylang.syntax.actions.statements import Block, StatementActions
-from relaylang.syntax.reader import CutAnew, SyntaxStop, notes_of, run, tables
+from relaylang.syntax.reader import CutAnew, SyntaxStop, comment_type, notes_of, run, tables
 from relaylang.syntax.recovery.recover import syntax_errors
 from relaylang.syntax.symbols import Definition, Symbol
 from relaylang.syntax.tokens import OpenComment, TokenSource
 from relaylang.syntax.tree import begins_definitions
-
-if TYPE_CHECKING:
-    from relaylang.lsp.segments import Known
 
 #: The fewest characters of a function, and the fewest statements of a stretch, that are worth the cut.
 _LONG, _STATEMENTS = 4000, 32
@@ -40,6 +37,26 @@ _STATEMENT_ENDS = re.compile(r";[ \t]*\n")
 _NAMES = re.compile(r"[%@]\w+")
 #: Behind the last token of a source.
 _LAST = 1 << 40
+
+
+class Known:
+    """The shared knowledge of a text's parts: names of functions and types, and type definitions."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.functions: dict[str, GlobalVar] = {}
+        self.type_vars: dict[str, GlobalTypeVar] = {}
+        self.types = IRModule()
+
+    def build_of(self, source: TokenSource) -> Callable[[list[str]], Build]:
+        """Makes the build of a part for its tokens. The part needs no version header."""
+
+        def start(tokens: list[str]) -> Build:
+            made = Build(source, tokens, self.types, None, None, comment_type, self.functions, self.type_vars)
+            made.text.versioned = True
+            return made
+
+        return start
 
 
 class NotByStretches(Exception):
@@ -313,4 +330,4 @@ def _first_word(name: str) -> str:
     return found[0] if found is not None else name
 
 
-__all__ = ["NotByStretches", "Stretch", "Stretches"]
+__all__ = ["Known", "NotByStretches", "Stretch", "Stretches"]

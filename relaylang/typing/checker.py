@@ -70,7 +70,7 @@ class Checker:
         """Put changed functions into the module (None takes one out) and check the functions that they concern.
 
         The functions named in `again` are checked whatever changed. In those named in `typed`, nodes of the earlier function
-        keep the types of the last update, as long as these hold. What was said of the earlier function must concern other
+        keep the types of the last update, as long as these hold. The diagnostics of the earlier function must concern other
         nodes, and both use the same functions and definitions.
 
         The module itself may have changed, too: a function or type definition that is another object than before is
