@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relaylang.ir.expr import (
@@ -47,6 +47,26 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 #: On a stack of nodes: the one below it has had its children visited.
 _READY: Any = object()
+
+
+#: A walk: it yields the walks that it waits for, is sent what they return, and returns its own result.
+Walk = Generator["Walk", Any, Any]
+
+
+def walk(first: Walk) -> Any:
+    """Run a walk and those that it yields, to any depth."""
+    stack = [first]
+    value: Any = None
+    while stack:
+        try:
+            inner = stack[-1].send(value)
+        except StopIteration as end:
+            stack.pop()
+            value = end.value
+        else:
+            stack.append(inner)
+            value = None
+    return value
 
 
 def post_order(expr: Expr) -> Iterator[Expr]:
