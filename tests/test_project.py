@@ -80,6 +80,7 @@ FACE = ("__init__", "__main__", "_names")
 LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
     ("cli.arguments", "relaylang.plugins.files"): "few calls load files of their own",
+    ("cli.arguments", "relaylang.repl.session"): "relay check gives nothing values",
     ("cli.check", "relaylang.cli.linting"): "few calls ask for lints, which take a tenth of relay check",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
     ("cli.common", "relaylang.repl.notebook"): "few calls write a program to a terminal",

@@ -104,6 +104,8 @@ def values_for(
 
 def with_values(mod: IRModule, needed: Needed, args: argparse.Namespace, open_ended: bool = True) -> tuple[IRModule, dict[str, Any]]:
     """The module with its missing constants filled in, and the values of the other names. Reports what `values_for` notes."""
+    from relaylang.repl.session import Session
+
     values, notes = values_for(needed, args, {}, Session(mod), open_ended)
     report(notes)
     constants = {node.name_hint: values.pop(node.name_hint) for node in needed if isinstance(node, MetaRef)}

@@ -46,13 +46,13 @@ def check_measuring(args: argparse.Namespace, compiled: bool) -> None:
         raise UsageError("relay run: --profile-format goes with --profile", "relay run --help")
     if args.benchmark and args.profile is not None:
         raise UsageError("relay run: --benchmark and --profile are two calls", "relay run --help")
-    for name in _REPETITIONS:
-        value, option = getattr(args, name), f"--{name.replace('_', '-')}"
+    for word in _REPETITIONS:
+        value, option = getattr(args, word), f"--{word.replace('_', '-')}"
         if value is None:
             continue
-        if not (args.benchmark or (name == "repeat" and compiled and args.profile is not None)):
+        if not (args.benchmark or (word == "repeat" and compiled and args.profile is not None)):
             raise UsageError(f"relay run: {option} goes with --benchmark", "relay run --help")
-        least, problem = (0, "negative") if name == "min_repeat_ms" else (1, "not 1 or more")
+        least, problem = (0, "negative") if word == "min_repeat_ms" else (1, "not 1 or more")
         if not value >= least:
             raise bad_value(f"{option} {value} is {problem}")
     check_writable(args.profile or None)

@@ -139,8 +139,7 @@ class StaticQuantization:
     def module(self) -> IRModule:
         """The network in whole numbers."""
         wishes = self.config.wishes
-        finer = ["add", "subtract"] if wishes.finer_sums else None
-        convert = FakeQuantizationToInteger(use_qat=not wishes.everything, optional_qnn_ops=finer)
+        convert = FakeQuantizationToInteger(use_qat=not wishes.everything, optional_qnn_ops=list(wishes.finer_sums) or None)
         return Sequential([convert, InferType(), FoldConstant(), InferType()])(self.simulated)
 
 

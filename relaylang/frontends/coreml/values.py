@@ -78,11 +78,11 @@ def unpacked(arrays: Arrays, data: bytes | memoryview, bits: int, count: int, or
         raise Malformed(f"its {count} numbers of {bits} bits are not in {len(data)} bytes")
     arrays.reserve(count * (bits + 1), "unpacking its weights", 1)
     rows = np.unpackbits(np.frombuffer(data, np.uint8), count=count * bits, bitorder=order).reshape(count, bits)
-    places = np.arange(bits) if order == "little" else np.arange(bits)[::-1]
-    made = np.zeros(count, np.uint8)
+    places = range(bits) if order == "little" else reversed(range(bits))
+    numbers = arrays.zeros(count, np.uint8)
     for column, place in enumerate(places):
-        made |= rows[:, column] << np.uint8(place)
-    return made
+        numbers |= rows[:, column] << np.uint8(place)
+    return numbers
 
 
 # ---- weights of neural networks

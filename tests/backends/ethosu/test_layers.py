@@ -9,7 +9,7 @@ pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
 pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang.backends import ethosu
-from relaylang.backends.ethosu import driver
+from relaylang.backends.hosted import bind_params, check
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule, TensorType
 from relaylang.syntax import fromtext
@@ -250,7 +250,7 @@ def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
             numbers[0], numbers[-1] = low, high
         values[param.name_hint] = numbers.astype(ty.dtype)
     constants = {param.name_hint: CONSTANTS[param.name_hint] for param in mod["main"].params if param.name_hint in CONSTANTS}
-    return driver.bind_params(driver.check(mod), constants, "main"), values
+    return bind_params(check(mod), constants, "main"), values
 
 
 @pytest.mark.sample(3)

@@ -66,9 +66,9 @@ def _looked_up(n: Node, places: np.ndarray, table: np.ndarray, axis: int | None)
         raise Malformed(f"it names the place {int(places.max())} of palettes of {table.shape[-2]} elements")
     width = table.shape[-1]
     n.b.arrays.reserve([*places.shape, width], "unpacking its weights", 8 + table.itemsize)
-    blocks = [np.arange(d) // (d // f) for d, f in zip(places.shape, table.shape) if d]
+    blocks = [n.b.arrays.arange(d) // (d // f) for d, f in zip(places.shape, table.shape) if d]
     if places.size == 0:
-        return np.zeros(places.shape, table.dtype)
+        return n.b.arrays.zeros(places.shape, table.dtype)
     made = table[tuple([*np.ix_(*blocks), places])] if blocks else table[places]
     if width == 1:
         return made[..., 0]
@@ -119,6 +119,7 @@ def lut_to_sparse(n: Node, indices_mask: Expr, indices_nonzero_data: Expr, lut: 
     places = _dense(n, _array(n, indices_nonzero_data, "places"), mask)
     made = _looked_up(n, places, table, vector_axis)
     if table.shape[-1] > 1 and vector_axis is not None:
+        n.b.arrays.reserve((mask.size, table.shape[-1]), "unpacking its weights", mask.itemsize)
         mask = np.repeat(mask, table.shape[-1], vector_axis % mask.ndim)
     return [n.b.const(mask), n.b.const(made[mask != 0])]
 

@@ -176,7 +176,7 @@ def slice_update(
             places = [low % max(size, 1)] if masks[2][i] else list(range(*ends.indices(size)))
             rows.append(np.asarray(places, np.int64))
         b.arrays.reserve([len(row) for row in rows])
-        grid = np.stack(np.meshgrid(*rows, indexing="ij"))
+        grid = np.stack(np.broadcast_arrays(*np.ix_(*rows)))
         return b.op("scatter_nd", x, b.const(grid), part, mode="update")
     if any(step != 1 for step in steps):
         raise Unsupported("its begins are computed, and its steps are not 1")
@@ -273,8 +273,7 @@ def band_part(n: Node, x: Expr, lower: int = -1, upper: int = -1) -> Any:
     b = n.b
     rows, columns = b.extent(x, -2), b.extent(x, -1)
     apart = b.arrays.arange(rows)[:, None] - b.arrays.arange(columns)[None, :]
-    b.arrays.reserve((rows, columns))
-    kept = np.ones((rows, columns), bool)
+    kept = b.arrays.ones((rows, columns), bool)
     kept &= (apart <= lower) if lower >= 0 else True
     kept &= (-apart <= upper) if upper >= 0 else True
     return b.op("where", b.const(kept), x, b.const(0, b.dtype(x)))

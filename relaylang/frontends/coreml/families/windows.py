@@ -136,7 +136,7 @@ def ceiled(
     made = windows.pool(b, kind, x, kernel, strides, longer, ones, count_include_pad=not exclude)
     if exclude or all(end == behind for (_, end), (_, behind) in zip(longer, pairs)):
         return made
-    factor = np.ones([1] * len(shares))
+    factor: Any = 1.0
     for axis, share in enumerate(shares):  # windows that reach beyond the padding have fewer elements
         factor = factor * (kernel[axis] / share).reshape([-1 if i == axis else 1 for i in range(len(shares))])
     b.arrays.reserve([len(share) for share in shares])

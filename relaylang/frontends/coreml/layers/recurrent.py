@@ -104,7 +104,7 @@ def _lstm(n: LayerNode, data: Expr, p: Any, made: Any, activations: Sequence[Any
     if how.hasBiasVectors:
         shift = _vector(n, [getattr(made, f"{g}BiasVector") for g in gates], width, f"bias{end}", forget)
     elif how.forgetBias:
-        shift = n.weight(np.repeat(np.array(forget, np.float32), width), f"bias{end}")
+        shift = n.weight(n.b.arrays.repeat(np.array(forget, np.float32), width), f"bias{end}")
     if how.hasPeepholeVectors:
         eyes = _vector(n, [getattr(made, f"{g}PeepholeVector") for g in gates[:3]], width, f"peephole{end}")
     clip = float(how.cellClipThreshold)

@@ -282,7 +282,7 @@ def _triangle(upper: bool) -> Callable[..., Any]:
         b, k = n.b, int(n.p.k)
         rows, columns = b.extent(x, -2), b.extent(x, -1)
         b.arrays.reserve((rows, columns))
-        apart = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+        apart = b.arrays.arange(columns)[None, :] - b.arrays.arange(rows)[:, None]
         return b.op("where", b.const(apart >= k if upper else apart <= k), x, b.const(0, b.dtype(x)))
 
     return convert

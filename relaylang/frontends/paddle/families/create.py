@@ -160,7 +160,7 @@ def _triangle(n: Node, x: Expr, upper: bool) -> Expr:
         raise Malformed(f"its operand has {int(rank)} axes")
     rows, columns = (b.extent(x, a) for a in (rank - 2, rank - 1))
     b.arrays.reserve((rows, columns), size=1)
-    at = np.arange(columns)[None] - np.arange(rows)[:, None]
+    at = b.arrays.arange(columns)[None] - b.arrays.arange(rows)[:, None]
     inside = at >= n.int("diagonal", 0) if upper else at <= n.int("diagonal", 0)
     return b.op("where", b.const(inside), x, b.const(np.zeros((), b.dtype(x))))
 

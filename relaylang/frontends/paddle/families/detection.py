@@ -91,7 +91,7 @@ def _selected(n: Node, boxes: Expr, scores: Expr, picture: int, count: int, clas
         chosen = b.op("logical_and", chosen, _above(b, flat, most))
     background = n.int("background_label", 0)
     if 0 <= background < classes:
-        others = (np.arange(classes) != background)[:, None]
+        others = (b.arrays.arange(classes) != background)[:, None]
         chosen = b.op("logical_and", chosen, b.const(others))
     # Relay leaves boxes whose score is not above 0, so scores move up by the threshold where that is below 0.
     lift = max(-least, 0.0)
@@ -157,8 +157,8 @@ def prior_box(n: Node, x: Expr, image: Expr) -> Any:
     b.arrays.reserve((rows, columns, len(sizes), 8), size=4)
     offset = n.float("offset", 0.5)
     half = np.array(sizes, np.float64) / 2
-    across = np.broadcast_to(((np.arange(columns) + offset) * steps[0])[None, :, None], (rows, columns, len(sizes)))
-    down = np.broadcast_to(((np.arange(rows) + offset) * steps[1])[:, None, None], (rows, columns, len(sizes)))
+    across = np.broadcast_to(((b.arrays.arange(columns) + offset) * steps[0])[None, :, None], (rows, columns, len(sizes)))
+    down = np.broadcast_to(((b.arrays.arange(rows) + offset) * steps[1])[:, None, None], (rows, columns, len(sizes)))
     ends = [(across - half[:, 0]) / wide, (down - half[:, 1]) / high, (across + half[:, 0]) / wide, (down + half[:, 1]) / high]
     made = np.stack(ends, 3).astype("float32")
     made = made.clip(0, 1) if n.bool("clip", False) else made
@@ -216,7 +216,7 @@ def roi_align(n: Node, x: Expr, boxes: Expr, counts: Expr | None = None) -> Any:
     numbers = n.numbers(counts, "the numbers of regions") if counts is not None else [b.extent(boxes, 0)]
     if any(c < 0 for c in numbers) or sum(numbers) != b.extent(boxes, 0):
         raise Malformed(f"it has {b.extent(boxes, 0)} regions, and {numbers[:8]} for its pictures")
-    batch = b.const(np.repeat(np.arange(len(numbers)), numbers).astype(np.int32))
+    batch = b.const(b.arrays.repeat(b.arrays.arange(len(numbers)), np.array(numbers)).astype(np.int32))
     axes = regions.axes_of(b, boxes, size, scale, ratio, n.bool("aligned", False))
     return regions.mean(b, x, batch, axes)
 

@@ -98,8 +98,7 @@ def set_value(n: Node, x: Expr, values: Expr | None = None, starts: Any = None, 
             end, step = (begin + 1 if begin != -1 else FAR, 1) if axis in gone else (lasts[i], by[i])  # type: ignore[assignment]
             if end is None or not step:
                 raise Unsupported("it sets elements up to a computed place")
-        b.arrays.reserve(extent, "the places that it sets")
-        places[axis] = np.arange(extent)[slice(begin, end, step)]
+        places[axis] = b.arrays.arange(extent)[slice(begin, end, step)]
     extents = [len(p) for p in places]
     if 0 in extents:
         return x
@@ -117,7 +116,7 @@ def set_value(n: Node, x: Expr, values: Expr | None = None, starts: Any = None, 
             if firsts[i] is None:
                 starts_of[axis] = from_front(b, b.slice(first, [i], [i + 1], [0]), x, axis)
         return at_place(b, x, update, b.concat(starts_of, 0))
-    if extents == shape and all((p == np.arange(len(p))).all() for p in places):
+    if extents == shape and all((p == b.arrays.arange(len(p))).all() for p in places):
         return update
     b.arrays.reserve([rank, *extents], "the places that it sets")
     rows = np.stack(np.broadcast_arrays(*np.ix_(*places))).astype(np.int64)

@@ -236,7 +236,7 @@ def repeat_interleave(n: Node, x: Expr, repeats: Expr | None = None) -> Any:
     extent = b.extent(x, axis)
     if len(counts) != extent:
         raise Malformed(f"it has {len(counts)} repeats for {extent} elements")
-    return b.op("take", x, b.const(b.arrays.repeat(np.arange(extent), counts)), axis=axis)
+    return b.op("take", x, b.const(b.arrays.repeat(b.arrays.arange(extent), counts)), axis=axis)
 
 
 # ---- padding
