@@ -32,9 +32,9 @@ from relaylang.tune.task import Task, extract_tasks, machine_of, target_of
 
 EPILOG = """\
 examples:
-  relay tune net.relay --random-params 0 --trials 4 -o log.jsonl
+  relay tune examples/convnet.relay --random-params 0 --trials 4 --tuner ga -o log.jsonl
   relay tune --report log.jsonl -o picture.svg
-  relay compile net.relay --random-params 0 --tuning log.jsonl -o net.so
+  relay compile examples/convnet.relay --random-params 0 --tuning log.jsonl -o net.so
 
 longer searches:
   relay tune net.relay --params net.npz -o log.jsonl --trials 300 --tuner ga --time 30min
