@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.isa import MEMORIES, OPERATIONS
 from relaylang.backends.vta.layers.reader import read_layer
 from relaylang.backends.vta.layers.steps import Gemm, Layer, Pool, Step
-from relaylang.backends.vta.layout import View, pack, pack_weights, view_of
+from relaylang.backends.vta.layout import View, pack, view_of
 from relaylang.backends.vta.program import Program, Tensor
 from relaylang.backends.vta.schedule import Schedule, Thing
 from relaylang.backends.vta.tiling import PARTS, choose, input_tile, tiles_of
@@ -35,14 +36,12 @@ class _Emitter:
             sources, layer = {id(param): arg for param, arg in zip(composite.params, call.args)}, read_layer(calls)
             self.layers.append(layer)
             self.leaves.append([sources.get(id(leaf), leaf) for leaf in layer.leaves])
-        self.addresses: dict[tuple[int, int], int] = {}
-        self.inputs: list[Tensor] = []
+        self.addresses: dict[int, dict[int, int]] = defaultdict(dict)
         self._place_tensors()
         self.to = Schedule(config, self.memory + -self.memory % max(config.element_bytes.values()))
 
     def _place_tensors(self) -> None:
         """Give each input and each layer's result its place; an input that is used in two ways has two."""
-        numbers = {id(param): number for number, param in enumerate(self.func.params)}
         for call in self.calls:
             self._place(call, self.config.block_out)
         for layer, leaves in zip(self.layers, self.leaves):
@@ -51,16 +50,18 @@ class _Emitter:
             for leaf, block in [
                 (leaves[n], block) for n, block in sorted(uses) + [(n, self.config.block_out) for n in sorted(others)]
             ]:
-                if (id(leaf), block) not in self.addresses:
+                if block not in self.addresses[id(leaf)]:
                     if not isinstance(leaf, Var):
                         raise Unsupported("blocks of inputs and outputs differ, so that a result cannot be an input as it is")
-                    self.inputs.append(Tensor(numbers[id(leaf)], shape(leaf), self._place(leaf, block), block))
+                    self._place(leaf, block)
 
-    def _place(self, node: Expr, block: int) -> int:
+    def _place(self, node: Expr, block: int) -> None:
         align = self.config.batch * block
-        address = self.addresses[id(node), block] = self.memory + -self.memory % align
+        address = self.addresses[id(node)][block] = self.memory + -self.memory % align
         self.memory = address + view_of(shape(node), self.config.batch, block).size * align
-        return address
+
+    def _tensor(self, node: Expr, name: str) -> Tensor:
+        return Tensor(name, shape(node), tuple([(at, block) for block, at in self.addresses[id(node)].items()]))
 
     def program(self) -> Program:
         """Append the layers' instructions. A load waits for a store by way of an instruction of the compute unit without effect."""
@@ -75,9 +76,10 @@ class _Emitter:
         stream = to.finish()
         firsts = [n for n, item in enumerate(to.items) if not n or item.call != to.items[n - 1].call]
         places = tuple([(number, _place_text(self.calls[to.items[number].call])) for number in firsts])
-        block, outputs = self.config.block_out, self.func.body.fields if isinstance(self.func.body, Tuple) else [self.func.body]
-        results = tuple([Tensor(n, shape(out), self.addresses[id(out), block], block) for n, out in enumerate(outputs)])
-        return Program(self.config, stream, bytes(to.constants), to.base + len(to.constants), tuple(self.inputs), results, places)
+        outputs = self.func.body.fields if isinstance(self.func.body, Tuple) else [self.func.body]
+        tensors = [self._tensor(node, node.name_hint) for node in self.func.params]
+        results = [self._tensor(node, f"out{number}") for number, node in enumerate(outputs)]
+        return Program(self.config, stream, bytes(to.constants), to.base + len(to.constants), tuple(tensors), tuple(results), places)
 
 
 def _composite(call: Call) -> tuple[Function, list[Call]]:
@@ -96,7 +98,7 @@ def _place_text(call: Call) -> str:
 class _LayerEmitter:
     """Appends a layer's instructions. Things that units share are parts of halves: those of the accumulators are slices of a tile."""
 
-    def __init__(self, to: Schedule, addresses: dict[tuple[int, int], int], layer: Layer, leaves: list[Expr], root: Call) -> None:
+    def __init__(self, to: Schedule, addresses: dict[int, dict[int, int]], layer: Layer, leaves: list[Expr], root: Call) -> None:
         self.to, self.addresses, self.layer, self.leaves, self.root = to, addresses, layer, leaves, root
         self.config = config = to.config
         self.tiling = tiling = choose(layer, config)
@@ -140,7 +142,7 @@ class _LayerEmitter:
     def _address(self, node: Expr, memory: str) -> int:
         """The first element of a tensor in DRAM."""
         block = self.config.block_in if memory == "inp" else self.config.block_out
-        return self.addresses[id(node), block] // self.config.element_bytes[memory]
+        return self.addresses[id(node)][block] // self.config.element_bytes[memory]
 
     def _transfer(
         self, name: str, memory: str, sram: int, source: Expr | int, channels: range, reads: Sequence[Thing], writes: Sequence[Thing]
@@ -286,7 +288,7 @@ def _tiles_of_weights(gemm: Gemm, sources: Sequence[range], channels: int, confi
     for number, row in enumerate(weight):
         first = number // outs * weight.shape[1] - sources[number // config.block_out].start * config.block_in
         spread[number, first : first + weight.shape[1]] = row
-    packed = pack_weights(spread, config.block_in, config.block_out).reshape(len(sources), -1, config.block_out, config.block_in)
+    packed = pack(spread, config.block_out, config.block_in).reshape(len(sources), -1, config.block_out, config.block_in)
     parts = [packed[first : first + channels].swapaxes(0, 1) for first in range(0, len(sources), channels)]
     return np.concatenate([part.reshape(-1, config.block_out, config.block_in) for part in parts])
 

@@ -45,7 +45,6 @@ class Kind:
     doc: str
 
 
-FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _FLAGS = (
     Field("pop_prev", 1, "waits for a token of the unit before"),
     Field("pop_next", 1, "waits for a token of the unit after"),
@@ -266,4 +265,4 @@ def documentation(config: Config) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["BYTES", "FLAGS", "KINDS", "MEMORIES", "OPERATIONS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]
+__all__ = ["BYTES", "KINDS", "MEMORIES", "OPERATIONS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]

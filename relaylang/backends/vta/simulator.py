@@ -22,12 +22,12 @@ _FUNCTIONS: Mapping[str, np.ufunc] = {"MIN": np.minimum, "MAX": np.maximum, "ADD
 _NAMES, _COMPUTATIONS = list(MEMORIES), list(OPERATIONS)
 
 
-def simulate(program: Program, inputs: Sequence[np.ndarray], outputs: int = 1) -> list[np.ndarray]:
-    """The outputs of a program, int8. `inputs` are those of the region, by number.
+def simulate(program: Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a program for its inputs, int8.
 
     Raises `RelayError`: R0615 for a stream that cannot be read, R0616 where hardware would go wrong.
     """
-    return _Machine(program).run(inputs, outputs)
+    return _Machine(program).run(inputs)
 
 
 class _Machine:
@@ -48,15 +48,16 @@ class _Machine:
         self.memories["dram"] = Memory(f"DRAM in units of {self.grain} bytes,", -(-program.memory // self.grain), STORE, clocks)
         self.work = 0
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: int) -> list[np.ndarray]:
+    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         program, config, filled = self.program, self.config, self.memories["dram"].written
         first = program.memory - len(program.constants)
         self.dram[first:] = np.frombuffer(program.constants, np.uint8)
         filled[first // self.grain :] = 0
-        for tensor in program.inputs:
-            content, grains = self._tensor(tensor)
-            content[:] = pack(inputs[tensor.number], config.batch, tensor.block).reshape(-1).view(np.uint8)
-            filled[grains] = 0
+        for tensor, value in zip(program.inputs, inputs):
+            for place in tensor.places:
+                content, grains = self._tensor(tensor, place)
+                content[:] = pack(value, config.batch, place[1]).reshape(-1).view(np.uint8)
+                filled[grains] = 0
         last = None
         for unit, last in self.order:
             try:
@@ -65,20 +66,21 @@ class _Machine:
                 raise fault(program, last, str(problem)) from None
         if last is None or last.name != "FINISH":
             raise fault(program, (self.instructions or [Instruction(0, "nothing", {})])[-1], "is the last one, and FINISH is not")
-        results: list[np.ndarray] = [np.zeros(0, np.int8)] * outputs
+        results = []
         for tensor in program.outputs:
-            content, grains = self._tensor(tensor)
+            content, grains = self._tensor(tensor, tensor.places[0])
             if filled[grains].min(initial=0) < 0:
-                raise fault(program, self.instructions[0], f"begins a stream that leaves out a part of output {tensor.number}")
-            results[tensor.number] = unpack(content.view(np.int8), tensor.shape, config.batch, tensor.block)
+                raise fault(program, self.instructions[0], f"begins a stream that leaves out a part of the output {tensor.name}")
+            results.append(unpack(content.view(np.int8), tensor.shape, config.batch, tensor.places[0][1]))
         return results
 
-    def _tensor(self, tensor: Tensor) -> tuple[np.ndarray, slice]:
-        """A tensor's bytes in DRAM, and its grains."""
-        end = tensor.address + view_of(tensor.shape, self.config.batch, tensor.block).size * self.config.batch * tensor.block
+    def _tensor(self, tensor: Tensor, place: tuple[int, int]) -> tuple[np.ndarray, slice]:
+        """The bytes of a tensor at one of its places in DRAM, and its grains."""
+        (first, block), batch = place, self.config.batch
+        end = first + view_of(tensor.shape, batch, block).size * batch * block
         if end > self.dram.size:
             raise fault(self.program, Instruction(0, "the first", {}), "begins a stream with a tensor outside of its DRAM")
-        return self.dram[tensor.address : end], slice(tensor.address // self.grain, -(-end // self.grain))
+        return self.dram[first:end], slice(first // self.grain, -(-end // self.grain))
 
     def _finish(self, unit: int, i: Instruction) -> None:
         """Nothing is left to do."""

@@ -76,7 +76,7 @@ def test_streams_that_cannot_be_read_name_the_relay_line() -> None:
     mod = relay.parse(
         'def @main(%x: Tensor[(1, 16), int8]) {\n  nn.relu(cast(maximum(%x, 3i8), dtype="int8"))\n}\n', source_name="n.relay"
     )
-    program = next(iter(compiled(mod).regions.values())).program
+    program = next(iter(compiled(mod).regions.values()))
     load = Codec(program.config).encode("LOAD", {"memory": 6})
     for stream, said in [
         (program.stream[:-3], f"at byte {len(program.stream) - BYTES:#x}, the last instruction is cut off"),
@@ -89,13 +89,13 @@ def test_streams_that_cannot_be_read_name_the_relay_line() -> None:
 
 
 def test_a_listing_can_be_assembled_again() -> None:
-    region = next(iter(compiled(random_region(3)[0]).regions.values())).program
+    region = next(iter(compiled(random_region(3)[0]).regions.values()))
     text = listing(region)
     assert Codec(region.config).assemble("\n".join(text.splitlines()[1:])) == region.stream
 
 
 def test_files_come_back_and_damaged_ones_are_refused() -> None:
-    program = next(iter(compiled(random_region(3)[0]).regions.values())).program
+    program = next(iter(compiled(random_region(3)[0]).regions.values()))
     content = program.save()
     assert read_program(content, "net.vta") == program
     for size in range(0, len(content), 37):
