@@ -50,5 +50,5 @@ def test_a_result_of_too_many_levels() -> None:
     result: Expr = relay.nn.max_pool2d(x, pool_size=(2, 2))
     for _ in range(2000):
         result = relay.Tuple([result])
-    with pytest.raises(RelayError, match="R0612.*nested deeper than 50"):
+    with pytest.raises(RelayError, match=r"R0612.*nested deeper than 50"):
         compiled(IRModule.from_expr(relay.Function([x], result)))
