@@ -70,7 +70,7 @@ class _Emitter:
             for leaf in leaves:
                 if not isinstance(leaf, Var) and id(leaf) not in ready:
                     ready.add(id(leaf))
-                    to.emit("LOAD", {"memory": MEMORIES["uop"]}, [("dram", id(leaf))], [("ready", id(leaf))])
+                    to.emit("LOAD", {"memory": MEMORIES.index("uop")}, [("dram", id(leaf))], [("ready", id(leaf))])
             _LayerEmitter(to, self.addresses, layer, leaves, call).run()
         to.emit("FINISH", {}, [("dram", id(call)) for call in self.calls])
         stream = to.finish()
@@ -176,7 +176,7 @@ class _LayerEmitter:
             case "reset":
                 self.to.loops("GEMM", [(dst, 0, 0)], turns, {"reset": 1, "dst_out": pixels, "dst_in": 1}, [], self.sums)
             case operation:
-                source, fields = dst, {"alu": OPERATIONS[operation], **same}
+                source, fields = dst, {"alu": OPERATIONS.index(operation), **same}
                 if step.kind == "imm":
                     fields |= {"use_imm": 1, "imm": step.value}
                 elif step.kind == "slot":
@@ -244,7 +244,7 @@ class _LayerEmitter:
             axes = [(len(blocks), view.block_stride), (rows, view.row_stride * step), (columns, 1)]
             self.to.transfer("LOAD", "inp", (sram, first), axes, reads, writes)
             return
-        fields = {"memory": MEMORIES["inp"], "y_size": rows, "x_size": columns, "x_stride": view.row_stride * step}
+        fields = {"memory": MEMORIES.index("inp"), "y_size": rows, "x_size": columns, "x_stride": view.row_stride * step}
         fields |= {f"{axis}_pad_{side}": pad for axis, pair in zip("yx", pads) for side, pad in enumerate(pair)}
         for number in range(len(blocks)):
             places = {"sram": sram + number * size, "dram": first + number * view.block_stride}
@@ -261,7 +261,7 @@ class _LayerEmitter:
         first = self._address(self.leaves[pool.leaf], "acc8") + view.at(tile.group, tile.channels[0], spans[0].start, spans[1].start)
         axes = [(blocks, view.block_stride), (len(spans[0]), view.row_stride), (columns, 1)]
         self.to.transfer("LOAD", "acc8", (begin, first), axes, self._reads(pool.leaf), self.sums)
-        fields = {"alu": OPERATIONS[pool.operation], "dst_out": len(tile.columns), "dst_in": 1}
+        fields = {"alu": OPERATIONS.index(pool.operation), "dst_out": len(tile.columns), "dst_in": 1}
         fields |= {"src_out": window.strides[0] * columns, "src_in": window.strides[1]}
         for tap in np.ndindex(window.size):
             at = [top + n * d for top, n, d in zip(tops, tap, window.dilation)]

@@ -51,9 +51,11 @@ _FLAGS = (
     Field("push_prev", 1, "gives a token to the unit before"),
     Field("push_next", 1, "gives a token to the unit after"),
 )
+#: The memories and the ALU's operations, in the order of their numbers.
+MEMORIES, OPERATIONS = ("uop", "wgt", "inp", "acc", "out", "acc8"), ("MIN", "MAX", "ADD", "SHR", "MUL")
 _MEMORY = (
     *_FLAGS,
-    Field("memory", 3, "the memory on the chip", ("uop", "wgt", "inp", "acc", "out", "acc8")),
+    Field("memory", 3, "the memory on the chip", MEMORIES),
     Field("sram", 16, "its first element"),
     Field("dram", 32, "the first element in DRAM, in elements of this memory"),
     Field("y_size", 16, "rows"),
@@ -99,18 +101,13 @@ KINDS: dict[str, Kind] = {
         4,
         (
             *_loops("acc"),
-            Field("alu", 3, "the operation; SHR by a negative number shifts left", ("MIN", "MAX", "ADD", "SHR", "MUL")),
+            Field("alu", 3, "the operation; SHR by a negative number shifts left", OPERATIONS),
             Field("use_imm", 1, "takes the number below, not a second tile"),
             Field("imm", 16, "the number", signed=True),
         ),
         "computes tiles of sums with others, or with a number",
     ),
 }
-#: The numbers of the memories and of the ALU's operations.
-MEMORIES, OPERATIONS = (
-    {word: number for kind in KINDS.values() for field in kind.fields if field.name == name for number, word in enumerate(field.names)}
-    for name in ("memory", "alu")
-)
 _OPCODE_BITS = 3
 
 

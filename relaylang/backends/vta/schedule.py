@@ -113,7 +113,7 @@ class Schedule:
             return
         rows, stride = outer[0] if outer else (1, columns)
         fields = {"sram": places[0], "dram": places[1], "y_size": rows, "x_size": columns, "x_stride": stride}
-        self.emit(name, {"memory": MEMORIES[memory], **fields}, reads, writes)
+        self.emit(name, {"memory": MEMORIES.index(memory), **fields}, reads, writes)
 
     def loops(
         self,
@@ -141,7 +141,13 @@ class Schedule:
         """Insert the load of the micro-operations before their first use, and begin anew."""
         if self._words:
             place = self.constant(b"".join([word.to_bytes(4, "little") for word in self._words]), 4)
-            fields = {"memory": MEMORIES["uop"], "dram": place, "y_size": 1, "x_size": len(self._words), "x_stride": len(self._words)}
+            fields = {
+                "memory": MEMORIES.index("uop"),
+                "dram": place,
+                "y_size": 1,
+                "x_size": len(self._words),
+                "x_stride": len(self._words),
+            }
             self.items.insert(self._begin, Item("LOAD", fields, call=self.items[self._begin].call))
         self._known, self._words, self._begin = {}, [], len(self.items)
 

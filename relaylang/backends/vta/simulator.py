@@ -19,7 +19,6 @@ from relaylang.backends.vta.program import Program, Tensor
 #: The most products of tiles and operations on tiles that a stream may ask for: hours of work.
 _MOST_WORK = 1 << 34
 _FUNCTIONS: Mapping[str, np.ufunc] = {"MIN": np.minimum, "MAX": np.maximum, "ADD": np.add, "MUL": np.multiply}
-_NAMES, _COMPUTATIONS = list(MEMORIES), list(OPERATIONS)
 
 
 def simulate(program: Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -96,7 +95,7 @@ class _Machine:
         return self.dram[: self.dram.size // size * size].reshape(-1, size), index.reshape(-1), grains.reshape(-1)
 
     def _load(self, unit: int, i: Instruction) -> None:
-        name = _NAMES[i["memory"]]
+        name = MEMORIES[i["memory"]]
         target = name.removesuffix("8")
         if target not in self.data:
             raise Fault(f"loads the memory {name}, which takes no loads")
@@ -116,8 +115,8 @@ class _Machine:
         tiles[place] = loaded.reshape(rows * columns, -1)
 
     def _store(self, unit: int, i: Instruction) -> None:
-        if _NAMES[i["memory"]] != "out":
-            raise Fault(f"stores the memory {_NAMES[i['memory']]}; only out can be stored")
+        if MEMORIES[i["memory"]] != "out":
+            raise Fault(f"stores the memory {MEMORIES[i['memory']]}; only out can be stored")
         if any(i[pad] for pad in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")):
             raise Fault("stores padding")
         if not i["x_size"] or not i["y_size"]:
@@ -158,7 +157,7 @@ class _Machine:
         memory.read(unit, index)
         memory.write(index)
         # A sum of a tile's products is exact in float32: at most 2^8 of at most 2^14.
-        if not weights.any() and _is_set(i["iter_out"], i["iter_in"], i["dst_out"], i["dst_in"]):
+        if not weights.any():
             for source in dict.fromkeys(src.tolist()):  # one product of matrices for each source
                 here = np.flatnonzero(src == source)
                 matrix = self.data["wgt"][wgt[here]].reshape(-1, self.config.block_in).astype(np.float32)
@@ -177,7 +176,7 @@ class _Machine:
         turns = i["iter_out"], i["iter_in"]
         index = (_grid(*turns, i["dst_out"], i["dst_in"])[:, None] + dst).reshape(-1)
         other = (_grid(*turns, i["src_out"], i["src_in"])[:, None] + src).reshape(-1)
-        memory, sums, operation = self.memories["acc"], self.data["acc"], _COMPUTATIONS[i["alu"]]
+        memory, sums, operation = self.memories["acc"], self.data["acc"], OPERATIONS[i["alu"]]
         if not i["reset"]:
             memory.read(unit, index)
             if not i["use_imm"]:
@@ -204,12 +203,6 @@ def _add(sums: np.ndarray, index: np.ndarray, products: np.ndarray) -> None:
 def _grid(outer: int, inner: int, by_outer: int, by_inner: int) -> np.ndarray:
     """What the turns of both loops add to an index."""
     return (np.arange(outer)[:, None] * by_outer + np.arange(inner) * by_inner).reshape(-1)
-
-
-@lru_cache(maxsize=1 << 10)
-def _is_set(outer: int, inner: int, by_outer: int, by_inner: int) -> bool:
-    """Whether no two turns have the same index."""
-    return len(np.unique(_grid(outer, inner, by_outer, by_inner))) == outer * inner
 
 
 def _is_apart(index: np.ndarray, other: np.ndarray) -> bool:

@@ -19,13 +19,16 @@ from relaylang.interpreter.kernels.qnn import fixed_point
 from relaylang.ir import Call, Constant, Expr
 from relaylang.partition.checks import dtype, op_name, shape
 
-#: The ALU's operations of two operands, and what they make of numbers.
-_BINARY: dict[str, tuple[str, Callable[[int, int], int]]] = {
-    "add": ("ADD", lambda x, y: x + y),
-    "subtract": ("ADD", lambda x, y: x + y),
-    "multiply": ("MUL", lambda x, y: x * y),
-    "maximum": ("MAX", max),
-    "minimum": ("MIN", min),
+#: The ALU's operations of two operands, the sign of the second one, and what they make of numbers.
+_BINARY: dict[str, tuple[str, int, Callable[[int, int], int]]] = {
+    "add": ("ADD", 1, lambda x, y: x + y),
+    "nn.bias_add": ("ADD", 1, lambda x, y: x + y),
+    "subtract": ("ADD", -1, lambda x, y: x + y),
+    "multiply": ("MUL", 1, lambda x, y: x * y),
+    "maximum": ("MAX", 1, max),
+    "minimum": ("MIN", 1, min),
+    "right_shift": ("SHR", 1, lambda x, y: x >> y),
+    "left_shift": ("SHR", -1, lambda x, y: x << -y),
 }
 
 
@@ -111,19 +114,20 @@ class _Reader:
 
     def binary(self, call: Call) -> Value:
         """An operation of two operands, of which one may be constant."""
-        (a, b), name = call.args, op_name(call)
-        operation, ends = _BINARY[name]
-        if isinstance(a, Constant) and name != "subtract":
+        (a, b), name, rank = call.args, op_name(call), len(self.layer.shape)
+        operation, sign, ends = _BINARY[name]
+        if isinstance(a, Constant) and sign > 0 and operation != "SHR":
             a, b = b, a
         if dtype(call) == "int8" and name not in ("maximum", "minimum"):
             raise Unsupported(f"{name} of int8 wraps; cast to int32 before it")
+        if operation == "SHR" and not 0 <= (amount := self.number(b, "the amount of a shift")) < 32:
+            raise Unsupported(f"it shifts by {amount}")
         value = self.take(a)
-        sign = -1 if name == "subtract" else 1
         if isinstance(b, Constant):
-            rank = len(self.layer.shape)
             if b.data.ndim > rank:
                 raise Unsupported("a constant has more axes than the result")
-            array = sign * b.data.astype(np.int64).reshape((1,) * (rank - b.data.ndim) + b.data.shape)
+            axis = call.attrs.axis % rank if name == "nn.bias_add" else rank - b.data.ndim
+            array = sign * b.data.astype(np.int64).reshape((1,) * axis + b.data.shape + (1,) * (rank - b.data.ndim - axis))
             low, high = int(array.min()), int(array.max())
             self.layer.apply(operation, value.slot, array)
         else:
@@ -133,21 +137,6 @@ class _Reader:
             self.layer.combine(operation, value.slot, "slot", other.slot)
         corners = [ends(x, y) for x in (value.low, value.high) for y in (low, high)]
         return value.between(min(corners), max(corners))
-
-    def bias(self, call: Call) -> Value:
-        if call.attrs.axis % len(self.layer.shape) != 1 or not isinstance(call.args[1], Constant):
-            raise Unsupported("the bias is no constant along the channels")
-        return self.added_to(self.take(call.args[0]), call.args[1].data.astype(np.int64))
-
-    def shift(self, call: Call) -> Value:
-        value, amount = self.take(call.args[0]), self.number(call.args[1], "the amount of a shift")
-        if not 0 <= amount < 32 or dtype(call) != "int32":
-            raise Unsupported(f"it shifts {dtype(call)} by {amount}")
-        if op_name(call) == "right_shift":
-            self.layer.apply("SHR", value.slot, amount)
-            return Value(value.slot, value.low >> amount, value.high >> amount)
-        self.layer.apply("SHR", value.slot, -amount)
-        return value.between(value.low << amount, value.high << amount)
 
     def clip(self, call: Call) -> Value:
         return self.layer.limited(self.take(call.args[0]), *_limits(call))
@@ -257,9 +246,6 @@ READERS: dict[str, Callable[[_Reader, Call], Value | Expr]] = {
         ("nn.max_pool2d", "nn.avg_pool2d", "qnn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d"), _Reader.pool
     ),
     "cast": _Reader.widened,
-    "nn.bias_add": _Reader.bias,
-    "right_shift": _Reader.shift,
-    "left_shift": _Reader.shift,
     "clip": _Reader.clip,
     "nn.relu": _Reader.clip,
     "qnn.requantize": _Reader.requantized,
