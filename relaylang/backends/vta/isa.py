@@ -108,7 +108,7 @@ KINDS: dict[str, Kind] = {
         "computes tiles of sums with others, or with a number",
     ),
 }
-_OPCODE_BITS = 3
+OPCODE_BITS = 3
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Codec:
                 raise cannot_build(f"{what} needs {bits} bits, and has {most}")
 
     def _places(self, kind: Kind) -> dict[str, tuple[int, int]]:
-        at, places = _OPCODE_BITS, {}
+        at, places = OPCODE_BITS, {}
         for field in kind.fields:
             bits = field.width(self.config)
             if at // _WORD != (at + bits - 1) // _WORD:
@@ -177,7 +177,7 @@ class Codec:
         if len(content) < BYTES:
             raise ValueError("the last instruction is cut off")
         rest, fields = int.from_bytes(content, "little"), {}
-        opcode = rest & ((1 << _OPCODE_BITS) - 1)
+        opcode = rest & ((1 << OPCODE_BITS) - 1)
         name = next((name for name, kind in KINDS.items() if kind.opcode == opcode), None)
         if name is None:
             raise ValueError(f"the opcode {opcode} is not defined")
@@ -248,18 +248,4 @@ def unreadable(source: str, at: int, why: str, notes: Sequence[str] = ()) -> Rel
     return RelayError(error("R0615", title, notes=list(notes)))
 
 
-def documentation(config: Config) -> str:
-    """The table of instructions and fields of a configuration, in Markdown."""
-    codec = Codec(config)
-    lines = [f"Opcodes are the lowest {_OPCODE_BITS} bits. The widths are those of `{config}`.", ""]
-    for name, kind in KINDS.items():
-        lines += [f"**{name}** (opcode {kind.opcode}) {kind.doc}.", "", "| bits | field | meaning |", "|---|---|---|"]
-        for field in kind.fields:
-            low, bits = codec.places[name][field.name]
-            names = f": {', '.join(f'{n} {w}' for n, w in enumerate(field.names))}" if field.names else ""
-            lines.append(f"| {low}{f'-{low + bits - 1}' * (bits > 1)} | `{field.name}` | {field.doc}{names} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-__all__ = ["BYTES", "KINDS", "MEMORIES", "OPERATIONS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]
+__all__ = ["BYTES", "KINDS", "MEMORIES", "OPCODE_BITS", "OPERATIONS", "Codec", "Field", "Instruction", "Kind", "unreadable"]

@@ -6,6 +6,7 @@ all that units share; see `hazards`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -156,20 +157,14 @@ class _Machine:
         self.memories["wgt"].read(unit, weights[:, None] + wgt)
         memory.read(unit, index)
         memory.write(index)
-        # A sum of a tile's products is exact in float32: at most 2^8 of at most 2^14.
-        if not weights.any():
-            for source in dict.fromkeys(src.tolist()):  # one product of matrices for each source
-                here = np.flatnonzero(src == source)
-                matrix = self.data["wgt"][wgt[here]].reshape(-1, self.config.block_in).astype(np.float32)
-                rows = self.data["inp"][inputs + source].reshape(-1, self.config.block_in).astype(np.float32)
-                products = (rows @ matrix.T).astype(np.int32).reshape(len(inputs), self.config.batch, len(here), -1)
-                _add(sums, places[:, None] + dst[here], products.transpose(0, 2, 1, 3))
-            return
-        flat, others, tiles = (part.reshape(-1) for part in (index, inputs[:, None] + src, weights[:, None] + wgt))
-        for first in range(0, flat.size, 1 << 14):
-            part = slice(first, first + (1 << 14))
-            a, b = (self.data[name][it[part]].astype(np.float32) for name, it in (("inp", others), ("wgt", tiles)))
-            np.add.at(sums, flat[part], (a @ b.transpose(0, 2, 1)).astype(np.int32))
+        # One product of matrices for each source and offset of weights. A sum of a tile's products is exact in float32: at most
+        # 2^8 of at most 2^14.
+        for offset, source in itertools.product(np.unique(weights), dict.fromkeys(src.tolist())):
+            turns, here = np.flatnonzero(weights == offset), np.flatnonzero(src == source)
+            matrix = self.data["wgt"][wgt[here] + offset].reshape(-1, self.config.block_in).astype(np.float32)
+            rows = self.data["inp"][inputs[turns] + source].reshape(-1, self.config.block_in).astype(np.float32)
+            products = (rows @ matrix.T).astype(np.int32).reshape(len(turns), self.config.batch, len(here), -1)
+            _add(sums, index[np.ix_(turns, here)], products.transpose(0, 2, 1, 3))
 
     def _alu(self, unit: int, i: Instruction) -> None:
         dst, src, _ = self._uops(unit, i)

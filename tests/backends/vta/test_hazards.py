@@ -70,6 +70,25 @@ def test_faults(old: str, new: str, said: str) -> None:
     assert problem.value.diagnostics[0].notes[0] == "it is part of add at net.relay:3:5"
 
 
+def test_products_whose_loops_change_the_weights() -> None:
+    """Two tiles of weights in turn, added to one tile of sums and then, in the outer loop, to the next."""
+    rng = np.random.default_rng(0)
+    weights, data = rng.integers(-9, 9, (2, 16, 16)).astype(np.int8), rng.integers(-9, 9, (1, 16)).astype(np.int8)
+    stream = """\
+        LOAD memory=wgt dram=1 y_size=1 x_size=2 x_stride=2
+        LOAD push_next memory=inp dram=0 y_size=1 x_size=1 x_stride=1
+        LOAD memory=uop dram=192 y_size=1 x_size=1 x_stride=1
+        GEMM reset uop_end=1 iter_out=1 iter_in=2 dst_in=1
+        GEMM pop_prev push_next uop_end=1 iter_out=2 iter_in=2 dst_out=1 wgt_in=1
+        STORE pop_prev push_prev memory=out dram=1 y_size=1 x_size=2 x_stride=2
+        FINISH pop_next"""
+    inputs, outputs = (Tensor("x", (1, 16), ((0, 16),)),), (Tensor("out0", (2, 16), ((16, 16),)),)
+    constants = bytes(256 - 48) + weights.tobytes() + bytes(4)
+    program = Program(CONFIG, Codec(CONFIG).assemble(stream), constants, 48 + len(constants), inputs, outputs, ())
+    wanted = (data.astype(int) @ (weights[0] + weights[1]).astype(int).T).astype(np.int8)
+    assert np.array_equal(simulate(program, [data])[0], np.repeat(wanted, 2, axis=0))
+
+
 def _needed_flags(seed: int, sampled: Callable[[int], bool]) -> None:
     """Without any of its tokens a stream has a fault: the schedule sets none in vain, and the checker misses none."""
     mod, inputs = random_region(seed)
