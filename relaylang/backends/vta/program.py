@@ -107,12 +107,15 @@ def read_program(content: bytes, source: str) -> Program:
         )
     except ValueError as problem:
         raise unreadable(source, 8, str(problem)) from None
+    places = tuple([(place["first"], place["call"]) for place in head["places"]])
     at, end = 8 + size, 8 + size + BYTES * head["instructions"]
+    program = Program(config, content[at:end], content[end:], head["memory"], inputs, outputs, places)
+    if len(content) < end:
+        program.instructions(source)  # the last one may be cut off
     if len(content) != end + head["constants"] or head["constants"] > head["memory"]:
         why = f"the header counts {head['instructions']} instructions and {head['constants']} bytes of constants"
-        raise unreadable(source, min(len(content), end), f"{why}, {len(content) - at} bytes follow it")
-    places = tuple([(place["first"], place["call"]) for place in head["places"]])
-    program = Program(config, content[at:end], content[end:], head["memory"], inputs, outputs, places)
+        last = max(min(len(content), end) - at - 1, 0) // BYTES * BYTES
+        raise unreadable(source, last, f"{why}, {len(content) - at} bytes follow it", [f"it is part of {program.place(last)}"])
     for tensor in (*inputs, *outputs):
         if len(tensor.shape) not in (2, 4) or any(address >= max(program.memory, 1) for address, _ in tensor.places):
             raise unreadable(source, 8, f"the tensor {tensor.name} of shape {list(tensor.shape)} leaves the DRAM")

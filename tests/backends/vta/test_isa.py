@@ -79,6 +79,15 @@ def test_streams_that_cannot_be_read_name_the_relay_line() -> None:
         'def @main(%x: Tensor[(1, 16), int8]) {\n  nn.relu(cast(maximum(%x, 3i8), dtype="int8"))\n}\n', source_name="n.relay"
     )
     program = next(iter(compiled(mod).regions.values()))
+    content, end = program.save(), len(program.save()) - len(program.constants)
+    for size, said in [
+        (end - 3, f"at byte {len(program.stream) - BYTES:#x}, the last instruction is cut off"),
+        (end - BYTES, f"at byte {len(program.stream) - 2 * BYTES:#x}, the header counts {len(program.stream) // BYTES} instructions"),
+        (end + 1, f"at byte {len(program.stream) - BYTES:#x}, the header counts"),
+    ]:
+        with pytest.raises(RelayError, match=f"R0615.*{said}") as problem:
+            read_program(content[:size], "net.vta")
+        assert "at n.relay:2:" in problem.value.diagnostics[0].notes[0]
     load = Codec(program.config).encode("LOAD", {"memory": 6})
     for stream, said in [
         (program.stream[:-3], f"at byte {len(program.stream) - BYTES:#x}, the last instruction is cut off"),

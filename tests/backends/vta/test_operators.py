@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.layers.reader import READERS
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Expr, IRModule, post_order
@@ -174,3 +175,9 @@ def test_each_operator_has_a_case() -> None:
 def test_what_stays_on_the_cpu_and_why(network: Network, reason: str) -> None:
     with pytest.raises(RelayError, match=rf"R0614.*nothing in @main can go to VTA(.|\n)*stays on the host: {reason}"):
         compiled(_module(network, IMAGE)[0])
+
+
+def test_a_layer_of_which_no_tile_fits() -> None:
+    mod = _module(IMAGES["conv2d"], IMAGE)[0]
+    with pytest.raises(RelayError, match="cast stays on the host: no tile of it fits the memories of 1x16x16_i8w8a32_15_15_9_17"):
+        compiled(mod, Config(log_wgt_buff_size=9))
