@@ -68,10 +68,10 @@ _MEMORY = (
 )
 
 
-def _loops(source: str) -> tuple[Field, ...]:
+def _loops(source: str, reset: str) -> tuple[Field, ...]:
     return (
         *_FLAGS,
-        Field("reset", 1, "writes zeros"),
+        Field("reset", 1, reset),
         Field("uop_bgn", "uop", "the first micro-operation"),
         Field("uop_end", "uop", "the micro-operation after the last", extra=1),
         Field("iter_out", 14, "turns of the outer loop"),
@@ -90,7 +90,7 @@ KINDS: dict[str, Kind] = {
     "GEMM": Kind(
         2,
         (
-            *_loops("inp"),
+            *_loops("inp", "writes zeros"),
             Field("wgt_out", "wgt", "the same of the weights, outer loop"),
             Field("wgt_in", "wgt", "the same of the weights, inner loop"),
         ),
@@ -100,7 +100,7 @@ KINDS: dict[str, Kind] = {
     "ALU": Kind(
         4,
         (
-            *_loops("acc"),
+            *_loops("acc", "has no effect"),
             Field("alu", 3, "the operation; SHR by a negative number shifts left", OPERATIONS),
             Field("use_imm", 1, "takes the number below, not a second tile"),
             Field("imm", 16, "the number", signed=True),

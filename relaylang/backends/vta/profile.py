@@ -42,7 +42,7 @@ def event_of(i: Instruction, unit: int, config: Config) -> Event:
     """An instruction as the first one of a program."""
     if i.name in ("GEMM", "ALU"):
         turns = (i["uop_end"] - i["uop_bgn"]) * i["iter_out"] * i["iter_in"]
-        turns *= 2 if i.name == "ALU" and not i["use_imm"] and not i["reset"] else 1
+        turns *= 2 if i.name == "ALU" and not i["use_imm"] else 1
         return Event(i.name.lower(), i, 0, OVERHEAD + turns, 0, turns)
     moved = i["y_size"] * i["x_size"] * config.element_bytes[MEMORIES[i["memory"]]] if i.name != "FINISH" else 0
     end = -(-moved // config.bandwidth) + config.latency if moved else 1

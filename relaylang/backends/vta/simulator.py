@@ -172,19 +172,14 @@ class _Machine:
         index = (_grid(*turns, i["dst_out"], i["dst_in"])[:, None] + dst).reshape(-1)
         other = (_grid(*turns, i["src_out"], i["src_in"])[:, None] + src).reshape(-1)
         memory, sums, operation = self.memories["acc"], self.data["acc"], OPERATIONS[i["alu"]]
-        if not i["reset"]:
-            memory.read(unit, index)
-            if not i["use_imm"]:
-                memory.read(unit, other)
+        for operand in (index,) if i["use_imm"] else (index, other):
+            memory.read(unit, operand)
         memory.write(index)
-        if i["reset"]:
-            sums[index] = 0
-        elif (i["use_imm"] or _is_apart(index, other)) and len(np.unique(index)) == index.size:
-            sums[index] = _computed(operation, sums[index], np.int32(i["imm"]) if i["use_imm"] else sums[other])
-        else:  # one after the other: a turn reads what one before it wrote
-            for number in range(index.size):
-                operand = np.int32(i["imm"]) if i["use_imm"] else sums[other[number]]
-                sums[index[number]] = _computed(operation, sums[index[number]], operand)
+        at_once = (i["use_imm"] or _is_apart(index, other)) and len(np.unique(index)) == index.size
+        # Else one after the other: a turn reads what one before it wrote.
+        for turn in [slice(None)] if at_once else [slice(number, number + 1) for number in range(index.size)]:
+            operand = np.int32(i["imm"]) if i["use_imm"] else sums[other[turn]]
+            sums[index[turn]] = _computed(operation, sums[index[turn]], operand)
 
 
 def _add(sums: np.ndarray, index: np.ndarray, products: np.ndarray) -> None:

@@ -35,6 +35,9 @@ def _run(text: str) -> np.ndarray:
 
 def test_a_good_stream() -> None:
     assert _run(GOOD).tolist() == [[2 * n for n in range(16)]]
+    assert _run(GOOD.replace("alu=ADD", "alu=ADD reset")).tolist() == [[2 * n for n in range(16)]]
+    assert _run(GOOD.replace("iter_out=1", "iter_out=3")).tolist() == [[(8 * n + 128) % 256 - 128 for n in range(16)]]
+    assert _run(GOOD.replace("alu=ADD", "alu=ADD use_imm imm=5").replace("iter_in=1", "iter_in=3")).tolist() == [[*range(15, 31)]]
 
 
 @pytest.mark.parametrize(
