@@ -77,6 +77,7 @@ generated: setup
 	@$(BIN)/python scripts/importers_pages.py
 	@$(BIN)/python scripts/picture.py
 	@$(BIN)/python scripts/tvm_page.py
+	@$(BIN)/python scripts/vta_page.py
 
 bench-typing: setup
 	@$(BIN)/python benchmarks/typecheck.py $(if $(WRITE),--write)
