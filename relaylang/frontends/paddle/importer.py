@@ -15,6 +15,7 @@ from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malfor
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, value_for
+from relaylang.frontends.common.partial import external, stated_type
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.paddle.node import Node
@@ -81,7 +82,8 @@ class Importer:
         self.convert(self.program.block, scope)
         if self.errors:
             raise RelayError(first_ones(self.errors))
-        self.report.raise_if_any()
+        if not self.options.partial:
+            self.report.raise_if_any()
         outputs: list[Expr] = []
         for key in self.program.results:
             value = scope.get(key, MISSING)
@@ -92,6 +94,7 @@ class Importer:
 
     def _plain(self, value: Any, key: Key) -> Expr:
         if not isinstance(value, Expr):
+            self.report.raise_if_any()
             raise damaged(self.file, f"its result {str(key)[:60]!r} is not computed")
         return value
 
@@ -149,6 +152,7 @@ class Importer:
                 if id(operation) not in self._reported:
                     self._reported.add(id(operation))
                     self.report.unsupported(operation.name, layer.label, span, why.reason)
+                results = self._external(operation, scope) if self.options.partial else ()
             except Exception as wrong:
                 self.errors += failure(wrong, layer, span, operands)
             self._keep(operation, results, scope)
@@ -165,6 +169,20 @@ class Importer:
                 scope.values[key] = value
         if operation.changed is not None and results:
             scope.values[operation.changed] = results[0]
+
+    def _external(self, operation: Operation, scope: Scope) -> list[Any]:
+        """The results of an external function, as the operation names them; none where the file does not state their types."""
+        operands = [scope.get(k, MISSING) for key in operation.operands for k in (key if isinstance(key, list) else [key])]
+        results = operation.results
+        keys = [k for key in results for k in (key if isinstance(key, list) else [key]) if k is not None]
+        if MISSING in operands or operation.blocks:
+            return []
+        types = [stated_type(*self.program.stated(key)) for key in keys]
+        made = iter(external(self.builder, operation.name, [x for x in operands if isinstance(x, Expr)], types))
+        return [
+            [next(made, MISSING) for _ in k] if isinstance(k, list) else next(made, MISSING) if k is not None else None
+            for k in results
+        ]
 
     def _operand(self, key: Any, scope: Scope) -> Any:
         if isinstance(key, list):

@@ -16,6 +16,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.frontends.contents import is_coreml
 from relaylang.frontends.coreml import import_coreml
 from relaylang.frontends.options import Options
+from relaylang.ir import type_text
 from tests.frontends.coreml.recorded import arrays, members
 from tests.frontends.coreml.test_networks import results, same
 
@@ -348,3 +349,28 @@ def test_a_chain_of_operations_is_read(count: int) -> None:
         op.outputs.add(name=f"t{i + 1}")
     block.outputs.append(f"t{count}")
     assert len(import_coreml(made.SerializeToString()).module.functions) == 1
+
+
+def test_partial_leaves_external_functions() -> None:
+    made = network()
+    layer = made.neuralNetwork.layers.add(name="c", input=["x"], output=["c"])
+    layer.custom.className = "Mine"
+    add(made, "tanh", "c")
+    assert "R0801" in says(made, Options(partial=True))  # it states no type of the result
+    layer.outputTensor.add(rank=2, dimValue=[4, -1])
+    done = import_coreml(made.SerializeToString(), Options(partial=True))
+    assert [d.severity for d in done.notes] == ["warning"] and "1 x custom Mine" in " ".join(done.notes[0].notes)
+    assert type_text(done.module["extern_custom_Mine"].checked_type) == "fn (Tensor[(2, 3), float32]) -> Tensor[(4, ?), float32]"
+    assert "@extern_custom_Mine(%x)" in done.module.astext()
+
+
+def test_partial_leaves_external_functions_in_programs(tmp_path: Path) -> None:
+    made = program()
+    (block,) = made.mlProgram.functions["main"].block_specializations.values()
+    operation = next(o for o in block.operations if o.type == "conv")
+    operation.type = "mine"
+    folder = str(unpacked(tmp_path) / "Data" / "com.apple.CoreML")
+    done = import_coreml(made.SerializeToString(), Options(partial=True, folder=folder))
+    assert "1 x mine" in " ".join(done.notes[0].notes) and "@extern_mine(" in done.module.astext()
+    operation.outputs[0].type.tensorType.dataType = 77
+    assert "1 x mine" in says(made, Options(partial=True, folder=folder))

@@ -18,6 +18,7 @@ from relaylang.frontends.options import Options
 from relaylang.frontends.paddle import import_paddle
 from relaylang.frontends.paddle.legacy import rows
 from relaylang.frontends.paddle.table import table
+from relaylang.ir import type_text
 from tests.frontends.paddle.files import (
     integer,
     integers,
@@ -246,3 +247,25 @@ def test_the_command_reads_a_program(tmp_path: Path, form: str, ending: str, cap
     assert command(capsys, "check", str(tmp_path / f"net{ending}")).status == 0
     alone = command(capsys, "import", str(tmp_path / "net.pdiparams"))
     assert alone.status and ".pdiparams beside it" in alone.err
+
+
+def test_partial_leaves_external_functions() -> None:
+    chain = [
+        operation("foo", {"X": ["x"], "Y": ["x"]}, {"Out": ["a"], "Mask": ["m"]}),
+        operation("relu", {"X": ["a"]}, {"Out": ["y"]}),
+    ]
+    made = import_paddle(
+        pdmodel([ONE, variable("a", (-1, 4)), variable("m", (2,), "bool")], chain, ["x"], ["y"]), Options(partial=True)
+    )
+    assert [d.severity for d in made.notes] == ["warning"] and "1 x foo" in " ".join(made.notes[0].notes)
+    ty = type_text(made.module["extern_foo"].checked_type)
+    assert ty == "fn (Tensor[(2, 3), float32], Tensor[(2, 3), float32]) -> (Tensor[(?, 4), float32], Tensor[(2), bool])"
+    assert "@extern_foo(%x, %x)" in made.module.astext() and "nn.relu(%1)" in made.module.astext()
+    data = pdmodel([ONE], chain, ["x"], ["y"])  # it states no type of the result
+    refused(data, "R0801", "1 layer of 1 operator cannot be converted", options=Options(partial=True))
+    kind = {"#": "0.t_dtensor", "D": [{"#": "0.t_f32"}, [5, -1], "NCHW", [], 0]}
+    foo = op("foo", [1], [2])
+    foo["O"][0]["TT"] = kind
+    mod = import_paddle(pir(foo, op("relu", [2], [3])), Options(partial=True)).module
+    assert type_text(mod["extern_foo"].checked_type) == "fn (Tensor[(2, 3), float32]) -> Tensor[(5, ?), float32]"
+    refused(pir(op("foo", [1], [2]), op("relu", [2], [3])), "R0801", "1 layer of 1 operator", options=Options(partial=True))
