@@ -1,7 +1,8 @@
 """Writes programs of PaddlePaddle and what it computes for them: tests/frontends/paddle/data.
 
-    scripts/paddle_results.py
+    scripts/paddle_results.py [NAME...]
 
+With names, it adds these to what is there.
 It needs an environment of its own. `pip install paddlepaddle` writes the .json files, 'paddlepaddle==2.6.2' the .pdmodel files.
 """
 
@@ -56,7 +57,8 @@ def of_case(name: str, function: Callable[..., Any], inputs: Sequence[np.ndarray
         results = flat(function(*given))
         run = paddle.static.Executor()
         run.run(start)
-        values = run.run(main, feed={f"x{i}": v for i, v in enumerate(inputs)}, fetch_list=results)
+        fed = {f"x{i}": v for i, v in enumerate(inputs)}
+        values = [np.array(v) for v in run.run(main, feed=fed, fetch_list=results, return_numpy=False)]
         paddle.static.save_inference_model(str(folder / name), given, results, run, program=main)
     return list(values)
 
@@ -77,11 +79,15 @@ def of_network(name: str, make: Callable[[], Any], inputs: Sequence[np.ndarray],
 def main() -> None:
     DATA.mkdir(exist_ok=True)
     suffix = "3" if NEW else "2"
+    before = DATA / f"recorded{suffix}.npz"
     found: dict[str, np.ndarray] = {}
+    if sys.argv[1:] and before.exists():
+        with np.load(before) as arrays:
+            found.update(arrays)
     chosen = set(sys.argv[1:])
     with (
         tempfile.TemporaryDirectory() as folder,
-        zipfile.ZipFile(DATA / f"programs{suffix}.zip", "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(DATA / f"programs{suffix}.zip", "a" if chosen else "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         for name, make, inputs in paddle_networks.networks():
             if chosen and name not in chosen:
@@ -104,7 +110,7 @@ def main() -> None:
                     print("left out:", name, str(wrong).strip()[-300:], flush=True)
                     continue
                 found |= recorded(Path(folder, "op_" + name), results, inputs, archive, True)
-    np.savez_compressed(DATA / f"recorded{suffix}.npz", **found)
+    np.savez_compressed(before, **found)
 
 
 if __name__ == "__main__":

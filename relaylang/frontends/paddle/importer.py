@@ -29,6 +29,8 @@ from relaylang.typing.valid_types import unsound
 
 #: The value of a result whose operation was not converted.
 MISSING = object()
+#: That of a result that a conversion does not give.
+LEFT = object()
 #: Extents of a file are at most so large.
 _LARGEST = 1 << 31
 
@@ -95,7 +97,8 @@ class Importer:
     def _plain(self, value: Any, key: Key) -> Expr:
         if not isinstance(value, Expr):
             self.report.raise_if_any()
-            raise damaged(self.file, f"its result {str(key)[:60]!r} is not computed")
+            notes = ["the importer does not compute this result of its operation"] if value is LEFT else []
+            raise damaged(self.file, f"its result {str(key)[:60]!r} is not computed", *notes)
         return value
 
     def _weight(self, given: Given) -> Expr:
@@ -160,7 +163,7 @@ class Importer:
     def _keep(self, operation: Operation, results: Sequence[Any], scope: Scope) -> None:
         """Note the results of an operation under their keys."""
         for at, key in enumerate(operation.results):
-            value = results[at] if at < len(results) and results[at] is not None else MISSING
+            value = results[at] if at < len(results) and results[at] is not None else LEFT if results else MISSING
             if isinstance(key, list):
                 parts = value if isinstance(value, list) else []
                 for i, own in enumerate(key):
@@ -175,7 +178,7 @@ class Importer:
         operands = [scope.get(k, MISSING) for key in operation.operands for k in (key if isinstance(key, list) else [key])]
         results = operation.results
         keys = [k for key in results for k in (key if isinstance(key, list) else [key]) if k is not None]
-        if MISSING in operands or operation.blocks:
+        if MISSING in operands or LEFT in operands or operation.blocks:
             return []
         types = [stated_type(*self.program.stated(key)) for key in keys]
         made = iter(external(self.builder, operation.name, [x for x in operands if isinstance(x, Expr)], types))
@@ -196,6 +199,8 @@ class Importer:
             raise Malformed(f"its operand {str(key)[:60]!r} is no result of an operation before it")
         if value is MISSING:
             raise Skipped
+        if value is LEFT:
+            raise Unsupported(f"its operand {str(key)[:60]!r} is a result that the importer does not compute")
         return value
 
     def _converted(self, operation: Operation, scope: Scope, operands: list[Any]) -> Sequence[Any]:
@@ -230,16 +235,18 @@ class Importer:
         self.builder.span = span
         return scope
 
-    def yielded(self, node: Node, block: Block, arguments: Sequence[Expr] = ()) -> list[Expr]:
-        """The results of a block that ends with a list of them."""
+    def yielded(
+        self, node: Node, block: Block, arguments: Sequence[Expr] = (), values: Mapping[Key, Any] = {}, kept: Sequence[Key] = ()
+    ) -> list[Any]:
+        """The results of a block that ends with a list of them; then the values of the keys `kept` behind it."""
         last = block.operations[-1] if block.operations else None
         if last is None or last.type != "cf.yield":
             raise Malformed("its block does not end with its results")
-        scope = self.body(node, Block(block.operations[:-1], block.arguments), arguments)
-        values = [self.found(scope, key) for key in last.operands]
-        if not all(isinstance(v, Expr) for v in values):
+        scope = self.body(node, Block(block.operations[:-1], block.arguments), arguments, values)
+        results = [self.found(scope, key) for key in last.operands]
+        if not all(isinstance(v, Expr) for v in results):
             raise Unsupported("its block gives a list of tensors")
-        return values
+        return [*results, *[self.found(scope, key) for key in kept]]
 
 
 def _names(keys: Sequence[Any]) -> tuple[str, ...]:
