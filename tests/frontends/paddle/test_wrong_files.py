@@ -269,3 +269,35 @@ def test_partial_leaves_external_functions() -> None:
     mod = import_paddle(pir(foo, op("relu", [2], [3])), Options(partial=True)).module
     assert type_text(mod["extern_foo"].checked_type) == "fn (Tensor[(2, 3), float32]) -> Tensor[(5, ?), float32]"
     refused(pir(op("foo", [1], [2]), op("relu", [2], [3])), "R0801", "1 layer of 1 operator", options=Options(partial=True))
+
+
+def test_a_result_that_is_not_computed_is_named() -> None:
+    ops = [
+        operation("max_pool2d_with_index", {"X": ["x"]}, {"Out": ["p"], "Mask": ["m"]}, [integers("ksize", [2, 2])]),
+        operation("cast", {"X": ["m"]}, {"Out": ["y"]}, [integer("out_dtype", 5)]),
+    ]
+    said = refused(pdmodel([variable("x", (1, 1, 4, 4))], ops, ["x"], ["y"]), "R0801", "1 layer of 1 operator")
+    assert "its operand 'm' is a result that the importer does not compute" in " ".join(said.diagnostics[0].notes)
+    said = refused(pdmodel([variable("x", (1, 1, 4, 4))], ops[:1], ["x"], ["m"]), "R0802", "its result 'm' is not computed")
+    assert "does not compute this result" in " ".join(said.diagnostics[0].notes)
+
+
+def test_a_branch_changes_what_is_around_it() -> None:
+    def block(*operations: dict[str, Any]) -> dict[str, Any]:
+        last = {"#": "2.yield", "A": [], "I": [], "O": []}
+        return {"#": "region", "blocks": [{"#": "block", "args": [], "ops": [*operations, last]}]}
+
+    start, test = op("scale", [1, 10], [2], bias=0.0, bias_after_scale=True), op("cast", [9], [3], dtype="bool")
+    branch = op("if", [3], [])
+    branch["regions"] = [block(op("increment_", [2], [20], value=1.0)), block(op("relu_", [2], [21]))]
+    factor = op("full", [], [10], value=2.0, shape=[1], dtype="float32")
+    data = pir(op("max", [1, 11], [9], keepdim=False), op("add", [2, 2], [4]))
+    whole = json.loads(data)
+    ops = whole["program"]["regions"][0]["blocks"][0]["ops"]
+    ops[1:3] = [op("full_int_array", [], [11], value=[0, 1], dtype="int64"), factor, start, ops[1], test, branch, ops[2]]
+    x = RNG.normal(size=(2, 3)).astype("float32")
+    for sign in (1, -1):
+        given = sign * np.abs(x)
+        given = given if sign > 0 else given * 0
+        wanted = 2 * (2 * given + 1) if given.max() else 2 * np.maximum(2 * given, 0)
+        same(results(import_paddle(json.dumps(whole).encode()).module, given)[0], wanted)

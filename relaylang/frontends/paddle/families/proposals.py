@@ -40,7 +40,7 @@ def _kept(n: Node, boxes: Expr, usable: Expr, bound: float, more: float) -> tupl
     """The places of boxes that no better one covers, the best first, and their number. Boxes are in the order of their scores."""
     b = n.b
     count = b.extent(boxes, 0)
-    ranked = b.const(np.arange(count, 0, -1, dtype="float32"))
+    ranked = b.const(b.arrays.arange(1, count + 1)[::-1].astype("float32"))
     scores = b.op("where", usable, ranked, b.const(0.0, "float32"))
     wide = b.op("add", boxes, b.const(np.array([0, 0, more, more], np.float32))) if more else boxes
     if bound <= 0:
@@ -193,7 +193,7 @@ def _decayed(n: Node, boxes: Expr, scores: Expr, labels: Sequence[int], front: i
     flat = b.op("reshape", at, newshape=[-1])
     pairs = b.reshape_exactly(b.op("take", overlaps(b, wide), flat, axis=0), [many, top, count])
     pairs = b.op("gather", pairs, b.op("broadcast_to", b.unsqueeze(at, [1]), shape=[many, top, top]), axis=2)
-    before = b.const(np.tril(np.ones((top, top), bool), -1)[None])
+    before = b.const(np.tril(b.arrays.ones((top, top), bool), -1)[None])
     zero, one = b.const(0.0, "float32"), b.const(1.0, "float32")
     pairs = b.op("where", before, pairs, zero)
     most = b.op("max", pairs, axis=[2], keepdims=True)  # with a better box, for each box
@@ -223,7 +223,7 @@ def _decayed(n: Node, boxes: Expr, scores: Expr, labels: Sequence[int], front: i
 def nms(n: Node, boxes: Expr) -> Any:
     """The places of boxes that no earlier one covers."""
     b, count = n.b, n.b.extent(boxes, 0)
-    places, number = _kept(n, boxes, b.const(np.ones(count, bool)), n.float("threshold", 1.0), 0.0)
+    places, number = _kept(n, boxes, b.const(b.arrays.ones(count, bool)), n.float("threshold", 1.0), 0.0)
     alive = b.op("less", b.const(b.arrays.arange(count), "int64"), number)
     return b.op("take", places, b.squeeze(b.op("argwhere", alive), [1]), axis=0)
 
