@@ -35,7 +35,7 @@ LIMITS = {"pairs": 8, "least": 3, "seconds": 0.5, "milliseconds": 0.5}
 NEAR, BATCH, SEEDS = 1.05, 4, range(5)
 
 
-def _conv(channels: int, extent: int, results: int, taps: int, stride: int = 1, groups: int = 1, dtype: str = "float32") -> str:
+def conv(channels: int, extent: int, results: int, taps: int, stride: int = 1, groups: int = 1, dtype: str = "float32") -> str:
     """A convolution of an image with channels first, as importers make it."""
     data = f"%x: Tensor[(1, {channels}, {extent}, {extent}), {dtype}]"
     weight = f"%w: Tensor[({results}, {channels // groups}, {taps}, {taps}), {dtype}]"
@@ -46,7 +46,7 @@ def _conv(channels: int, extent: int, results: int, taps: int, stride: int = 1, 
     return f'def @main({data}, {weight}) {{ qnn.conv2d(%x, %w, 3, 0, 0.1f, 0.1f, {rest}, out_dtype="int32") }}'
 
 
-def _dense(rows: int, columns: int, depth: int) -> str:
+def dense(rows: int, columns: int, depth: int) -> str:
     types = f"%x: Tensor[({rows}, {depth}), float32], %w: Tensor[({columns}, {depth}), float32]"
     return f"def @main({types}) {{ nn.dense(%x, %w, units={columns}) }}"
 
@@ -57,21 +57,21 @@ def _of_one(types: str, body: str) -> str:
 
 #: Kernels by name: the program, and the operator of the kernel that is tuned.
 KERNELS = {
-    "1x1 convolution, 256 to 1024, 14x14": (_conv(256, 14, 1024, 1), "nn.conv2d"),
-    "3x3 convolution, 128 to 128, 28x28": (_conv(128, 28, 128, 3), "nn.conv2d"),
-    "7x7 convolution, 3 to 64, 224x224": (_conv(3, 224, 64, 7, 2), "nn.conv2d"),
-    "depthwise 3x3, 144, 56x56": (_conv(144, 56, 144, 3, 1, 144), "nn.conv2d"),
-    "dense 1024x1024x1024": (_dense(1024, 1024, 1024), "nn.dense"),
-    "dense of 16 rows, 1024x1024": (_dense(16, 1024, 1024), "nn.dense"),
-    "dense of 1 row, 1024x1024": (_dense(1, 1024, 1024), "nn.dense"),
+    "1x1 convolution, 256 to 1024, 14x14": (conv(256, 14, 1024, 1), "nn.conv2d"),
+    "3x3 convolution, 128 to 128, 28x28": (conv(128, 28, 128, 3), "nn.conv2d"),
+    "7x7 convolution, 3 to 64, 224x224": (conv(3, 224, 64, 7, 2), "nn.conv2d"),
+    "depthwise 3x3, 144, 56x56": (conv(144, 56, 144, 3, 1, 144), "nn.conv2d"),
+    "dense 1024x1024x1024": (dense(1024, 1024, 1024), "nn.dense"),
+    "dense of 16 rows, 1024x1024": (dense(16, 1024, 1024), "nn.dense"),
+    "dense of 1 row, 1024x1024": (dense(1, 1024, 1024), "nn.dense"),
     "softmax, 384x384": (_of_one("(384, 384)", "nn.softmax(%x)"), "nn.softmax"),
-    "int8 3x3 convolution, 128 to 128, 28x28": (_conv(128, 28, 128, 3, dtype="int8"), "qnn.conv2d"),
+    "int8 3x3 convolution, 128 to 128, 28x28": (conv(128, 28, 128, 3, dtype="int8"), "qnn.conv2d"),
 }
 #: Kernels with few points.
 SMALL = {
-    "1x1 convolution, 512 to 512, 7x7": (_conv(512, 7, 512, 1), "nn.conv2d"),
-    "int8 1x1 convolution, 512 to 512, 7x7": (_conv(512, 7, 512, 1, dtype="int8"), "qnn.conv2d"),
-    "dense of 4 rows, 1024x1024": (_dense(4, 1024, 1024), "nn.dense"),
+    "1x1 convolution, 512 to 512, 7x7": (conv(512, 7, 512, 1), "nn.conv2d"),
+    "int8 1x1 convolution, 512 to 512, 7x7": (conv(512, 7, 512, 1, dtype="int8"), "qnn.conv2d"),
+    "dense of 4 rows, 1024x1024": (dense(4, 1024, 1024), "nn.dense"),
 }
 
 
