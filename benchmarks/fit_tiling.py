@@ -23,11 +23,11 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.tune import conv, dense, task_for
+from benchmarks.tune import conv, dense, narrowed, task_for
 from relaylang.backends.cpu.lower import contraction
 from relaylang.backends.cpu.tiling import COSTS, Costs, choose
 from relaylang.backends.cpu.tuning_log import Log, Record, confirmed, load
-from relaylang.tune import LocalMeasurer, Point, SearchSpace, Task, search, space_of
+from relaylang.tune import LocalMeasurer, Task, search
 from relaylang.tune.task import machine_of
 from relaylang.tune.tuners import GridTuner
 
@@ -54,7 +54,7 @@ Block = tuple[int, int]
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel on a machine: the arguments of `choose`, the least of rows, and the time of each block beside the default's."""
+    """A kernel on a machine: the arguments of `choose`, and the time of each block beside the default's."""
 
     name: str
     arguments: tuple[Any, ...]
@@ -64,18 +64,6 @@ class Case:
         """The time of the model's block beside the best one's; the worst one's for a block without a time."""
         tiling = choose(*self.arguments, costs=costs)
         return self.times.get((tiling.vectors, tiling.rows), max(self.times.values())) / min(self.times.values())
-
-
-def blocks_of(task: Task) -> SearchSpace:
-    """The space of a task's blocks; other knobs have their defaults."""
-    every = space_of(task)
-
-    def resolve(choice: Mapping[str, Any]) -> Point:
-        point = every.point({k: v for k, v in choice.items() if k in ("vectors", "rows")})
-        knobs = {k: v for k, v in point.knobs.items() if k in ("vectors", "rows")}
-        return replace(point, choice={k: point.choice[k] for k in knobs}, knobs=knobs)
-
-    return SearchSpace(resolve)
 
 
 def tasks_of(march: str | None) -> list[Task]:
@@ -89,7 +77,16 @@ def measured(path: Path, march: str | None) -> None:
     path.parent.mkdir(exist_ok=True)
     with LocalMeasurer(LIMITS) as measurer, Log(str(path)) as log:
         machine = machine_of(tasks[0].options)
-        search(tasks, measurer, _Lean(log), 10**6, GridTuner, known=known, machine=machine, spaces=blocks_of)
+        search(
+            tasks,
+            measurer,
+            _Lean(log),
+            10**6,
+            GridTuner,
+            known=known,
+            machine=machine,
+            spaces=lambda task: narrowed(task, ("vectors", "rows")),
+        )
 
 
 class _Lean:

@@ -16,16 +16,18 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.machine import model as machine
 from relaylang.backends.cpu.tuning_log import Log, Record, best, confirmed, frozen, load
 from relaylang.syntax import parse
-from relaylang.tune import LocalMeasurer, Result, State, Task, extract_tasks, search, space_of, tuner_named
-from relaylang.tune.space import Frozen, SearchSpace
+from relaylang.tune import LocalMeasurer, Point, Result, SearchSpace, State, Task, extract_tasks, search, space_of, tuner_named
+from relaylang.tune.space import Frozen
 from relaylang.tune.task import machine_of
 
 RESULTS = Path(__file__).parent / "results" / "tune.md"
@@ -67,11 +69,11 @@ KERNELS = {
     "softmax, 384x384": (_of_one("(384, 384)", "nn.softmax(%x)"), "nn.softmax"),
     "int8 3x3 convolution, 128 to 128, 28x28": (conv(128, 28, 128, 3, dtype="int8"), "qnn.conv2d"),
 }
-#: Kernels with few points.
+#: Kernels, the operators, and some of their knobs, which have few points.
 SMALL = {
-    "1x1 convolution, 512 to 512, 7x7": (conv(512, 7, 512, 1), "nn.conv2d"),
-    "int8 1x1 convolution, 512 to 512, 7x7": (conv(512, 7, 512, 1, dtype="int8"), "qnn.conv2d"),
-    "dense of 4 rows, 1024x1024": (dense(4, 1024, 1024), "nn.dense"),
+    "1x1 convolution, 512 to 512, 14x14": (conv(512, 14, 512, 1), "nn.conv2d", ("vectors", "rows", "order")),
+    "dense of 128 rows, 768x768": (dense(128, 768, 768), "nn.dense", ("vectors", "rows", "part")),
+    "depthwise 3x3, 576, 14x14": (conv(576, 14, 576, 3, 1, 576), "nn.conv2d", ("tile", "channels")),
 }
 
 
@@ -83,11 +85,23 @@ def task_for(text: str, operator: str, target: str) -> Task:
     return task
 
 
-def _state(task: Task, tuner: str, trials: int, path: Path) -> State:
+def narrowed(task: Task, names: Sequence[str]) -> SearchSpace:
+    """The space of some of a task's knobs; the others have their defaults."""
+    every = space_of(task)
+
+    def resolve(choice: Mapping[str, Any]) -> Point:
+        point = every.point({name: value for name, value in choice.items() if name in names})
+        knobs = {name: values for name, values in point.knobs.items() if name in names}
+        return replace(point, choice={name: point.choice[name] for name in knobs}, knobs=knobs)
+
+    return SearchSpace(resolve)
+
+
+def _state(task: Task, tuner: str, trials: int, path: Path, spaces: Callable[[Task], SearchSpace] = space_of) -> State:
     """The end of a search, whose measurements are in a log."""
     known: list[Record] = load(str(path))[0] if path.exists() else []
     with LocalMeasurer(LIMITS) as measurer, Log(str(path)) as log:
-        found = search([task], measurer, log, trials, tuner, known=known, machine=machine_of(task.options))
+        found = search([task], measurer, log, trials, tuner, known=known, machine=machine_of(task.options), spaces=spaces)
     return found.states[0]
 
 
@@ -145,16 +159,17 @@ def trials_needed(space: SearchSpace, times: dict[Frozen, float | None], seed: i
 
 def enumerated(name: str, target: str, path: Path) -> str:
     """A row of the second table."""
-    task = task_for(*SMALL[name], target)
-    state = _state(task, "grid", 100_000, path)
+    text, operator, names = SMALL[name]
+    task = task_for(text, operator, target)
+    state = _state(task, "grid", 100_000, path, lambda task: narrowed(task, names))
     times: dict[Frozen, float | None] = {frozen(r.choice): r.ratio for r in confirmed(state.results)}
-    times[space_of(task).default.key] = 1.0
-    needed = [trials_needed(space_of(task), times, seed) for seed in SEEDS]
+    times[narrowed(task, names).default.key] = 1.0
+    needed = [trials_needed(narrowed(task, names), times, seed) for seed in SEEDS]
     fastest = min(t for t in times.values() if t is not None)
     middle, most = statistics.median(needed), max(needed)
     share = f"{100 * middle / len(times):.1f} | {100 * most / len(times):.1f}"
     near = sum(t is not None and t <= NEAR * fastest for t in times.values())
-    return f"| {name} | {len(times)} | {near} | {1 / fastest:.3f} | {middle:g} | {most} | {share} |"
+    return f"| {name}: {', '.join(names)} | {len(times)} | {near} | {1 / fastest:.3f} | {middle:g} | {most} | {share} |"
 
 
 FIRST = """\
@@ -182,7 +197,7 @@ def main() -> int:
         lines.append(line)
         print(line, flush=True)
 
-    def chosen(table: dict[str, tuple[str, str]]) -> Sequence[str]:
+    def chosen(table: Iterable[str]) -> Sequence[str]:
         return [name for name in table if not args.names or any(word in name for word in args.names)]
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -193,7 +208,7 @@ def main() -> int:
             words = "".join(c if c.isalnum() else "-" for c in name)
             return folder / f"{words}{'-' + args.march if args.march else ''}.jsonl"
 
-        def rows(head: str, table: dict[str, tuple[str, str]], row: Callable[[str], str]) -> None:
+        def rows(head: str, table: Iterable[str], row: Callable[[str], str]) -> None:
             names = chosen(table)
             for line in [*head.splitlines(), *map(row, names), ""] if names else []:
                 say(line)
@@ -205,9 +220,9 @@ def main() -> int:
     if args.write:
         text = f"""# Tuning
 
-{machine()}, {about.isa}, {about.compiler}; `make bench-tune WRITE=1` took {seconds / 60:.0f} min. One thread measures on {os.cpu_count()}
-processors. The machine's load was {load_before:.1f} at the beginning and {os.getloadavg()[0]:.1f} at the end; other processes disturb
-both schedules of a measurement, and the intervals show what is left.
+{machine()}, {about.isa}, {about.compiler}; {args.trials} trials a kernel by {args.tuner}, {seconds / 60:.0f} min in all.
+One thread measures on {os.cpu_count()} processors. The machine's load was {load_before:.1f} at the beginning, and {os.getloadavg()[0]:.1f} at the end.
+Other processes disturb both schedules of a measurement, and the intervals show what is left.
 
 A gain is the default schedule's time beside the winner's. It is measured anew after the search. Where nothing is surely faster,
 the default schedule stays, and the gain is 1. The second table has the times of all points of a space; xgb searches these times

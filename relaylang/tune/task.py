@@ -50,8 +50,10 @@ class Task:
 
     `text` is its function. `numbers` are the parameters that stand for a constant: the number of the parameter, the dtype
     and the bytes (base64). `given`, `wanted` and `done` are as `lower_function` takes them, and `fixed` the numbers of
-    tensors that are known when a program is loaded. `isa` and its `features` are the machine's (`Isa`). The program runs the kernel `count` times. `weight` is its share of
-    the program's time, where that was measured. `options` are those of the target c.
+    tensors that are known when a program is loaded. `isa` and `features` are those of the machine (`Isa`).
+
+    The program runs the kernel `count` times. `weight` is its share of the program's time, where that was measured.
+    `options` are those of the target c.
     """
 
     key: str

@@ -133,7 +133,9 @@ def measure(task: Task, request: Mapping[str, Any], say: Callable[[str], None]) 
     missing = set(task.features) - Compiler(task.options).isa.features
     if machine.isa != task.isa or missing:
         lowered = task.isa + (f" with {', '.join(sorted(missing))}" if missing else "")
-        what = f"the kernel is lowered for {lowered}, and this machine's compiler makes code for {machine.isa}" + " alone" * bool(missing)
+        what = f"the kernel is lowered for {lowered}, and this machine's compiler makes code for {machine.isa}" + " alone" * bool(
+            missing
+        )
         return {"failure": "error", "message": what + ": label the workers, or choose the processor by -mcpu"}
     say("build")
     candidate = task.compile(request["choice"])

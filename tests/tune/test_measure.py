@@ -131,7 +131,8 @@ def test_a_task_is_data() -> None:
 def test_a_task_is_lowered_as_in_its_program() -> None:
     """For the instruction set with all of its features: products of bytes depend on them."""
     text = """def @main(%x: Tensor[(1, 6, 6, 32), int8], %w: Tensor[(3, 3, 32, 32), int8]) {
-      qnn.conv2d(%x, %w, 3, 0, 0.1f, 0.1f, channels=32, kernel_size=[3, 3], data_layout="NHWC", kernel_layout="HWIO", out_dtype="int32")
+      qnn.conv2d(%x, %w, 3, 0, 0.1f, 0.1f, channels=32, kernel_size=[3, 3],
+        data_layout="NHWC", kernel_layout="HWIO", out_dtype="int32")
     }"""
     mod = parse(text).module
     assert mod is not None
@@ -139,7 +140,9 @@ def test_a_task_is_lowered_as_in_its_program() -> None:
         target = f"c -mcpu={processor}"
         (task,) = (t for t in extract_tasks(mod, target, ["w"]) if t.tunable)
         options = target_of(target).options
-        (run,) = (i for i in lower_module(mod, "main", ["w"], Compiler(options).isa).run if isinstance(i, Run) and i.kernel.key == task.key)
+        (run,) = (
+            i for i in lower_module(mod, "main", ["w"], Compiler(options).isa).run if isinstance(i, Run) and i.kernel.key == task.key
+        )
         kernel = task_of(task.json()).lower()
         assert ("vnni" in task.features) is has
         assert kernel.space.knobs == run.kernel.space.knobs and kernel.space.choice == run.kernel.space.choice

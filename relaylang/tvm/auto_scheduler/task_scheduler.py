@@ -62,8 +62,9 @@ class LogEstimatedLatency(TaskSchedulerCallback):
 class TaskScheduler:
     """Searches tasks. The trials go where they are expected to save the most of the sum of times by `task_weights`.
 
-    `load_log_file` is a log to go on from: its records of this processor count as trials. `objective_func` computes `cur_score` from the tasks' times in seconds; the search
-    minimises the weighted sum. `strategy`, `load_model_file` and the numbers behind them have no effect.
+    `load_log_file` is a log to go on from: its records of this processor count as trials. `objective_func` computes `cur_score`
+    from the tasks' times in seconds; the search minimises the weighted sum. `strategy`, `load_model_file` and the numbers
+    behind them have no effect.
     """
 
     def __init__(

@@ -107,7 +107,9 @@ def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sin
     """Vectors run along the sum, for eight or four columns at a time."""
     lanes, rows = kernel.isa.lanes, product.rows
     dots = kernel.space.pick("unit", _UNITS, _DOTS)
-    most = kernel.space.pick("columns", (4, 8, 16), 8 if rows == 1 else 4)
+    # The sums of eight columns, a vector of each row, and one of the weights.
+    eight = 9 * rows + 1 <= kernel.isa.registers
+    most = kernel.space.pick("columns", (4, 8, 16), 8 if eight else 4)
     c0, cn = ir.Var("c0"), ir.Var("cn")
     left = ir.number(product.columns) - c0
     unit: ir.Body = [

@@ -90,7 +90,7 @@ _CHANNELS = 16
 #: The most tiles of a unit of work.
 _TILES = 28
 #: Bytes of weights that a core reads in a cycle, beyond its second cache.
-_STREAM = 8
+_STREAM = 16
 
 
 def numbers_of(conv: Conv, data: str, weight: str, factors: Factors) -> Numbers | None:
@@ -282,7 +282,10 @@ class _Unit:
         self.places = (m + 2) ** 2
         self.down, self.along = (_count(extent, m) for extent in conv.out)
         #: A unit takes a part of a line of tiles, or several lines.
-        most = kernel.space.pick("tiles", (7, 14, 28, 56), _TILES)
+        # Half the tiles, if then a unit transforms its own data, and else not.
+        bytes_of = self.places * conv.inputs * SIZES[arith.data]
+        half = bytes_of * (_TILES // 2) <= _STACK < bytes_of * min(_TILES, self.down * self.along)
+        most = kernel.space.pick("tiles", (7, 14, 28, 56), _TILES // 2 if half else _TILES)
         self.parts = -(-self.along // most)
         self.across = -(-self.along // self.parts)
         self.lines = max(1, min(self.down, most // self.along)) if self.parts == 1 else 1
