@@ -24,6 +24,7 @@ from relaylang.kernels.sizes import Size, sizes_in, surely_less
 
 #: The most channels of a tile's results that are held before they are passed on.
 _CHUNK = 256
+_CHUNKS = (16, 32, 64, 128, 256, 512)
 #: The most neighbouring results of a tile, and the most taps of a line that its code may have.
 _TILE, _TAPS = 14, 16
 #: The most different tiles of a line, each of which is a function.
@@ -182,11 +183,11 @@ def tiles_of(conv: Conv, most: int) -> list[tuple[Tile, int]]:
     return out
 
 
-def _chunk(channels: int, lanes: int) -> int:
-    """The channels that are worked on together: none of the chunks is less than a vector."""
+def _chunk(channels: int, lanes: int, most: int) -> int:
+    """The channels that are worked on together, about `most`: none of the chunks is less than a vector."""
     if isinstance(channels, Size):
-        return _CHUNK
-    count = -(-channels // _CHUNK)
+        return most
+    count = -(-channels // most)
     size = -(-channels // (count * lanes)) * lanes
     while 0 < channels % size < lanes and size < channels:
         size += lanes
@@ -216,7 +217,8 @@ def lower_tiles(
     isa = kernel.isa.of(dtype)
     lanes = isa.lanes if surely_less(isa.lanes - 1, channels) else 1
     held = min(conv.kernel[-1], 5) + 2 + (2 if pairs or takes_off(zero) else 0)
-    tiles = [] if isinstance(conv.out[-1], Size) else tiles_of(conv, max(1, min(_TILE, isa.registers - held)))
+    limit = max(1, min(_TILE, isa.registers - held))
+    tiles = [] if isinstance(conv.out[-1], Size) else tiles_of(conv, kernel.space.pick("tile", range(1, limit + 1), limit))
     along = conv.kernel[-1] <= _TAPS and 0 < len({tile for tile, _ in tiles}) <= _SHAPES
     pairs = pairs and along and lanes > 1
     packed = pack(pairs) if pack is not None else None
@@ -236,7 +238,7 @@ def lower_tiles(
     x_steps = [*data.strides[: len(conv.axes) + 1], 1]
     o_steps = strides_of([conv.batch, *conv.out, channels])
     outer = range(len(conv.kernel) - 1)
-    chunk = _chunk(channels, lanes)
+    chunk = _chunk(channels, lanes, kernel.space.pick("channels", [c for c in _CHUNKS if surely_less(c, channels)], _CHUNK))
     direct = sink.direct if finish is plain else None
     taps = strides_of(conv.kernel)
     form = Form(
