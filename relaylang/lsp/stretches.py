@@ -48,10 +48,10 @@ class Known:
         self.type_vars: dict[str, GlobalTypeVar] = {}
         self.types = IRModule()
 
-    def build_of(self, source: TokenSource) -> Callable[[list[str]], Build]:
+    def build_of(self, source: TokenSource) -> Callable[[Sequence[str]], Build]:
         """Makes the build of a part for its tokens. The part needs no version header."""
 
-        def start(tokens: list[str]) -> Build:
+        def start(tokens: Sequence[str]) -> Build:
             made = Build(source, tokens, self.types, None, None, comment_type, self.functions, self.type_vars)
             made.text.versioned = True
             return made
@@ -123,7 +123,7 @@ class Stretch(Definition):
         ):
             raise NotByStretches
 
-    def _build(self, text: str, known: Known, names: Mapping[str, Expr], again: Mapping[str, Var]) -> tuple[Build, list[str]]:
+    def _build(self, text: str, known: Known, names: Mapping[str, Expr], again: Mapping[str, Var]) -> tuple[Build, Sequence[str]]:
         self.source = TokenSource(known.name, text, tables(), self.lead)
         tokens = self.source.tokens()
         build = known.build_of(self.source)(tokens)
@@ -158,7 +158,7 @@ class Stretch(Definition):
         else:
             block, bound = closed[-1]
             self.lets = [statement for statement in block.lets if statement[3] < end]
-            self.bound = {key: value for key, value in bound.items() if block.seen[key][1] < end}
+            self.bound = {key: value for key, value in bound.items() if block.seen[key][3] < end}
         return build
 
     @cached_property

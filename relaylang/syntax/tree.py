@@ -162,7 +162,7 @@ def _nodes(text: str, code: Sequence[Token], lead: Sequence[str]) -> tuple[list[
         return _packed(made, source, code)
 
 
-def _recovered(tab: Tables, tokens: list[str], source: TokenSource, made: list[_Node]) -> None:
+def _recovered(tab: Tables, tokens: Sequence[str], source: TokenSource, made: list[_Node]) -> None:
     """Note the nodes of a text with an error."""
     from relaylang.syntax.recovery import Automaton, Recovery
 
