@@ -67,8 +67,10 @@ def narrow_apart(function: Function) -> Function:
         behind = pattern <= OpPattern.BROADCAST and any(id(arg) in products for arg in node.args)
         if pattern == OpPattern.OUT_ELEMWISE_FUSABLE or behind:
             products.add(id(node))
-        if node.op.name == "cast" and id(node.args[0]) in products and _widens(node):
-            casts.append(node)
+        if node.op.name == "cast" and id(node.args[0]) in products:
+            before, after = (SIZES.get(dtype_of(value), 0) for value in (node.args[0], node))
+            if 0 < before < after:
+                casts.append(node)
     apart = {
         id(cast.args[0])
         for cast in casts
@@ -78,11 +80,6 @@ def narrow_apart(function: Function) -> Function:
         )
     }
     return _separated(function, apart)
-
-
-def _widens(cast: Call) -> bool:
-    sizes = [SIZES.get(dtype_of(value), 0) for value in (cast.args[0], cast)]
-    return 0 < sizes[0] < sizes[1]
 
 
 def _separated(function: Function, apart: Collection[int]) -> Function:
