@@ -68,11 +68,6 @@ def _batch_norm(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return [Recipe(data.shape, dtype, at), mean, var]
 
 
-def _dropout(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    shape = args[0].shape
-    return [args[0], Recipe(shape, args[0].dtype, lambda nest, index: nest.const(1, args[0].dtype))]
-
-
 #: The vectors of a row that softmax takes side by side, as a schedule may choose.
 _SIDES = (1, 2, 4)
 
@@ -302,7 +297,10 @@ RECIPES: dict[str, Any] = {
     "nn.leaky_relu": _leaky_relu,
     "nn.prelu": _prelu,
     "nn.batch_norm": _batch_norm,
-    "nn.dropout": _dropout,
+    "nn.dropout": lambda kernel, call, args: [
+        args[0],
+        Recipe(args[0].shape, args[0].dtype, lambda nest, _: nest.const(1, args[0].dtype)),
+    ],
 }
 ANCHORS: dict[str, Any] = {
     "nn.softmax": _softmax(log=False),
