@@ -11,8 +11,9 @@ from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Constant, IRModule, post_order
 from relaylang.quantize import StaticConfig, StaticQuantization, quantize_static
-from relaylang.quantize.observe import BINS, observe
+from relaylang.quantize.observe import BINS, COUNTED, EVERY, Seen, observe
 from relaylang.quantize.ranges import CALIBRATORS, WEIGHTS, Grid
+from relaylang.rules.quantization.measures import SAMPLES
 
 SOURCE = """
 def @main(%x: Tensor[(1, 3, 8, 8), float32], %w1: Tensor[(8, 3, 3, 3), float32], %b1: Tensor[(8), float32],
@@ -179,6 +180,54 @@ def test_calibrators_drop_an_outlier() -> None:
         grid = Grid("int8", False)
         errors[name] = ((values - grid.rounded(values, *grid.scaled(*limits))) ** 2).sum()
     assert errors["mse"] <= min(errors.values()) * 1.001
+
+
+def seen_of(values: np.ndarray) -> Seen:
+    seen = Seen()
+    seen.ranged(float(values.min()), float(values.max()))
+    seen.count(np.histogram(values, BINS, (seen.low, seen.high))[0])
+    return seen
+
+
+def test_numbers_that_occur_again_and_again_do_not_clip_others() -> None:
+    """Zeros of a rectifier and what a constant part of the data gives fill one bin each, which says nothing about steps."""
+    rng = np.random.default_rng(1)
+    values = np.maximum(rng.normal(size=200_000), 0)
+    values[rng.random(200_000) < 0.1] = 0.7312
+    entropy = CALIBRATORS["entropy"]
+    assert entropy(seen_of(values), Grid("int8", False), 1)[1] > 0.9 * values.max()
+    values[0] = 40
+    assert entropy(seen_of(values), Grid("int8", False), 1)[1] < 6
+
+
+@pytest.mark.parametrize("count", [2000, 20_000, 200_000])
+def test_entropy_keeps_an_even_distribution(count: int) -> None:
+    """The noise of few samples is no reason to clip them."""
+    values = np.random.default_rng(2).uniform(-1, 3, count)
+    low, high = CALIBRATORS["entropy"](seen_of(values), Grid("int8", False), 1)
+    assert (low, high) == (values.min(), values.max())
+
+
+def test_large_tensors_are_sampled_on_all_axes() -> None:
+    shape = (1, 12, 100, 70)
+    mod = relay.transform.InferType()(relay.parse(f'#[version = "0.0.5"] def @main(%x: Tensor[{shape}, float32]) {{ %x }}'))
+    places = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    for axis, extent in enumerate(shape):
+        x = np.floor(places / np.prod(shape[axis + 1 :], initial=1)) % extent
+        (seen,) = observe(mod, [mod["main"].params[0]], [{"x": x.astype("float32")}], histograms=True)
+        assert SAMPLES / 3 < seen.counts.sum() <= SAMPLES
+        used = seen.counts[seen.counts > 0]
+        assert len(used) == extent and used.max() < 1.4 * used.min()
+
+
+def test_extremes_count_in_all_batches_and_histograms_in_some() -> None:
+    mod = relay.transform.InferType()(relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(64), float32]) { %x }'))
+    rng = np.random.default_rng(0)
+    batches = [rng.uniform(-1, 1, 64).astype("float32") for _ in range(COUNTED + 3 * EVERY)]
+    batches[COUNTED + 1][5] = 7
+    (seen,) = observe(mod, [mod["main"].params[0]], [{"x": b} for b in batches], histograms=True)
+    assert (seen.least, seen.greatest) == (min(b.min() for b in batches), 7)
+    assert 64 * (COUNTED + 3) <= seen.counts.sum() <= 64 * (COUNTED + 3) + 2
 
 
 # ---- bad input
