@@ -14,9 +14,10 @@ import numpy as np
 
 from relaylang.backends.cpu import compile_for
 from relaylang.backends.target import Target
-from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, Var
+from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var
 from relaylang.ir.typed import typed_var
 from relaylang.ops.build import op_call
+from relaylang.ops.record import Op
 from relaylang.quantize.prepare import refuse
 from relaylang.rules.quantization.measures import extremes, histograms
 from relaylang.typing import check
@@ -27,6 +28,9 @@ BINS = 2048
 COUNTED, EVERY = 32, 4
 #: The share of a new batch in moving averages.
 MOMENTUM = 0.1
+
+#: The least range of a histogram: the bins in a range of 1 are a float32.
+_NARROWEST = float(np.finfo("float32").tiny) * BINS
 
 #: A batch of inputs by name.
 Batch = Mapping[str, np.ndarray]
@@ -112,9 +116,10 @@ class Observer:
         counting = self._counting is not None and (number < COUNTED or number % EVERY == 0)
         found = self._counted(batch) if counting and number else self._program.run(**batch)
         ends = np.asarray(found[0], "float64").reshape(-1, 2)
-        for value, place in zip(self.values, np.isfinite(ends).all(1)):
-            if not place:
-                title = "a value of the network is not finite for the calibration data"
+        for value, finite in zip(self.values, np.isfinite(ends).all(1)):
+            if not finite:
+                name = value.op.name if isinstance(value, Call) and isinstance(value.op, Op) else "a value of the network"
+                title = f"the result of {name} is not finite for batch {number}"
                 raise refuse(title, "NaN and infinities have no form in whole numbers", span=value.span)
         grown = [seen.ranged(float(a), float(b)) for seen, (a, b) in zip(self.seen, ends)]
         if counting:
@@ -124,7 +129,7 @@ class Observer:
                 seen.count(counts)
 
     def _counted(self, batch: Batch) -> Any:
-        widths = np.array([max(seen.high - seen.low, np.finfo("float32").tiny * BINS) for seen in self.seen])
+        widths = np.array([max(seen.high - seen.low, _NARROWEST) for seen in self.seen])
         ranges = np.array([seen.low for seen in self.seen], "float32"), (BINS / widths).astype("float32")
         return self._counting.run(**batch, **dict(zip(self._names, ranges)))
 

@@ -149,9 +149,9 @@ def _spread(counts: np.ndarray) -> np.ndarray:
 def _divergence(inner: np.ndarray, clipped: float, levels: int) -> float:
     """How far counts, with so many others clipped to the last bin, are from their form in levels.
 
-    Samples of a distribution that is even within each level have a divergence, too: half a chi-square number, with a degree
-    of freedom for each filled bin but one of a level. What is expected of them is subtracted. It would else favour the
-    thresholds that have a level for each bin.
+    Samples of a distribution that is even within each level have a divergence, too: half a chi-square number. Its degrees of
+    freedom are the filled bins less the filled levels. The mean of that number is subtracted: it would favour thresholds with
+    a level for each bin.
     """
     groups = np.minimum(np.arange(len(inner)) * levels // len(inner), levels - 1)
     sums, filled = np.bincount(groups, inner, levels), np.bincount(groups, inner > 0, levels)

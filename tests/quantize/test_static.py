@@ -252,6 +252,13 @@ def said(dataset: object = None, **options: object) -> str:
         ([np.full((1, 3, 8, 8), np.inf, "float32")], "not finite"),
         ([{}], "no value for the input x"),
         ([{"x": "text"}], "str"),
+        ([np.ones((1, 3, 8, 8), "float32"), np.ones((2, 3, 8, 8), "float32")], "constant\nx is 1 in all batches"),
+        ([np.zeros((3, 8, 8), "float32")], "x is 0 in all batches"),
+        (iter(()), "no batches"),
+        ({"x": np.zeros((1, 3, 8, 8), "float32")}, "no list of batches, but dict"),
+        (5, "no list of batches, but int"),
+        ([{"x": [[1], [1, 2]]}], "no array"),
+        ([np.random.default_rng(0).random((1, 3, 8, 8), "float32"), np.full((1, 3, 8, 8), -np.inf, "float32")], "x of batch 1"),
     ],
 )
 def test_bad_data(dataset: object, text: str) -> None:
@@ -262,6 +269,7 @@ def test_bad_data(dataset: object, text: str) -> None:
     ("options", "text"),
     [
         ({"keep_float": ["cnv2d_0"]}, "did you mean conv2d_0"),
+        ({"keep_float": "cnv2d_0"}, "no layer cnv2d_0"),
         ({"calibrator": "entropie"}, "did you mean entropy"),
         ({"weights": "mean"}, "calibrator of weights"),
         ({"target": "ethos"}, "did you mean ethos-u"),
@@ -271,6 +279,53 @@ def test_bad_data(dataset: object, text: str) -> None:
 )
 def test_bad_options(options: dict[str, object], text: str) -> None:
     assert text in said(**options)
+
+
+def refused(text: str, params: dict[str, np.ndarray], batches: list[dict[str, np.ndarray]]) -> str:
+    """The diagnostic of a network, as text."""
+    mod = relay.transform.InferType()(relay.parse(f'#[version = "0.0.5"] def @main({text}'))
+    with pytest.raises(RelayError) as wrong:
+        quantize_static(mod, params, batches)
+    (diagnostic,) = wrong.value.diagnostics
+    return "\n".join([diagnostic.title, *diagnostic.notes, str(diagnostic.span)])
+
+
+IMAGE = "%x: Tensor[(1, 3, 8, 8), float32], "
+
+
+def test_layers_that_cannot_be_quantised_are_named() -> None:
+    weight = np.random.default_rng(0).normal(size=(8, 3, 1, 1)).astype("float32")
+    call = "%w: Tensor[(8, 3, 1, 1), float32]) { nn.conv2d(%x, WEIGHT, channels=8, kernel_size=[1, 1]) }"
+    batches = [{"x": b["x"], "w": weight} for b in data(2)]
+    found = refused(IMAGE + call.replace("WEIGHT", "exp(%w)"), {}, batches)
+    assert "no layer that can be quantised" in found and "conv2d_0: its weight is computed when the network runs" in found
+    half = "%x: Tensor[(2, 3), float16], %w: Tensor[(4, 3), float16]) { nn.dense(%x, %w, units=4) }"
+    found = refused(half, {"w": np.ones((4, 3), "float16")}, [{"x": np.ones((2, 3), "float16")}])
+    assert "dense_0: its operands are not float32" in found
+    for number in (np.nan, np.inf):
+        broken = weight.copy()
+        broken[1, 1] = number
+        found = refused(IMAGE + call.replace("WEIGHT", "%w"), {"w": broken}, batches)
+        assert "the weight of the layer conv2d_0 has numbers that are not finite" in found and "1:" in found
+
+
+def test_a_layer_with_an_infinite_range_is_named() -> None:
+    weights = {name: np.full((3, 3, 1, 1), 100, "float32") for name in "wv"}
+    conv = "nn.conv2d(%s, %%%s, channels=3, kernel_size=[1, 1])"
+    text = f"{IMAGE}%w: Tensor[(3, 3, 1, 1), float32], %v: Tensor[(3, 3, 1, 1), float32]) {{ "
+    text += conv % (f"exp({conv % ('%x', 'w')})", "v") + " }"
+    found = refused(text, weights, [{"x": -np.ones((1, 3, 8, 8), "float32") * b["x"] ** 2 + (n == 1)} for n, b in enumerate(data(2))])
+    assert "the result of exp is not finite for batch 1" in found and "from_string:1" in found
+
+
+@pytest.mark.parametrize("calibrator", list(CALIBRATORS))
+@pytest.mark.parametrize("size", [3e38, 1e-42])
+def test_the_ends_of_float32(calibrator: str, size: float) -> None:
+    text = "%w: Tensor[(4, 3, 1, 1), float32]) { nn.relu(nn.conv2d(%x, %w, channels=4, kernel_size=[1, 1])) }"
+    mod = relay.transform.InferType()(relay.parse(f'#[version = "0.0.5"] def @main({IMAGE}{text}'))
+    x = np.linspace(-1, 1, 192).reshape(1, 3, 8, 8) * size
+    made = quantize_static(mod, {"w": np.full((4, 3, 1, 1), 1e-3, "float32")}, [x.astype("float32")], calibrator=calibrator)
+    assert "qnn.conv2d" in names(made)
 
 
 def test_weights_without_values_and_quantised_networks() -> None:
