@@ -16,10 +16,9 @@ from relaylang.backends.cpu import compile_for
 from relaylang.backends.target import Target
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var
 from relaylang.ir.typed import typed_var
-from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.quantize.prepare import refuse
-from relaylang.rules.quantization.measures import extremes, histograms
+from relaylang.rules.quantization.measures import histograms, ranges
 from relaylang.typing import check
 
 #: The bins of a histogram: eight for each number that a quantised value has.
@@ -102,13 +101,12 @@ class Observer:
         params: list[Var] = list(mod["main"].params)
         names = {p.name_hint for p in params}
         self._names = [_fresh(name, names) for name in ("lows", "factors")]
-        ends = [op_call("reshape", [end], newshape=[1]) for x in values for end in extremes(x)]
-        outputs = [op_call("concatenate", [Tuple(ends)], axis=0)]
+        outputs = [ranges(values)]
         self._program = compiled(mod, params, outputs)
         self._counting: Any = None
         if histogrammed:
-            ranges = [typed_var(name, TensorType((len(values),), "float32")) for name in self._names]
-            self._counting = compiled(mod, [*params, *ranges], [*outputs, histograms(values, BINS, *ranges)])
+            bins = [typed_var(name, TensorType((len(values),), "float32")) for name in self._names]
+            self._counting = compiled(mod, [*params, *bins], [*outputs, histograms(values, BINS, *bins)])
 
     def add(self, batch: Batch) -> None:
         """Count the numbers of a batch. Raises `RelayError` (R0530) for numbers that are not finite."""

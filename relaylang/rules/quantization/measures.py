@@ -24,6 +24,12 @@ def extremes(x: Expr) -> list[Call]:
     return [op_call(name, [x]) for name in ("min", "max")]
 
 
+def ranges(xs: Sequence[Expr]) -> Call:
+    """The extremes of each tensor in one result, of shape (2 · tensors,)."""
+    ends = [op_call("reshape", [end], newshape=[1]) for x in xs for end in extremes(x)]
+    return op_call("concatenate", [Tuple(ends)], axis=0)
+
+
 def histograms(xs: Sequence[Expr], bins: int, lows: Expr, factors: Expr) -> Call:
     """The numbers in each bin for each tensor, int32 of shape (tensors, bins).
 
