@@ -107,7 +107,7 @@ def cut(isa: Isa, length: int, lines: int, vectors: int, rows: int, part: int) -
 
 def picked(space: Space, isa: Isa, columns: int, length: int, lines: int, depth: int, widths: tuple[int, ...] = WIDTHS) -> Tiling:
     """The cut that a schedule asks for; by default `choose`'s."""
-    best = choose(isa, columns, usual(length), usual(lines), depth, widths)
+    best = choose(isa, usual(columns), usual(length), usual(lines), depth, widths)
     vectors = space.pick("vectors", WIDTHS, best.vectors)
     limit = min(usual(length), (isa.registers - 1) // vectors - 1)
     rows = space.pick("rows", range(1, limit + 1), min(best.rows, limit))

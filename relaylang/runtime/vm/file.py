@@ -60,6 +60,7 @@ _MANIFEST = record(
                     "takes": several(_TYPE),
                     "weights": several(count),
                     "constants": several(count),
+                    "why": several(text),
                     "relay": flag,
                     "calls": several(_PLACE),
                 }
@@ -121,6 +122,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
             "takes": _records(p.takes),
             "weights": list(p.weights),
             "constants": list(p.constants),
+            "why": list(p.why),
             "relay": p.module is not None,
             "calls": [place(call.span) for call in _calls(p.module)],
         }
@@ -267,7 +269,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Bu
     for n, item in enumerate(manifest["packed"]):
         made = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
         made.region, made.arena, made.fixed, made.sizes, made.status = (item[name] for name in _PACKED[2:])
-        made.weights, made.constants = tuple(item["weights"]), tuple(item["constants"])
+        made.weights, made.constants, made.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
         if item["relay"]:
             made.module = module(files[f"kernel{n}.relay"])
             for call, number in zip(_calls(made.module), item["calls"], strict=True):
