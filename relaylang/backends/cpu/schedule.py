@@ -49,9 +49,11 @@ from relaylang.passes.fusion.fuse_ops import is_closed
 SPECIALISED = 150
 
 
-def _reads_sizes(function: Function) -> bool:
-    """Whether a kernel's code has extents that are known only in a run."""
-    for node in post_order(function.body):
+def _reads_sizes(item: Instruction) -> bool:
+    """Whether the code of a kernel, or of what packs its weights, has extents that are known only in a run."""
+    if isinstance(item, PackIn):
+        return any(has_sizes((*buf.shape, *buf.strides)) for buf in (*item.pack.sources, item.pack.target))
+    for node in post_order(item.function.body) if isinstance(item, Run) else ():
         given = [getattr(node.attrs, name) for name in node.attrs.keys()] if isinstance(node, Call) and node.attrs is not None else []
         while given:
             value = given.pop()
@@ -207,7 +209,7 @@ class _Maker:
         """
         given = [v.slot for v in item.inputs] if isinstance(item, Run) else []
         fixed = not isinstance(item, (Branch, Outside)) and all(id(s) in self.fixed for s in [*given, *item.reads()])
-        if fixed and not (isinstance(item, Run) and _reads_sizes(item.function)):
+        if fixed and not _reads_sizes(item):
             self.program.prepare.append(item)
             self.fixed.update(id(s) for s in item.outputs)
         else:

@@ -133,3 +133,18 @@ def test_a_kernel_that_needs_more_memory_than_there_is_says_so(extent: int) -> N
     with pytest.raises(RelayError) as caught:
         compile_vm(module).run()
     assert caught.value.diagnostics[0].code == "R0408"
+
+
+@pytest.mark.parametrize("columns", [1, 47, 49, 100])
+def test_weights_of_a_computed_depth(columns: int) -> None:
+    """Constant weights are packed before the first run, in which the depth of the data is known."""
+    image = "nn.avg_pool2d(%x, pool_size=[2, 2], strides=[2, 2])"
+    weight = f'reshape(arange(0f, {8 * columns}f, 1f, dtype="float32"), newshape=[{columns}, 8])'
+    body = f"nn.dense(nn.batch_flatten({image}), {weight}, units={columns})"
+    mod = parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, 2, ?, ?), float32]) {{ {body} }}').module
+    check(mod)
+    made = compile_vm(mod)
+    for rows in (1, 2, 9):
+        x = np.random.default_rng(rows).integers(-4, 5, (rows, 2, 4, 4)).astype("float32")
+        assert_same(made.call("main", (x,)), evaluate(mod, x))
+    assert made.loaded.hosts == {}

@@ -215,6 +215,8 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
     left, one = as_it_lies(kernel, left, dtype, lines if whole else (matrices, *lines))
     others = math.prod(right.shape[:-2])
     right, two = as_it_lies(kernel, right, dtype)
+    if has_sizes([depth]):  # which both operands have, and one may know: weights are then packed before the run
+        depth = right.shape[-1 if transpose_b else -2]
     product = Product(batch, rows, columns, depth, _steps(one, matrices, transpose_a), _steps(two, others, not transpose_b))
     plain = fused_ready(sink, len(out)) if whole else len(out) == 3
     if not plain or dtype != sink.anchor.dtype:
