@@ -17,7 +17,8 @@ from relaylang.interpreter.steps import (
 )
 from relaylang.interpreter.translate import Instruction, Translation
 from relaylang.interpreter.watch import Site
-from relaylang.ir import Call, Constructor, Function, TensorType, Type
+from relaylang.ir import Call, Constructor, Function
+from relaylang.ir.tensors import static_shape
 from relaylang.ops.record import Op
 
 
@@ -81,17 +82,12 @@ def _within_memory(block: Block, step: Step, one: Instruction, into: int, args: 
         coming = type_bytes(node.checked_type)
         if limit.concerns(coming):
             return limited(step, node, coming, limit)
-        if not coming and not _is_known(node.checked_type):
+        if not coming and static_shape(node.checked_type) is None:  # the type does not tell the size
             return looked_at(step, node, into, limit)
     if limit.given or isinstance(node, Function) or (isinstance(node, Call) and isinstance(node.op, Constructor)):
         block.steps.append(onlookers.tick)
         block.nodes.append((node, args))
     return step
-
-
-def _is_known(ty: Type | None) -> bool:
-    """Whether a type tells the size of its values: not where an extent is open."""
-    return isinstance(ty, TensorType) and all(isinstance(n, int) for n in ty.shape)
 
 
 __all__ = ["assemble"]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.backends import compile_module
-from relaylang.backends.cpu import emit_c
 from relaylang.backends.registry import parse_target
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter import Profile
@@ -175,6 +174,8 @@ def compile_function(session: Session, argument: str) -> str:
     started = time.perf_counter()
     try:
         if path.endswith(".c"):
+            from relaylang.backends.cpu import emit_c
+
             text = emit_c(session.module, {}, name, parse_target(target)[0].options)
             atomic_write(path, text)
             return f"{path}: {len(text.splitlines())} lines of C"

@@ -16,6 +16,10 @@ from relaylang.export.stablehlo.table import RULES as STABLEHLO_RULES
 from relaylang.frontends.caffe.table import REFUSED as CAFFE_REFUSED
 from relaylang.frontends.caffe.table import table as caffe_table
 from relaylang.frontends.common import Rule, Table
+from relaylang.frontends.coreml.table import CONTROL, CONTROL_LAYERS, REFUSED_LAYERS
+from relaylang.frontends.coreml.table import REFUSED as COREML_REFUSED
+from relaylang.frontends.coreml.table import layer_table as coreml_layers
+from relaylang.frontends.coreml.table import table as coreml_table
 from relaylang.frontends.darknet.table import REFUSED as DARKNET_REFUSED
 from relaylang.frontends.darknet.table import table as darknet_table
 from relaylang.frontends.keras.table import REFUSED as KERAS_REFUSED
@@ -23,6 +27,9 @@ from relaylang.frontends.keras.table import table as keras_table
 from relaylang.frontends.mxnet.table import REFUSED as MXNET_REFUSED
 from relaylang.frontends.mxnet.table import table as mxnet_table
 from relaylang.frontends.onnx.table import table as onnx_table
+from relaylang.frontends.paddle.legacy import rows as paddle_rows
+from relaylang.frontends.paddle.table import REFUSED as PADDLE_REFUSED
+from relaylang.frontends.paddle.table import table as paddle_table
 from relaylang.frontends.stablehlo.table import REFUSED as STABLEHLO_REFUSED
 from relaylang.frontends.stablehlo.table import table as stablehlo_table
 from relaylang.frontends.tensorflow.table import REFUSED as TENSORFLOW_REFUSED
@@ -261,6 +268,40 @@ mod, params = relay.frontend.from_keras(model, {"input_1": (1, 3, 224, 224)})
 |---|
 """
 
+COREML = """# Core ML
+
+`pip install 'relaylang[coreml]'` brings protobuf. coremltools is not needed, nor is macOS.
+
+    relay import net.mlmodel -o net.relay
+    relay import net.mlpackage -o net.relay
+
+```text
+mod, params = relay.frontend.from_coreml("net.mlmodel", {"image": (1, 3, 224, 224)})
+mod, params = relay.frontend.from_coreml(coremltools.models.MLModel("net.mlpackage"))
+```
+
+- A `.mlmodel` has a neural network, a classifier, a regressor, or a pipeline. A `.mlpackage` is a folder with an ML program
+  and its weights, or a zip archive of that folder.
+- Inputs have the shapes of the file, `?` where an ML program leaves an extent open. `--shape` gives others.
+- A picture is (1, channels, rows, columns) of numbers from 0 to 255, its channels in the order that the file states. The
+  file's own scales and colours are a part of the program.
+- A classifier gives its probabilities. Names of classes are texts, which have no form in Relay.
+- Networks of the older rule for axes have arrays of five axes. Sequence and batch are one axis here, and results without
+  rows and columns are (n, channels), as in TVM. Layers that count axes need the newer rule.
+- All arrays of neural networks are real numbers in Core ML. Here comparisons give bool, and places give int32.
+- ML programs of halves stay float16. Palettised, quantised and sparse weights become real numbers at import. With
+  `keep_quantized` and without `freeze`, weights of `constexpr_affine_dequantize` stay whole.
+- Recurrent operators become steps, or a loop for more than 32 of them. `branch`, `cond`, `loop` and `while_loop` become `if`
+  and recursive functions.
+- A state is an input, and its last value is a further result.
+- Boxes of `non_maximum_suppression` are those of all classes together.
+
+## Operators of ML programs
+
+| operator |
+|---|
+"""
+
 CAFFE = """# Caffe
 
 `pip install 'relaylang[caffe]'` brings protobuf. Caffe itself is not needed. The command takes the `.prototxt`, and finds
@@ -293,6 +334,35 @@ mod, params = relay.frontend.from_caffe(init_net, predict_net, {"data": (1, 3, 2
 
 | layer |
 |---|
+"""
+
+PADDLE = """# PaddlePaddle
+
+`pip install 'relaylang[paddle]'` brings protobuf. PaddlePaddle itself is not needed. The command takes a `.pdmodel`, a
+`.json` of PaddlePaddle 3 or a `__model__`, and finds the weights beside it.
+
+    relay import inference.pdmodel -o net.relay
+    relay import inference.json --weights inference.pdiparams --shape x=1x3x224x224 -o net.relay
+
+```text
+mod, params = relay.frontend.from_paddle("inference.json", {"x": (1, 3, 224, 224)})
+mod, params = relay.frontend.from_paddle(program, shape_dict, scope)
+```
+
+- Weights are in one `.pdiparams` file, or each in a file of its own name. `--weights` names the file or the folder.
+- `from_paddle` takes names of files, their bytes, a `Program` or a `TranslatedLayer`. `scope` may also be arrays by name.
+- Operators of PaddlePaddle 2 are read under their names of PaddlePaddle 3, as the table shows.
+- Extents that the file leaves open become `?`, unless `--shape` gives them.
+- `while` and `conditional_block` become loops and branches. Arrays of tensors need known lengths.
+- `rnn` becomes steps, or a loop for more than 32 of them.
+- `multiclass_nms3` gives as many rows as it chooses boxes, in the order of classes and scores.
+- `quantize_linear` and `dequantize_linear` become `qnn` operators of 8 bits.
+- Places of the largest elements of pools are not computed. `unique` compares single elements alone.
+
+## Operators
+
+| operator | of PaddlePaddle 2 |
+|---|---|
 """
 
 DARKNET = """# Darknet
@@ -447,6 +517,24 @@ def refused_rows(reasons: Mapping[str, str]) -> list[str]:
     return [*head, *[f"| {name} | {reason} |" for name, reason in sorted(reasons.items())]]
 
 
+def coreml_rows() -> list[str]:
+    """A row per operator of programs, then the layers of networks, each with those that are refused."""
+    head = ["", "## Layers of neural networks", "", "| layer |", "|---|"]
+    layers = [f"| {name} |" for name in sorted([*coreml_layers().names(), *CONTROL_LAYERS])]
+    operators = [f"| {name} |" for name in sorted([*coreml_table().names(), *CONTROL])]
+    return [*operators, *head, *layers, *refused_rows({**COREML_REFUSED, **REFUSED_LAYERS})]
+
+
+def paddle_page() -> list[str]:
+    """A row per operator with its older names, then the operators that are refused."""
+    old: dict[str, list[str]] = {}
+    for name, row in paddle_rows().items():
+        if name != row.name:
+            old.setdefault(row.name, []).append(name)
+    rows = [f"| {name} | {', '.join(sorted(old.get(name, ())))} |" for name in paddle_table().names()]
+    return [*rows, *refused_rows(PADDLE_REFUSED)]
+
+
 def keras_rows() -> list[str]:
     """A row per layer, then the operations of Keras 3, then the layers that are refused."""
     layers = sorted({rule.name for rule in keras_table() if not rule.domain})
@@ -461,6 +549,8 @@ def pages() -> dict[str, str]:
     tables = {
         "import_mxnet.md": (MXNET, rows_with_refused(mxnet_table(), MXNET_REFUSED)),
         "import_caffe.md": (CAFFE, [*[f"| {n} |" for n in caffe_table().names()], *refused_rows(CAFFE_REFUSED)]),
+        "import_coreml.md": (COREML, coreml_rows()),
+        "import_paddle.md": (PADDLE, paddle_page()),
         "import_darknet.md": (DARKNET, [*[f"| `{n}` |" for n in darknet_table().names()], *refused_rows(DARKNET_REFUSED)]),
         "import_keras.md": (KERAS, keras_rows()),
         "import_stablehlo.md": (STABLEHLO, rows_with_refused(stablehlo_table(), STABLEHLO_REFUSED)),

@@ -23,8 +23,8 @@ Or put one line in front of its imports:
 From then on `import tvm` means relaylang in this process. That also holds where a newer TVM, which has no Relay, is
 installed. `pytest -p relaylang.tvm.testing.plugin` does the same for tests.
 
-`examples/legacy/` has eighteen such scripts. They retell the calls of TVM's tutorials that need no other framework, no GPU
-and no tuner. One has the spellings of TVM 0.6.
+`examples/legacy/` has nineteen such scripts. They retell the calls of TVM's tutorials that need no other framework and no
+GPU. Two have the spellings of TVM 0.6.
 
 | script | topic |
 |---|---|
@@ -42,19 +42,20 @@ and no tuner. One has the spellings of TVM 0.6.
 | `remote` | a library that another session loads |
 | `rewrite` | patterns and their replacement |
 | `sparse` | dense layers that become sparse |
+| `tune` | a network whose schedules autotvm searches, up to a library |
 | `tvmc_python` | `tvmc` as a library |
 | `uma` | an accelerator of UMA with its C |
 | `visualise` | `relay_viz` with nodes of one's own |
 | `vm` | loops, recursion and lists |
 
 Of TVM 0.16's own tests of Relay, 3 297 pass here unchanged (`make tvm-suite`). `tests/tvm/suite.tsv` lists the others,
-with reasons. Most of these test parts of TVM that are not here: TIR, tuning, its C++ runtime.
+with reasons. Most of these test parts of TVM that are not here: TIR, tuning's inner parts, its C++ runtime.
 
 ## Where names are
 
 `tvm.X.Y` is the module `relaylang.tvm.X.Y`. `tvm.relay.X` is `relaylang.X`, and `relaylang.tvm.relay.X` adds what only
 scripts need. A name that is not there raises an `AttributeError` or `ImportError` that says what to use instead.
-Some modules that are not there, such as `tvm.meta_schedule`, can be imported. A script may need them in one branch alone.
+Some modules that are not there, such as `tvm.relax`, can be imported. A script may need them in one branch alone.
 
 `tvm.relay.testing` has TVM's networks, with the same texts and parameters. `tvm.topi.testing` computes operators' results
 with the interpreter.
@@ -80,6 +81,7 @@ Nodes, types and passes follow TVM's conventions once relaylang stands in for TV
 | `debug_datum.get_output_tensors()` | all of them, by the nodes' names and numbers |
 | `lib.get_lib().imported_modules[0].get_source()` | the C text |
 | `UMABackend` | an accelerator's target, passes over Relay and patterns; `relay.ext.NAME` gives its code |
+| `with autotvm.apply_history_best(log):` | programs of the block take the best records; see [tuning](tuning.md) |
 | `tvm.ir.save_json(mod)`, `tvm.ir.load_json(text)` | TVM 0.16's JSON, both ways; graphs of TVM since 0.6 open |
 | `relay.parse(text)`, `some_pass(mod)` | a module with types, whose functions say their results' types |
 | `tvm.TVMError`, `tvm.error.DiagnosticError` | `relaylang.RelayError`, with all diagnostics |

@@ -525,6 +525,27 @@ def tensorflow_kind(name: str) -> tuple[Any, Any, Any]:
     return of(f"{name}_seeds"), [changed_bytes if name == "graph" else changed_archive, changed, changed], of(f"read_{name}")
 
 
+def coreml_kind(name: str) -> tuple[Any, Any, Any]:
+    """The seeds, changes and reader of Core ML's networks ("network") or packages of programs ("package")."""
+
+    def of(part: str) -> Any:
+        return lambda *args: getattr(importlib.import_module("tests.frontends.coreml.mutants"), part)(*args)
+
+    changed = of("changed")
+    return of(f"{name}_seeds"), [changed_bytes, changed, changed, changed], of("read")
+
+
+def paddle_kind(form: str) -> tuple[Any, Any, Any]:
+    """The seeds, changes and reader of PaddlePaddle's messages ("message") or JSON ("json")."""
+
+    def of(part: str) -> Any:
+        return lambda *args: getattr(importlib.import_module("tests.frontends.paddle.mutants"), part)(*args)
+
+    changed = of(f"changed_{form}")
+    seeds = of("pdmodel_seeds" if form == "message" else "pir_seeds")
+    return seeds, [changed_bytes, changed, changed, changed], of("read_program")
+
+
 @dataclass(frozen=True)
 class Kind:
     """A format: files that are right, ways to change them, and the reader."""
@@ -540,6 +561,8 @@ KINDS = {
     "h5": Kind(h5_seeds, [changed_bytes, changed_whole, changed_whole], import_network),
     "caffe": Kind(caffe_seeds, [changed_bytes, changed_net, changed_net, changed_net], import_net),
     "caffemodel": Kind(caffemodel_seeds, [changed_bytes], import_model),
+    "coreml": Kind(*coreml_kind("network")),
+    "mlprogram": Kind(*coreml_kind("package")),
     "darknet": Kind(darknet_seeds, [changed_bytes, changed_sections, changed_sections], import_cfg),
     "stablehlo": Kind(stablehlo_seeds, [changed_bytes, changed_mlir, changed_mlir, changed_mlir], import_network),
     "mlirbc": Kind(artifact_seeds, [changed_bytes], import_network),
@@ -548,6 +571,8 @@ KINDS = {
     "mxnet_params": Kind(mxnet_params_seeds, [changed_bytes], read_weights),
     "pt2": Kind(pt2_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
     "torchscript": Kind(torchscript_seeds, [changed_bytes, changed_archive, changed_archive, changed_archive], import_network),
+    "pdmodel": Kind(*paddle_kind("message")),
+    "pir": Kind(*paddle_kind("json")),
     "graphdef": Kind(*tensorflow_kind("graph")),
     "savedmodel": Kind(*tensorflow_kind("saved")),
     "npz": Kind(npz_seeds, [changed_bytes, changed_archive], read_arrays(".npz")),

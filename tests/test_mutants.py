@@ -22,6 +22,8 @@ NEEDS = {
     "h5": ["h5py"],
     "graphdef": ["google.protobuf"],
     "savedmodel": ["google.protobuf"],
+    "pdmodel": ["google.protobuf"],
+    "pir": ["google.protobuf"],
 }
 
 

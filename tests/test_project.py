@@ -54,6 +54,8 @@ FLOORS = [
 
 #: Packages of others that an extra brings, or that take long to import. They may be imported inside functions.
 OPTIONAL = {
+    "distributed",
+    "paddle",
     "ethosu",
     "tosa_reference_model",
     "safetensors",
@@ -77,16 +79,25 @@ FACE = ("__init__", "__main__", "_names")
 #: The lazy imports of our own: where and what, and why.
 LAZY = {
     ("__init__", "importlib.metadata"): "the version is rarely asked for",
+    ("cli.arguments", "relaylang.plugins.files"): "few calls load files of their own",
+    ("cli.arguments", "relaylang.repl.session"): "relay check gives nothing values",
     ("cli.check", "relaylang.cli.linting"): "few calls ask for lints, which take a tenth of relay check",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
     ("cli.common", "relaylang.repl.notebook"): "few calls write a program to a terminal",
+    ("cli.compiled", "relaylang.backends.ethosu.tflite"): "few calls run a file of Vela",
+    ("cli.compiled", "relaylang.cli.comparing"): "few calls compare with a source",
     ("cli.models", "relaylang.frontends.formats"): "most calls read text, not a network",
     ("cli.program", "relaylang.runtime.params"): "few texts leave their constants out",
     ("cli.reporting", "relaylang.diagnostics.export"): "most calls print text",
+    **{
+        ("cli.runtimes", f"relaylang.backends.{name}"): "a call compiles for one runtime or none"
+        for name in ("vm", "aot", "bare_metal")
+    },
     ("diagnostics.export", "relaylang.diagnostics.pages"): "JSON wants no titles",
     ("syntax.reader", "relaylang.syntax.recovery"): "only a wrong text is read a second time",
     ("syntax.tree", "relaylang.syntax.recovery"): "only a wrong text is read a second time",
     ("repl.session", "relaylang.repl.commands"): "relay run evaluates in a session that gets no commands",
+    ("repl.tools", "relaylang.backends.cpu"): "few sessions print C",
     ("testing.pytest_plugin", "relaylang.diagnostics"): "every run of pytest loads the plugin, few use it",
     ("testing.pytest_plugin", "relaylang.runtime.files"): "every run of pytest loads the plugin, few use it",
     ("testing.pytest_plugin", "relaylang.testing.golden"): "every run of pytest loads the plugin, few use it",

@@ -75,10 +75,6 @@ def generate(key: Any, shape: Any) -> tuple[np.ndarray, np.ndarray]:
     return _key(state), words.reshape(shape)
 
 
-def threefry_generate(attrs: Any, key: Any) -> Any:
-    return generate(key, attrs.out_shape)
-
-
 def threefry_split(attrs: Any, key: Any) -> Any:
     """Two keys: the path goes on with 0 in the one, with 1 in the other."""
     state = [int(k) for k in key]
@@ -126,7 +122,7 @@ def multinomial(attrs: Any, key: Any, probs: Any) -> Any:
 
 
 KERNELS: dict[str, Kernel] = {
-    "random.threefry_generate": threefry_generate,
+    "random.threefry_generate": lambda attrs, key: generate(key, attrs.out_shape),
     "random.threefry_split": threefry_split,
     "random.uniform": uniform,
     "random.normal": normal,

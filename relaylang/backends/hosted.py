@@ -2,6 +2,7 @@
 
 A backend of an accelerator partitions a program. `host_modules` gives the parts of the host, which a compiler or the
 interpreter makes ready to run. `run_schedule` runs both in order, and `schedule_of` reads the order back from an archive.
+`hosted_artifact` has the archive.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ import numpy as np
 
 from relaylang import typing
 from relaylang.backends.target import CompileRest
-from relaylang.diagnostics import RelayError, error
+from relaylang.diagnostics import Diagnostic, RelayError, error
 from relaylang.interpreter import Evaluator
-from relaylang.ir import Expr, Function, GlobalVar, IRModule, MetaRef, TensorType, Tuple, binding, post_order
-from relaylang.ir.missing import fill_missing
+from relaylang.ir import Expr, Function, GlobalVar, IRModule, MetaRef, TensorType, Tuple, TupleType, binding, post_order
+from relaylang.ir.missing import fill_missing, refuse_missing
+from relaylang.ops.record import Op
+from relaylang.partition.report import QUANTISE_FIRST
 from relaylang.partition.schedule import Schedule, Step
+from relaylang.passes.simplify.fold_constant import evaluator, fold_expr
 from relaylang.runtime import artifact as programs
 from relaylang.runtime.artifact import TensorSpec, not_an_artifact
 from relaylang.runtime.manifest import count, tensor_spec
 from relaylang.runtime.schema import Parser, maybe, one_of, record, several, shown, table, text, wrong
-from relaylang.syntax import fromtext
+from relaylang.syntax import astext, fromtext
 
 #: An input or output: its name, shape and element type.
 Named = tuple[str, TensorSpec]
@@ -68,11 +72,34 @@ def bind_params(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> 
     return binding.bind_params(fill_missing(mod, params), params, entry)
 
 
+def prepared(mod: IRModule, params: Mapping[str, np.ndarray], entry: str) -> IRModule:
+    """The checked module with its parameters bound, and constants of the entry folded. Raises `RelayError`."""
+    mod = check(bind_params(check(mod), params, entry))
+    refuse_missing(mod)
+    folded = fold_expr(mod[entry], evaluator(), fold_qnn=True)
+    assert isinstance(folded, Function)
+    return check(mod.with_functions({**mod.functions, mod.get_global_var(entry): folded}))
+
+
+def nothing_fits(mod: IRModule, entry: str, accelerator: str, notes: Sequence[Diagnostic]) -> RelayError:
+    """The error (R0614) of a program of which the accelerator takes nothing. `notes` say why, call by call."""
+    floats = not any(isinstance(node, Op) and node.name.startswith("qnn.") for node in post_order(mod[entry]))
+    advice = [QUANTISE_FIRST] if floats else []
+    return RelayError([error("R0614", f"nothing in @{entry} can go to {accelerator}", mod[entry].span, notes=advice), *notes])
+
+
 def spec_of(name: str, ty: Any) -> Named:
     """A name and its static tensor type."""
     if not isinstance(ty, TensorType) or not all(isinstance(d, int) for d in ty.shape):
         raise RelayError(error("R0612", f"the input {name} is `{ty!r}`; a program for an NPU takes tensors of static shape"))
     return name, TensorSpec.of(ty)
+
+
+def region_tensors(func: Function) -> tuple[tuple[Named, ...], tuple[Named, ...]]:
+    """The inputs and outputs of a region."""
+    types = func.ret_type.fields if isinstance(func.ret_type, TupleType) else (func.ret_type,)
+    inputs = tuple([spec_of(param.name_hint, param.checked_type) for param in func.params])
+    return inputs, tuple([spec_of(f"out{number}", ty) for number, ty in enumerate(types)])
 
 
 def host_modules(mod: IRModule, entry: str, regions: Mapping[GlobalVar, Function], schedule: Schedule) -> dict[str, IRModule]:
@@ -85,6 +112,20 @@ def host_modules(mod: IRModule, entry: str, regions: Mapping[GlobalVar, Function
             module["main"] = step.function
             modules[step.name] = check(module)
     return modules
+
+
+def host_steps(
+    modules: Mapping[str, IRModule], compile_host: Callable[[IRModule], tuple[HostFunction, bytes | None]] | None, needed: RelayError
+) -> dict[str, HostStep]:
+    """The host steps, compiled. Raises `needed` where there are some and nothing compiles them."""
+    if modules and compile_host is None:
+        raise needed
+    steps = {}
+    for name, module in modules.items():
+        assert compile_host is not None
+        run, program = compile_host(module)
+        steps[name] = HostStep(astext(module), program, run)
+    return steps
 
 
 def interpreted(module: IRModule) -> tuple[HostFunction, None]:
@@ -263,9 +304,13 @@ __all__ = [
     "compiled",
     "host_files",
     "host_modules",
+    "host_steps",
     "interpreted",
     "named_tensor",
+    "nothing_fits",
+    "prepared",
     "read_host",
+    "region_tensors",
     "run_schedule",
     "saved_step",
     "schedule_fields",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relaylang.cli.common import report
 from relaylang.cli.inputs import bad_value, fit_array, literal_array, load_array, missing, unknown_names
 from relaylang.diagnostics import Diagnostic, RelayError, did_you_mean, error
 from relaylang.ir import (
     Expr,
+    IRModule,
     MetaRef,
     TensorType,
     TupleType,
@@ -20,10 +22,12 @@ from relaylang.ir import (
     is_incomplete,
     type_text,
 )
-from relaylang.plugins.files import load_file
-from relaylang.repl.session import Session
+from relaylang.ir.missing import fill_missing
 from relaylang.runtime.params import load_params
 from relaylang.runtime.random import random_params
+
+if TYPE_CHECKING:
+    from relaylang.repl.session import Session
 
 Needed = Sequence[Var | MetaRef]
 
@@ -36,8 +40,11 @@ def add_load_option(parser: argparse.ArgumentParser) -> None:
 
 def load_files(args: argparse.Namespace) -> None:
     """Run the files of `--load`. Raises `RelayError` (R0512)."""
-    for path in args.load:
-        load_file(path)
+    if args.load:
+        from relaylang.plugins.files import load_file
+
+        for path in args.load:
+            load_file(path)
 
 
 def add_value_options(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +100,16 @@ def values_for(
     if wrong:
         raise RelayError(wrong)
     return values, [_unused(args.params, unused, names)] if unused else []
+
+
+def with_values(mod: IRModule, needed: Needed, args: argparse.Namespace, open_ended: bool = True) -> tuple[IRModule, dict[str, Any]]:
+    """The module with its missing constants filled in, and the values of the other names. Reports what `values_for` notes."""
+    from relaylang.repl.session import Session
+
+    values, notes = values_for(needed, args, {}, Session(mod), open_ended)
+    report(notes)
+    constants = {node.name_hint: values.pop(node.name_hint) for node in needed if isinstance(node, MetaRef)}
+    return fill_missing(mod, constants), values
 
 
 def filled_with(what: str, ty: TensorType) -> np.ndarray:
@@ -152,7 +169,7 @@ def free_inputs(args: argparse.Namespace, inputs: Mapping[str, str]) -> dict[str
     return values
 
 
-def needed_by(params: Sequence[Var], body: Sequence[Expr]) -> list[Var | MetaRef]:
+def needed_by(params: Sequence[Var], body: Iterable[Expr]) -> list[Var | MetaRef]:
     """A function's parameters, and the missing constants among `body`'s nodes, each name once."""
     found: dict[str, Var | MetaRef] = {p.name_hint: p for p in params}
     for node in body:

@@ -100,7 +100,7 @@ def bisect(mod: IRModule, passes: Sequence[Pass], args: argparse.Namespace, conf
     """`relay opt --bisect`: tell which pass changes the result. Returns the exit status."""
     entry = args.entry.removeprefix("@")
     function = entry_function(mod, args.entry)
-    needed = needed_by(function.params, list(post_order(function.body)))
+    needed = needed_by(function.params, post_order(function.body))
     if args.random_params is None:
         args.random_params = 0
     values, _ = values_for(needed, args, split_inputs(args.input), Session(mod))

@@ -15,7 +15,7 @@ from relaylang.cli.common import VERIFY_HELP, exit_status, files_below, report, 
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
 from relaylang.cli.program import Program, load_checked
 from relaylang.cli.usage import UsageError
-from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Expr, Function, IRModule, post_order, type_text
 
 EPILOG = """\
@@ -34,7 +34,6 @@ exit status: 0 every file is right, 1 some file is wrong or a lint has findings,
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("files", nargs="+", metavar="FILE", help=f"{FILE_HELP}; or a folder")
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing about files that are right")
     parser.add_argument("--verify-diagnostics", action="store_true", help=VERIFY_HELP)
@@ -70,7 +69,11 @@ def run(args: argparse.Namespace) -> int:
             continue
         try:
             program = load_checked(path, import_options(args))
-            found = _lints(program, path, args) if args.lint or args.fix else []
+            found = []
+            if args.lint or args.fix:
+                from relaylang.cli.linting import linted
+
+                found = linted(program, path, args)
         except RelayError as wrong:
             report(wrong.diagnostics)
             said += wrong.diagnostics
@@ -82,12 +85,6 @@ def run(args: argparse.Namespace) -> int:
             count = f"; {_count(len(found), 'finding')}" if found else ""
             print(f"{program.name}: ok ({summary(program)}{count})")
     return exit_status(said) or int(findings > 0)
-
-
-def _lints(program: Program, path: str, args: argparse.Namespace) -> list[Diagnostic]:
-    from relaylang.cli.linting import linted
-
-    return linted(program, path, args)
 
 
 def summary(program: Program) -> str:

@@ -94,7 +94,7 @@ def make_parser(verb: str | None) -> Parser:
         sub = commands.add_parser(name, help=line, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
         if name == verb:
             verb_module = importlib.import_module(module)
-            sub.description = verb_module.__doc__
+            sub.description, sub.epilog = verb_module.__doc__, verb_module.EPILOG
             verb_module.add_arguments(sub)
             add_common_options(sub)
             sub.set_defaults(run=verb_module.run, verbs=VERBS, parser_of=make_parser)

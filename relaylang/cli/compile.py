@@ -18,7 +18,7 @@ from relaylang.backends.cpu.pipeline import GRAPH, times
 from relaylang.backends.cpu.tuning_log import tuning_notes
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
 from relaylang.backends.target import Target
-from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, values_for
+from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, with_values
 from relaylang.cli.common import PROGRAM, check_ending, check_writable, report, write_text
 from relaylang.cli.inputs import bad_value, entry_function, split_inputs, split_types, stated_types
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
@@ -28,8 +28,6 @@ from relaylang.cli.runtimes import RUNTIMES, is_given
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import did_you_mean
 from relaylang.ir import IRModule, MetaRef, Type, Var, post_order
-from relaylang.ir.missing import fill_missing
-from relaylang.repl.session import Session
 from relaylang.runtime.aot import checked_place
 from relaylang.runtime.random import random_params
 
@@ -245,11 +243,8 @@ def bound(mod: IRModule, args: argparse.Namespace, inputs: Sequence[str]) -> tup
             near = did_you_mean(name, names)
             known = [f"did you mean {near}?"] if near else [f"its parameters: {', '.join(names[:12]) or 'none'}"]
             raise bad_value(f"--input {name}: there is no parameter of this name", known)
-    needed = needed_by(function.params, list(post_order(function.body)))
-    values, notes = values_for(_wanted(needed, args, inputs), args, {}, Session(mod), open_ended=True)
-    report(notes)
-    constants = {node.name_hint: values.pop(node.name_hint) for node in needed if isinstance(node, MetaRef)}
-    return fill_missing(mod, constants), values
+    needed = needed_by(function.params, post_order(function.body))
+    return with_values(mod, _wanted(needed, args, inputs), args)
 
 
 def _wanted(needed: Sequence[Var | MetaRef], args: argparse.Namespace, inputs: Sequence[str]) -> list[Var | MetaRef]:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relaylang.backends.ethosu.tflite import is_tflite, load_network
 from relaylang.cli.arguments import values_for
 from relaylang.cli.common import report
-from relaylang.cli.comparing import Comparison
 from relaylang.cli.inputs import split_inputs
 from relaylang.cli.limits import Limits
 from relaylang.cli.measuring import measured
 from relaylang.cli.outputs import write_arrays
 from relaylang.cli.progress import Stages
 from relaylang.cli.usage import UsageError
+from relaylang.frontends.contents import is_tflite
 from relaylang.ir import TensorType, TupleType, Type
 from relaylang.repl.definitions import Value
 from relaylang.repl.session import Session
-from relaylang.runtime.artifact import LIBRARY_MAGIC, SIMULATORS, loads
+from relaylang.runtime.artifact import LIBRARY_MAGIC, SIMULATORS, Artifact, loads
 from relaylang.runtime.text import read_bytes
+
+if TYPE_CHECKING:
+    from relaylang.cli.comparing import Comparison
 
 #: Where a tar says what it is.
 _TAR = slice(257, 262)
@@ -39,14 +41,27 @@ def is_compiled(path: str) -> bool:
     return head.startswith(LIBRARY_MAGIC) or head[_TAR] == b"ustar"
 
 
+def _network(content: bytes, file: str) -> Artifact:
+    """A file of Vela, which few calls have."""
+    from relaylang.backends.ethosu.tflite import load_network
+
+    return load_network(content, file)
+
+
+def _comparison(args: argparse.Namespace, artifact: Artifact) -> Comparison:
+    from relaylang.cli.comparing import Comparison
+
+    return Comparison(args, artifact)
+
+
 def run_compiled(args: argparse.Namespace, limits: Limits) -> int:
     """Run a compiled program with the values of the call."""
     with Stages() as stages:
         with stages.stage("load"):
             content = read_bytes(args.file)
-            artifact = load_network(content, args.file) if is_tflite(content) else loads(content, args.threads, args.file)
+            artifact = _network(content, args.file) if is_tflite(content) else loads(content, args.threads, args.file)
             computed_by(args, artifact)
-            comparison = Comparison(args, artifact) if args.compare is not None else None
+            comparison = _comparison(args, artifact) if args.compare is not None else None
         values, notes = values_for(artifact.signature(), args, split_inputs(args.input), Session(None))
         report(notes)
         with stages.stage("run"), limits.running(compiled=True):

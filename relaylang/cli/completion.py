@@ -54,7 +54,6 @@ class Verb:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("shell", choices=sorted(SHELLS), metavar="SHELL", help=f"one of {', '.join(sorted(SHELLS))}")
 
 

@@ -23,7 +23,6 @@ exit status: 0 the same, 1 different (or a program is wrong), 2 a file cannot be
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("left", metavar="A", help=FILE_HELP)
     parser.add_argument("right", metavar="B", help=FILE_HELP)
     parser.add_argument("-q", "--quiet", action="store_true", help="the exit status only")

@@ -10,11 +10,12 @@ import argparse
 from relaylang.backends.ethosu.listing import archive_listing
 from relaylang.backends.ethosu.listing import listing as stream_listing
 from relaylang.backends.ethosu.stream import MAGIC, read_stream
-from relaylang.backends.ethosu.tflite import is_tflite, npu_layers
+from relaylang.backends.ethosu.tflite import npu_layers
 from relaylang.backends.vta import VTAArtifact
 from relaylang.backends.vta import program as vta
 from relaylang.cli.common import check_ending, check_writable, write_text
 from relaylang.cli.usage import UsageError
+from relaylang.frontends.contents import is_tflite
 from relaylang.runtime.artifact import loads, read_file
 from relaylang.runtime.vm.file import unpacked
 from relaylang.runtime.vm.listing import listing
@@ -32,7 +33,6 @@ Vela expects. Of a stream of VTA: the byte in the stream, the instruction, its f
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument(
         "file", metavar="FILE", help="a .vm file, an archive for an Ethos-U or VTA, a .npu.bin, .vta, or Vela's .tflite"
     )

@@ -71,7 +71,6 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("--json", action="store_true", help="write the findings as JSON")
     parser.add_argument("--quick", action="store_true", help="do not try the compilers, only look for them")
 
@@ -202,9 +201,9 @@ def _extras() -> Iterator[Finding]:
     except metadata.PackageNotFoundError:
         return
     for extra in sorted(set(extras) - _SKIPPED):
-        own = [r for r in requirements if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
+        own = [r for r in requirements if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r) and _applies(r)]
         repair = f"pip install 'relaylang[{extra}]'"
-        found = [_package("extra", r, repair) for r in own if not r.startswith("relaylang") and _applies(r)]
+        found = [_package("extra", r, repair) for r in own if not r.startswith("relaylang")]
         lacking = [f for f in found if f.state != "ok"]
         purpose = _EXTRAS.get(extra, "")
         says = ", ".join(f"{f.name} is missing" if f.state == "missing" else f"{f.name} {f.says}" for f in lacking or found)
@@ -213,8 +212,9 @@ def _extras() -> Iterator[Finding]:
             continue
         # old packages matter only where somebody installed the whole extra: Python may bring one of them itself
         wrong = [f for f in lacking if f.state == "broken"]
-        state = "broken" if wrong == lacking else "missing"
-        says = ", ".join(f"{f.name} {f.says}" for f in wrong) if wrong == lacking else says
+        state = "missing"
+        if wrong == lacking:
+            state, says = "broken", ", ".join(f"{f.name} {f.says}" for f in wrong)
         yield Finding("extra", extra, state, f"{purpose}: {says}" if purpose else says, repair)
 
 

@@ -20,7 +20,6 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("code", nargs="*", metavar="CODE", help="a code such as R0301 or 301, or a word of its title or page")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, values_for
+from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, with_values
 from relaylang.cli.common import check_ending, check_outputs, report, write_bytes
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
@@ -20,9 +20,7 @@ from relaylang.cli.usage import UsageError
 from relaylang.export import FORMATS, export
 from relaylang.ir import MetaRef, post_order
 from relaylang.ir.binding import bind_params
-from relaylang.ir.missing import fill_missing
 from relaylang.passes.infer_type import InferType
-from relaylang.repl.session import Session
 from relaylang.runtime.files import together
 from relaylang.runtime.params import check_suffix, load_params, save_params
 
@@ -38,7 +36,6 @@ Relax text holds scalars only; --constants takes the other constants, which are 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the result")
     parser.add_argument(
@@ -71,15 +68,13 @@ def run(args: argparse.Namespace) -> int:
         report(program.notes)
         mod, entry = program.module, args.entry.removeprefix("@")
         function = entry_function(mod, entry)
-        needed = needed_by(function.params, list(post_order(function.body)))
+        needed = needed_by(function.params, post_order(function.body))
         wanted = [n for n in needed if isinstance(n, MetaRef) or args.params or args.random_params is not None]
         if args.random_params is not None:
             held = load_params(args.params) if args.params else {}
             wanted = [n for n in wanted if n not in function.params[:1] or n.name_hint in held]
-        values, notes = values_for(wanted, args, {}, Session(mod), open_ended=True)
-        report(notes)
-        constants = {n.name_hint: values.pop(n.name_hint) for n in needed if isinstance(n, MetaRef)}
-        mod = InferType()(bind_params(fill_missing(mod, constants), values, entry))
+        mod, values = with_values(mod, wanted, args)
+        mod = InferType()(bind_params(mod, values, entry))
         with stages.stage("export"):
             made = export(mod, form, entry, args.file, _location(args) if form == "onnx" and args.constants else "")
         if made.constants and args.constants is None:

@@ -37,7 +37,6 @@ exit status: 0 all is well, 1 a program is wrong (or, with --check, a file diffe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("files", nargs="+", metavar="FILE", help="Relay text, or a folder; - is the standard input")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("-w", "--write", action="store_true", help="write the files that differ, and name them")

@@ -1,6 +1,7 @@
 """Import a network: it becomes Relay text.
 
-It may be of ONNX, TFLite, TensorFlow, Keras, PyTorch (.pt2 and TorchScript), StableHLO, MXNet, Darknet or Caffe.
+It may be of ONNX, TFLite, TensorFlow, Keras, PyTorch (.pt2 and TorchScript), StableHLO, MXNet, Core ML,
+PaddlePaddle, Darknet or Caffe.
 
 The format is found from the contents. Layers and tensors give their names to variables and to places in diagnostics. What
 cannot be converted is listed whole, and nothing is written; --partial puts external functions there.
@@ -35,7 +36,6 @@ Other verbs take a network in the place of Relay text, too: relay compile net.on
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help="the network; - is the standard input")
     parser.add_argument("-o", "--output", metavar="FILE", help="the Relay text (default: the standard output)")
     parser.add_argument("--constants", metavar="FILE", help="write constants or weights there: .npz, .params, .safetensors")
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         with stages.stage("read"):
             file = main_file(args.file)
             if os.path.isdir(file):
-                notes = route(file) or ["relay import takes a file, or the folder of a SavedModel"]
+                notes = route(file) or ["relay import takes a file, or the folder of a SavedModel or .mlpackage"]
                 raise RelayError(error("R0001", f"cannot read {file}: it is a directory", notes=notes))
             data = read_bytes(file)
         with stages.stage("import"):

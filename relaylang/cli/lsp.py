@@ -23,7 +23,6 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("--stdio", action="store_true", help="speak through stdin and stdout (the default)")
     add_load_option(parser)
     parser.add_argument("--tcp", metavar="HOST:PORT", help="listen there instead")

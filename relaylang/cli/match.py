@@ -40,7 +40,6 @@ exit status: 0 something matches, 1 nothing does, 2 the pattern or the file is w
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("pattern", metavar="PATTERN", help="what to look for")
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("--count", action="store_true", help="say how many matches there are and nothing else")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from relaylang.backends.vta.profile import CycleProfile
 from relaylang.cli.common import check_ending, check_writable, write_bytes
 from relaylang.cli.inputs import bad_value
 from relaylang.cli.usage import UsageError
@@ -47,14 +46,15 @@ def check_measuring(args: argparse.Namespace, compiled: bool) -> None:
         raise UsageError("relay run: --profile-format goes with --profile", "relay run --help")
     if args.benchmark and args.profile is not None:
         raise UsageError("relay run: --benchmark and --profile are two calls", "relay run --help")
-    for given in _REPETITIONS:
-        value, option = getattr(args, given), f"--{given.replace('_', '-')}"
+    for word in _REPETITIONS:
+        value, option = getattr(args, word), f"--{word.replace('_', '-')}"
         if value is None:
             continue
-        if not (args.benchmark or (given == "repeat" and compiled and args.profile is not None)):
+        if not (args.benchmark or (word == "repeat" and compiled and args.profile is not None)):
             raise UsageError(f"relay run: {option} goes with --benchmark", "relay run --help")
-        if not value >= (0 if given == "min_repeat_ms" else 1):
-            raise bad_value(f"{option} {value} is not 1 or more" if given != "min_repeat_ms" else f"{option} {value} is negative")
+        least, problem = (0, "negative") if word == "min_repeat_ms" else (1, "not 1 or more")
+        if not value >= least:
+            raise bad_value(f"{option} {value} is {problem}")
     check_writable(args.profile or None)
     if args.profile_format is None and (args.profile or "").endswith(".svg"):
         args.profile_format = "svg"
@@ -67,7 +67,8 @@ def check_measuring(args: argparse.Namespace, compiled: bool) -> None:
 def measured(args: argparse.Namespace, artifact: Any, inputs: Mapping[str, Any]) -> str | None:
     """The text of --benchmark; what --profile found goes to stderr and its file."""
     if args.profile is not None and "cycles" in artifact.capabilities:
-        write_profile(args, artifact.profile())
+        profile = artifact.profile()
+        write_profile(args, profile, svg=profile.svg)
         return None
     if "measure" not in artifact.capabilities:
         raise bad_value("only programs for the target c can be measured")
@@ -82,11 +83,16 @@ def repetitions(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, name) for name in _REPETITIONS if getattr(args, name) is not None}
 
 
-def write_profile(args: argparse.Namespace, profile: Profile | InterpreterProfile | CycleProfile, table: str | None = None) -> None:
-    """Write a profile where the options say; `table` is its table. Raises `RelayError` for a form that it does not have."""
+def write_profile(
+    args: argparse.Namespace,
+    profile: Profile | InterpreterProfile,
+    table: str | None = None,
+    svg: Callable[[], str] | None = None,
+) -> None:
+    """Write a profile where the options say; `table` is its table, `svg` makes its picture. Raises `RelayError` where it has none."""
     forms = {"table": lambda: table or str(profile), "json": profile.json, "trace": profile.chrome_trace}
-    if isinstance(profile, CycleProfile):
-        forms["svg"] = profile.svg
+    if svg is not None:
+        forms["svg"] = svg
     elif args.profile_format == "svg":
         raise bad_value("--profile-format svg is for programs that count cycles: those for VTA")
     if args.profile:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylang.cli.usage import UsageError
-from relaylang.frontends.contents import KNOWN, is_caffe, is_darknet, is_graph, is_mlir, is_symbol, is_text
+from relaylang.frontends.contents import KNOWN, is_caffe, is_darknet, is_graph, is_mlir, is_pir, is_symbol, is_text
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import ANY
 from relaylang.ir.types import Dim
@@ -97,7 +97,7 @@ def _value(text: str) -> Any:
 
 def may_be_network(data: bytes) -> bool:
     """Whether a file's contents may be a network. They begin with control characters, as no text does, or are a known text."""
-    texts = (is_symbol, is_darknet, is_text, is_mlir, is_caffe)
+    texts = (is_symbol, is_pir, is_darknet, is_text, is_mlir, is_caffe)
     return min(data[:64], default=32) < 9 or any(test(data) for test in texts) or (data[:1] == b"\n" and is_graph(data))
 
 

@@ -59,7 +59,6 @@ the result is another one.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", nargs="?", help=FILE_HELP)
     parser.add_argument("--passes", metavar="LIST", help="what to run: NAME, or NAME(option=value), with commas")
     parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help="passes of your own")

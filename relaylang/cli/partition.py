@@ -10,7 +10,7 @@ import argparse
 from typing import Any
 
 from relaylang.backends.registry import ALIASES, BACKENDS, parse_target, split_targets
-from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, values_for
+from relaylang.cli.arguments import add_load_option, add_value_options, load_files, needed_by, with_values
 from relaylang.cli.common import add_print_options, check_ending, check_program_file, check_writable, report, write_text
 from relaylang.cli.inputs import entry_function
 from relaylang.cli.models import FILE_HELP, add_import_options, import_options
@@ -18,10 +18,8 @@ from relaylang.cli.print import write_printed
 from relaylang.cli.program import check, load
 from relaylang.diagnostics import error
 from relaylang.ir import Function, IRModule, TensorType, post_order
-from relaylang.ir.missing import fill_missing
 from relaylang.partition import accelerators, explain, get_pattern_table, json_text, partition, prepare, table_text
 from relaylang.partition.report import hints
-from relaylang.repl.session import Session
 
 EPILOG = """\
 examples:
@@ -33,7 +31,6 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument(
         "-t",
@@ -109,13 +106,9 @@ def _with_values(mod: IRModule, function: Function, args: argparse.Namespace) ->
     if not args.params and args.random_params is None:
         return mod, {}
     open_names = set(args.input) or {p.name_hint for p in function.params[:1]}
-    needed = needed_by([p for p in function.params if p.name_hint not in open_names], list(post_order(function.body)))
+    needed = needed_by([p for p in function.params if p.name_hint not in open_names], post_order(function.body))
     needed = [n for n in needed if isinstance(n.checked_type, TensorType)]
-    values, notes = values_for(needed, args, {}, Session(mod), open_ended=args.random_params is None)
-    report(notes)
-    own = {p.name_hint for p in function.params}
-    params = {n: v for n, v in values.items() if n in own}
-    return fill_missing(mod, {n: v for n, v in values.items() if n not in own}), params
+    return with_values(mod, needed, args, open_ended=args.random_params is None)
 
 
 def accelerators_of(text: str) -> list[str]:

@@ -35,7 +35,6 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("--params", metavar="FILE", help="the constants that the text leaves out, as --constants wrote them")
     add_print_options(parser)

@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from relaylang.cli.arguments import add_value_options, needed_by, values_for
+from relaylang.cli.arguments import add_value_options, needed_by, with_values
 from relaylang.cli.calibration import Calibration
 from relaylang.cli.common import PROGRAM, check_ending, check_outputs, report, write_bytes, write_text
 from relaylang.cli.inputs import entry_function
@@ -22,18 +22,15 @@ from relaylang.cli.usage import UsageError
 from relaylang.export import export_onnx
 from relaylang.ir import IRModule, post_order
 from relaylang.ir.binding import bind_params
-from relaylang.ir.missing import fill_missing
-from relaylang.passes.infer_type import InferType
+from relaylang.passes import PASSES
 from relaylang.passes.manager import Sequential
-from relaylang.passes.precision.to_mixed_precision import ToMixedPrecision
-from relaylang.passes.simplify.fold_constant import FoldConstant
 from relaylang.quantize import StaticConfig, StaticQuantization, quantize_dynamic
 from relaylang.quantize.compare import Outputs, compare, outcome, picture, table
 from relaylang.quantize.correct import correct_biases, keep_worst
 from relaylang.quantize.integer_io import integer_io
 from relaylang.quantize.prepare import prepare
 from relaylang.quantize.ranges import CALIBRATORS, WEIGHTS
-from relaylang.repl.session import Session
+from relaylang.quantize.rounding import adapt_rounding
 from relaylang.rules.quantization.static import TARGETS
 
 EPILOG = """\
@@ -54,7 +51,6 @@ _MODES = (*_STATIC, *_MIXED, "dynamic")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument(
         "--calibration",
@@ -81,6 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--symmetric", action="store_true", help="activations with the zero point 0")
     parser.add_argument("--power2", action="store_true", help="scales of activations that are powers of two")
     parser.add_argument("--integer-io", action="store_true", help="inputs and outputs in whole numbers, as --npu-only wants them")
+    parser.add_argument("--equalize", action="store_true", help="channels between two layers get ranges that suit both weights")
+    parser.add_argument(
+        "--adaptive-rounding",
+        action="store_true",
+        help="round weights up or down so that the results of a layer keep near, not to the nearest",
+    )
     parser.add_argument("--bias-correction", action="store_true", help="take the mean error of quantised weights from biases")
     parser.add_argument(
         "--keep-float",
@@ -116,10 +118,11 @@ def run(args: argparse.Namespace) -> int:
             if data is not None:
                 data.check()
         with stages.stage("quantise"):
+            infer = PASSES["InferType"]()
             made = (
                 quantize_dynamic(mod, None, args.keep_float, args.weights_calibrator)
                 if args.mode == "dynamic"
-                else _mixed(mod, args.mode)
+                else Sequential([infer, PASSES["ToMixedPrecision"](args.mode), infer, PASSES["FoldConstant"](), infer])(prepare(mod))
             )
         if data is not None:
             with stages.stage("compare"):
@@ -143,7 +146,7 @@ def _check_options(args: argparse.Namespace) -> None:
         check_ending("quantize", args.compare, "--compare draws an .svg picture", (".svg",))
     if args.integer_io and args.output.lower().endswith(".onnx"):
         raise wrong("--integer-io is for Relay text: QuantizeLinear converts inputs of ONNX models")
-    static = args.mode in _STATIC
+    static, auto = args.mode in _STATIC, "auto" in args.keep_float
     if static and args.calibration is None:
         raise wrong(f"--mode {args.mode} wants --calibration DATA: scales follow from data")
     given = {
@@ -152,41 +155,36 @@ def _check_options(args: argparse.Namespace) -> None:
         "--symmetric": args.symmetric,
         "--power2": args.power2,
         "--per-tensor": args.per_tensor,
+        "--equalize": args.equalize,
+        "--adaptive-rounding": args.adaptive_rounding,
         "--bias-correction": args.bias_correction,
         "--integer-io": args.integer_io,
-        "--keep-float auto": "auto" in args.keep_float,
+        "--keep-float auto": auto,
         "--compare": args.compare is not None,
     }
     for option, there in given.items():
         if there and not static:
             raise wrong(f"{option} goes with --mode int8 and int16x8, not {args.mode}")
-    if args.keep_float and args.mode in _MIXED:
-        raise wrong(f"--keep-float goes with --mode int8, int16x8 and dynamic, not {args.mode}")
-    if "auto" in args.keep_float and len(args.keep_float) > 1:
-        raise wrong("--keep-float auto finds the layers: name no others")
-    if args.max_drop is not None and "auto" not in args.keep_float:
-        raise wrong("--max-drop goes with --keep-float auto")
-    if args.max_drop is not None and not 0 <= args.max_drop <= 100:
-        raise wrong(f"--max-drop is a percentage from 0 to 100, not {args.max_drop:g}")
-    if args.percentile is not None and not 50 < args.percentile <= 100:
-        raise wrong(f"--percentile is above 50 and at most 100, not {args.percentile:g}")
+    drop, percentile = args.max_drop, args.percentile
+    mistakes = [
+        (args.keep_float and args.mode in _MIXED, f"--keep-float goes with --mode int8, int16x8 and dynamic, not {args.mode}"),
+        (auto and len(args.keep_float) > 1, "--keep-float auto finds the layers: name no others"),
+        (drop is not None and not auto, "--max-drop goes with --keep-float auto"),
+        (drop is not None and not 0 <= drop <= 100, f"--max-drop is a percentage from 0 to 100, not {drop or 0:g}"),
+        (percentile is not None and not 50 < percentile <= 100, f"--percentile is above 50 and at most 100, not {percentile or 0:g}"),
+    ]
+    for is_wrong, title in mistakes:
+        if is_wrong:
+            raise wrong(title)
 
 
 def _bound(mod: IRModule, args: argparse.Namespace) -> IRModule:
     """The module with constants for the parameters with values. With --random-params all but the first have one."""
     function = entry_function(mod, "main")
-    needed = needed_by(function.params, list(post_order(function.body)))
+    needed = needed_by(function.params, post_order(function.body))
     if args.random_params is not None and function.params:
         needed = [node for node in needed if node is not function.params[0]]
-    values, notes = values_for(needed, args, {}, Session(mod), open_ended=True)
-    report(notes)
-    names = {p.name_hint for p in function.params}
-    mod = fill_missing(mod, {n: v for n, v in values.items() if n not in names})
-    return bind_params(mod, {n: v for n, v in values.items() if n in names})
-
-
-def _mixed(mod: IRModule, dtype: str) -> IRModule:
-    return Sequential([InferType(), ToMixedPrecision(dtype), InferType(), FoldConstant(), InferType()])(prepare(mod))
+    return bind_params(*with_values(mod, needed, args))
 
 
 def _static(mod: IRModule, args: argparse.Namespace, stages: Stages) -> int:
@@ -200,6 +198,7 @@ def _static(mod: IRModule, args: argparse.Namespace, stages: Stages) -> int:
         "weights": args.weights_calibrator,
         "share": (99.99 if args.percentile is None else args.percentile) / 100,
         "per_channel": not args.per_tensor,
+        "equalize": args.equalize,
     }
     with stages.stage("prepare"):
         first = StaticQuantization(mod, None, StaticConfig(**config, keep_float=() if auto else tuple(args.keep_float)))
@@ -210,6 +209,9 @@ def _static(mod: IRModule, args: argparse.Namespace, stages: Stages) -> int:
         made = first if not kept else StaticQuantization(mod, None, StaticConfig(**config, keep_float=tuple(kept)))
         with stages.stage("calibrate", count) as step:
             made.calibrate(data, step)
+        if args.adaptive_rounding:
+            with stages.stage("round weights"):
+                adapt_rounding(made, data)
         if args.bias_correction:
             with stages.stage("correct biases"):
                 correct_biases(made, data)

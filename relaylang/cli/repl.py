@@ -29,7 +29,6 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     add_limit_options(parser, "an input")
     add_load_option(parser)
     parser.add_argument("file", nargs="?", metavar="FILE", help="Relay text whose definitions the session begins with")

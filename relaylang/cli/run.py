@@ -84,7 +84,6 @@ _REFUSED: dict[str, dict[str, str]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     add_value_options(parser)
     parser.add_argument("-i", "--input", action="append", default=[], metavar="NAME=VALUE", help="a parameter's value")

@@ -1,4 +1,7 @@
-"""The runtimes of compiled programs. A row says what compiles for one, what its file is, and which options it alone has."""
+"""The runtimes of compiled programs. A row says what compiles for one, what its file is, and which options it alone has.
+
+A compiler is imported by the call that needs it: most calls of the command compile nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from relaylang.backends import compile_module
-from relaylang.backends.aot import compile_aot
-from relaylang.backends.bare_metal import compile_bare_metal
 from relaylang.backends.target import Target
-from relaylang.backends.vm import compile_vm
 from relaylang.cli.common import COMPILED
 from relaylang.ir import IRModule
 from relaylang.runtime.artifact import Artifact
@@ -35,9 +35,23 @@ class Runtime:
     source: bool = field(default=False, kw_only=True)
 
 
+def _vm(mod: IRModule, targets: Sequence[Target], params: Mapping[str, Any], entry: str, args: argparse.Namespace) -> Artifact:
+    from relaylang.backends.vm import compile_vm
+
+    return compile_vm(mod, targets[0], params, entries=[entry])
+
+
 def _aot(mod: IRModule, targets: Sequence[Target], params: Mapping[str, Any], entry: str, args: argparse.Namespace) -> Artifact:
-    given = {name: getattr(args, name) for name in RUNTIMES["aot"].options}
-    return compile_aot(mod, targets[0], params, entry=entry, name=Path(args.output).stem, **given)
+    from relaylang.backends.aot import compile_aot
+
+    own = {name: getattr(args, name) for name in RUNTIMES["aot"].options}
+    return compile_aot(mod, targets[0], params, entry=entry, name=Path(args.output).stem, **own)
+
+
+def _bare_metal(mod: IRModule, targets: Sequence[Target], params: Mapping[str, Any], entry: str, args: argparse.Namespace) -> Artifact:
+    from relaylang.backends.bare_metal import compile_bare_metal
+
+    return compile_bare_metal(mod, targets, params, entry, args.module_name or "default", args.workspace_limit)
 
 
 RUNTIMES: dict[str, Runtime] = {
@@ -50,7 +64,7 @@ RUNTIMES: dict[str, Runtime] = {
     ),
     "vm": Runtime(
         "any program, with recursion and data types",
-        lambda mod, targets, params, entry, args: compile_vm(mod, targets[0], params, entries=[entry]),
+        _vm,
         {},
         "--runtime vm writes a compiled program",
         COMPILED,
@@ -63,9 +77,7 @@ RUNTIMES: dict[str, Runtime] = {
     ),
     "bare-metal": Runtime(
         "such C for a microcontroller and its NPU, in TVM's Model Library Format",
-        lambda mod, targets, params, entry, args: compile_bare_metal(
-            mod, targets, params, entry, args.module_name or "default", args.workspace_limit
-        ),
+        _bare_metal,
         dict.fromkeys(("module_name", "workspace_limit"), ""),
         "--runtime bare-metal writes a .tar of C source",
         (".tar",),

@@ -34,7 +34,6 @@ _NO_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("paths", nargs="+", metavar="PATH", help="test files, and folders of them")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="tests at a time")
     parser.add_argument("-k", "--only", metavar="TEXT", help="only tests with TEXT in their path")

@@ -24,6 +24,7 @@ from relaylang.cli.progress import Stages, clock
 from relaylang.cli.usage import UsageError
 from relaylang.diagnostics import error
 from relaylang.runtime.artifact import MAX_THREADS
+from relaylang.tune.farm import FarmMeasurer
 from relaylang.tune.measure import LocalMeasurer
 from relaylang.tune.report import rows, svg, table
 from relaylang.tune.search import TUNERS, State, search
@@ -38,6 +39,7 @@ examples:
 longer searches:
   relay tune net.relay --params net.npz -o log.jsonl --trials 300 --tuner ga --time 30min
   relay tune net.relay --params net.npz -o log.jsonl --threads 1,2 --early-stopping 50
+  relay tune net.relay --params net.npz -o log.jsonl --scheduler tcp://host:8786 --resources avx2=1
 
 tuners:
   xgb     what a model of the results expects to be the fastest (needs pip install 'relaylang[tune]')
@@ -48,7 +50,6 @@ tuners:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", nargs="?", help=FILE_HELP)
     parser.add_argument("-o", "--output", metavar="FILE", help="the log, which grows; of --report, a picture (.svg)")
     parser.add_argument("--report", metavar="LOG", help="print a table of a log's kernels instead of a search")
@@ -69,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--build-timeout", metavar="TIME", help="for the compilation (default: 60s)")
     limits.add_argument("--run-timeout", metavar="TIME", help="for the runs (default: 20s)")
     limits.add_argument("--memory", metavar="SIZE", help="memory of the process (default: 4G)")
+    farm = parser.add_argument_group("a farm of machines (needs pip install 'relaylang[farm]')")
+    farm.add_argument("--scheduler", metavar="ADDRESS", help="the Dask scheduler whose workers measure: tcp://host:8786")
+    farm.add_argument("--resources", metavar="NAME=N", help="take only workers with this resource, as dask worker --resources has it")
     add_program_options(parser)
 
 
@@ -81,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise bad_value(f"--{name.replace('_', '-')} {value} is not 1 or more")
+    if args.resources is not None and args.scheduler is None:
+        raise UsageError("relay tune: --resources goes with --scheduler", "relay tune --help")
     seconds = duration(args.time, "--time") if args.time is not None else None
     threads, limits = _threads(args.threads), _limits(args)
     check_ending("tune", args.output, "a log is lines of JSON", (".jsonl", ".json", ".log"))
@@ -109,14 +115,15 @@ def run(args: argparse.Namespace) -> int:
             ops = args.ops.split(",") if args.ops else None
             entry = args.entry.removeprefix("@")
             tasks = [t for n in threads for t in extract_tasks(mod, with_options(target, {"num-threads": n}), params, entry, ops)]
-        machine = machine_of(target.options)
+        machine = machine_of(target.options) if args.scheduler is None else None
         if not any(t.tunable for t in tasks):
             title = "no kernel of the program has knobs" + (f" and one of the operators {args.ops}" if ops else "")
             report([error("R0645", title + ": there is nothing to search", severity="note")])
             return 0
-        _say_others(older, tasks, machine.cpu, args.output)
+        _say_others(older, tasks, machine.cpu if machine is not None else None, args.output)
         tuner = args.tuner or _default_tuner()
-        with LocalMeasurer(limits) as measurer, Log(args.output) as log, stages.stage("tune", total=args.trials) as step:
+        measurer = LocalMeasurer(limits) if args.scheduler is None else FarmMeasurer(args.scheduler, args.resources, limits)
+        with measurer, Log(args.output) as log, stages.stage("tune", total=args.trials) as step:
             shown = _Shown(stages, step)
             outcome = search(
                 tasks,
@@ -165,13 +172,13 @@ def _limits(args: argparse.Namespace) -> dict[str, float]:
     return out
 
 
-def _say_others(records: Sequence[Record], tasks: Sequence[Task], cpu: str, path: str) -> None:
+def _say_others(records: Sequence[Record], tasks: Sequence[Task], cpu: str | None, path: str) -> None:
     """Notes about records of a log that the search does not go on from."""
     keys = {task.key for task in tasks}
     strange = sum(r.key not in keys for r in records)
     if records and strange == len(records):
         report([error("R0645", f"{path} has no record of this program's kernels: new ones are added", severity="note")])
-    elsewhere = sorted({r.cpu for r in records if r.key in keys and r.cpu != cpu})
+    elsewhere = sorted({r.cpu for r in records if r.key in keys and r.cpu != cpu} if cpu is not None else ())
     if elsewhere:
         title = f"records of {path} that were measured on another processor do not count as trials"
         report([error("R0645", title, notes=elsewhere, severity="note")])

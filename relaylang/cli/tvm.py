@@ -18,7 +18,6 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as python -m does, in place of a script")
     parser.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="the script, and its arguments")
 

@@ -42,7 +42,6 @@ _FORMATS = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png", ".pdf
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.add_argument("file", metavar="FILE", help=FILE_HELP)
     parser.add_argument("later", metavar="LATER", nargs="?", help="draw the difference from FILE to this program")
     forms = ["text", "dot", "svg", "png", "pdf", "html"]

@@ -15,6 +15,8 @@ class SourceFile:
 
     #: The offset of this text inside the text that it is a piece of. Places count from the piece's own beginning.
     base = 0
+    #: The text of a definition that this text is a piece of, if its pieces are sources of their own.
+    within: SourceFile | None = None
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name

@@ -6,6 +6,7 @@ A message is known by its first fields, a text by its first words, an archive by
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import zipfile
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from relaylang.runtime.params import UNZIPPING
 
 #: The formats that importers read.
-KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet, Darknet and Caffe"
+KNOWN = "ONNX, TFLite, TensorFlow, Keras, PyTorch, StableHLO, MXNet, Core ML, PaddlePaddle, Darknet and Caffe"
 
 #: How a graph and a SavedModel begin in protobuf's text format.
 _TEXT = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(?:node|library|versions|saved_model_schema_version|meta_graphs)\s*[:{]")
@@ -100,6 +101,7 @@ def is_text(data: bytes) -> bool:
 
 
 def is_tflite(data: bytes) -> bool:
+    """Whether the bytes are a TFLite file, such as Vela reads and writes."""
     return data[4:8] == b"TFL3"
 
 
@@ -115,14 +117,11 @@ def _members(data: bytes) -> list[str]:
 
 
 def is_torch(data: bytes) -> bool:
+    """Whether the bytes are a zip archive of PyTorch, or begin as one and have no directory at their end."""
     ends = ("/data.pkl", "/archive_format", "/constants.pkl", "serialized_exported_program.json")
-    return any(name.endswith(ends) for name in _members(data)) or _is_cut(data)
-
-
-def _is_cut(data: bytes) -> bool:
-    """Whether the bytes begin as a zip archive of PyTorch does, and have no directory at their end."""
-    ends = (b"/data.pkl", b"/version", b"/archive_format", b"/constants.pkl")
-    return data[:4] == b"PK\3\4" and not _members(data) and any(e in data[: 1 << 16] for e in ends)
+    if members := _members(data):
+        return any(name.endswith(ends) for name in members)
+    return data[:4] == b"PK\3\4" and any(end.encode() in data[: 1 << 16] for end in (*ends[:3], "/version"))
 
 
 def is_keras(data: bytes) -> bool:
@@ -149,11 +148,6 @@ def is_onnx(data: bytes) -> bool:
     except IndexError:
         pass  # the file is cut short; the reader reports it
     return 7 in seen
-
-
-def is_tensorflow(data: bytes) -> bool:
-    """Whether the bytes are a graph or a SavedModel of TensorFlow."""
-    return is_saved_model(data) or is_graph(data)
 
 
 def is_symbol(data: bytes) -> bool:
@@ -201,17 +195,20 @@ def is_caffe(data: bytes) -> bool:
     fields = _fields(data, 64)
     if not fields or any(wire not in _NET.get(number, ()) for number, wire, _, _ in fields):
         return False
-    for number, _, start, end in fields:
-        if number in (2, 100):
-            known = _V1_LAYER if number == 2 else _LAYER
-            inner = _fields(data[start : min(end, start + _LONGEST)], 64) or []
-            texts = [bytes(data[start + a : start + z]) for n, _, a, z in inner if n == 2]
-            if any(wire not in known.get(n, (0, 2)) or (n < 12 and n not in known) for n, wire, _, _ in inner) or not inner:
-                return False
-            if number == 100:
-                return bool(texts) and re.fullmatch(rb"[A-Za-z][\w.]*", texts[0]) is not None
-            return any(n == 5 for n, *_ in inner) or _is_first(data, [f for f in inner if f[0] == 1], start)
-    return False
+    first = next((field for field in fields if field[0] in (2, 100)), None)
+    return first is not None and _is_layer(data, *first)
+
+
+def _is_layer(data: bytes, number: int, wire: int, start: int, end: int) -> bool:
+    """Whether a field of a network, with the number 2 or 100, holds a layer of Caffe."""
+    known = _V1_LAYER if number == 2 else _LAYER
+    inner = _fields(data[start : min(end, start + _LONGEST)], 64) or []
+    if not inner or any(wire not in known.get(n, (0, 2)) or (n < 12 and n not in known) for n, wire, _, _ in inner):
+        return False
+    if number == 100:
+        text = next((bytes(data[start + a : start + z]) for n, _, a, z in inner if n == 2), b"")
+        return re.fullmatch(rb"[A-Za-z][\w.]*", text) is not None
+    return any(n == 5 for n, *_ in inner) or _is_first(data, [f for f in inner if f[0] == 1], start)
 
 
 def _is_first(data: bytes, fields: list[tuple[int, int, int, int]], start: int) -> bool:
@@ -222,6 +219,42 @@ def _is_first(data: bytes, fields: list[tuple[int, int, int, int]], start: int) 
         if re.fullmatch(rb"[a-z][a-z0-9_]*", words.get(2, b"")):
             return True
     return False
+
+
+#: The numbers of a Core ML model's kinds: pipelines, other models, neural networks and programs.
+_COREML = range(200, 3001)
+
+
+def is_coreml(data: bytes) -> bool:
+    """Whether the bytes are a model of Core ML, or an archive of a package: a version, a description, and a model."""
+    if data[:2] == b"PK":
+        names = _members(data)
+        return any(n.split("/")[-1] == "Manifest.json" for n in names) and any(n.endswith(".mlmodel") for n in names)
+    fields = _fields(data, 8) or []
+    if [f[:2] for f in fields[:2]] != [(1, 0), (2, 2)] or not 0 < _varint(data, fields[0][2])[0] < 256:
+        return False
+    return any(number in _COREML and wire == 2 for number, wire, _, _ in fields)
+
+
+#: The wire types of the fields of ProgramDesc and BlockDesc.
+_PROGRAM, _BLOCK = {1: 2, 2: 2, 3: 2, 4: 2, 5: 2}, {1: 0, 2: 0, 3: 2, 4: 2, 5: 0}
+
+
+def is_pir(data: bytes) -> bool:
+    """Whether the bytes begin as the JSON of PaddlePaddle's programs."""
+    start = data[:1024].lstrip()
+    return start.startswith(b"{") and b'"base_code"' in start and b'"pir"' in start
+
+
+def is_paddle(data: bytes) -> bool:
+    """Whether the bytes are a program of PaddlePaddle, as JSON or as a message. Its first block tells a message."""
+    if is_pir(data):
+        return True
+    fields = _fields(data, 64)
+    if not fields or not _fits(fields, _PROGRAM) or fields[0][0] != 1:
+        return False
+    inner = _fields(data[fields[0][2] : min(fields[0][3], fields[0][2] + _LONGEST)], 64) or []
+    return [f[:2] for f in inner[:2]] == [(1, 0), (2, 0)] and _fits(inner, _BLOCK)
 
 
 #: How a program of MLIR begins, after comments and aliases.
@@ -247,20 +280,37 @@ def is_mlir(data: bytes) -> bool:
     return _MLIR.match(data[: 1 << 16]) is not None
 
 
-def is_stablehlo(data: bytes) -> bool:
-    """Whether the bytes are MLIR's text, its bytecode, or hold a portable artifact of StableHLO."""
-    return is_mlir(data) or artifact_at(data) >= 0
-
-
 #: The file of a model's folder that an importer reads; the others are beside it.
-_MAIN = ("saved_model.pb", "saved_model.pbtxt")
+_MAIN = ("saved_model.pb", "saved_model.pbtxt", "inference.json", "inference.pdmodel", "__model__")
 
 
 def main_file(path: str) -> str:
     """The main file of a model that is a folder; the path itself for anything else."""
     if not os.path.isdir(path):
         return path
-    return next((inner for name in _MAIN if os.path.isfile(inner := os.path.join(path, name))), path)
+    names = [*_MAIN, *_package(path)]
+    return next((inner for name in names if os.path.isfile(inner := os.path.join(path, name))), path)
+
+
+def _package(path: str) -> list[str]:
+    """The model of a package of Core ML inside of its folder; [] where the folder is none."""
+    try:
+        with open(os.path.join(path, "Manifest.json"), "rb") as stream:
+            name = root_model(stream.read(1 << 24))
+    except OSError:
+        return []
+    return [os.path.join("Data", name)] if name else []
+
+
+def root_model(manifest: bytes) -> str:
+    """The path of a package's model in its folder Data, as Manifest.json states it; "" where it states none."""
+    try:
+        made = json.loads(manifest)
+        name = made["itemInfoEntries"][made["rootModelIdentifier"]]["path"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    inside = isinstance(name, str) and not os.path.isabs(name) and ".." not in name.replace("\\", "/").split("/")
+    return name if inside and "\0" not in name else ""
 
 
 __all__ = [
@@ -269,17 +319,19 @@ __all__ = [
     "artifact_at",
     "is_caffe",
     "is_caffe_text",
+    "is_coreml",
     "is_darknet",
     "is_graph",
     "is_keras",
     "is_mlir",
     "is_onnx",
+    "is_paddle",
+    "is_pir",
     "is_saved_model",
-    "is_stablehlo",
     "is_symbol",
-    "is_tensorflow",
     "is_text",
     "is_tflite",
     "is_torch",
     "main_file",
+    "root_model",
 ]

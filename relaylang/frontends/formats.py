@@ -10,13 +10,17 @@ from importlib import import_module
 from relaylang.frontends.common.files import need_package
 from relaylang.frontends.common.imported import Imported
 from relaylang.frontends.contents import (
+    artifact_at,
     is_caffe,
+    is_coreml,
     is_darknet,
+    is_graph,
     is_keras,
+    is_mlir,
     is_onnx,
-    is_stablehlo,
+    is_paddle,
+    is_saved_model,
     is_symbol,
-    is_tensorflow,
     is_tflite,
     is_torch,
 )
@@ -44,10 +48,17 @@ FORMATS = (
     Format("darknet", "relaylang.frontends.darknet:import_darknet", is_darknet),
     Format("keras", "relaylang.frontends.keras:import_keras", is_keras, ("h5py",)),
     Format("pytorch", "relaylang.frontends.torch:import_pytorch", is_torch),
+    Format("paddle", "relaylang.frontends.paddle:import_paddle", is_paddle, ("google.protobuf",)),
     Format("onnx", "relaylang.frontends.onnx:import_onnx", is_onnx),
+    Format("coreml", "relaylang.frontends.coreml:import_coreml", is_coreml, ("google.protobuf",)),
     Format("caffe", "relaylang.frontends.caffe:import_caffe", is_caffe, ("google.protobuf",)),
-    Format("tensorflow", "relaylang.frontends.tensorflow:import_tensorflow", is_tensorflow, ("google.protobuf",)),
-    Format("stablehlo", "relaylang.frontends.stablehlo:import_stablehlo", is_stablehlo),
+    Format(
+        "tensorflow",
+        "relaylang.frontends.tensorflow:import_tensorflow",
+        lambda data: is_saved_model(data) or is_graph(data),
+        ("google.protobuf",),
+    ),
+    Format("stablehlo", "relaylang.frontends.stablehlo:import_stablehlo", lambda data: is_mlir(data) or artifact_at(data) >= 0),
 )
 
 
@@ -79,9 +90,10 @@ _ROUTES = {
     ".pt": "weights alone: build the network, load them, and save `torch.export.export(net, inputs)`",
     ".safetensors": "weights alone: `--params` of relay run and relay compile takes them",
     ".caffemodel": "Caffe: relay import takes the .prototxt, and finds the .caffemodel beside it",
-    ".mlmodel": "Core ML: save the network from its framework as ONNX",
-    ".mlpackage": "Core ML: save the network from its framework as ONNX",
-    ".pdmodel": "PaddlePaddle: `paddle2onnx` makes an ONNX file",
+    ".mlpackage": "Core ML: the Manifest.json of a package names its model; this one names none that is there",
+    ".mlmodelc": "Core ML: it is compiled; relay import takes the .mlpackage or .mlmodel that it was made from",
+    ".pdiparams": "PaddlePaddle: relay import takes the .pdmodel or .json, and finds the .pdiparams beside it",
+    ".pdparams": "PaddlePaddle: weights alone: build the network, load them, and save it by paddle.jit.save",
     ".weights": "Darknet: relay import takes the .cfg, and finds the .weights beside it",
     ".params": "MXNet: relay import takes NAME-symbol.json, and finds NAME-0000.params beside it",
     ".mlirbc": "MLIR's bytecode of another dialect: write the program with StableHLO",

@@ -71,6 +71,11 @@ class _Digest(str):
     data: AnyValue
 
 
+def _push(stack: list[tuple[AnyValue, _Path]], nodes: Sequence[AnyValue], path: _Path, field: str) -> None:
+    """Put the nodes of a field on the stack, the first on top."""
+    stack.extend([(nodes[i], (path, f".{field}[{i}]")) for i in range(len(nodes) - 1, -1, -1)])
+
+
 class _Stream:
     """Writes one side. With `free`, free variables are numbered in the order of their first use.
 
@@ -349,13 +354,11 @@ class _Stream:
                     yield ("type arguments", len(node.type_args)), path
                     for i, ty in enumerate(node.type_args):
                         yield from self.type(ty, (path, f".type_args[{i}]"))
-                for i in range(len(node.args) - 1, -1, -1):
-                    stack.append((node.args[i], (path, f".args[{i}]")))
+                _push(stack, node.args, path, "args")
                 stack.append((node.op, (path, ".op")))
             case Tuple(fields):
                 yield ("tuple", len(fields)), path
-                for i in range(len(fields) - 1, -1, -1):
-                    stack.append((fields[i], (path, f".fields[{i}]")))
+                _push(stack, fields, path, "fields")
             case Let(variable, value, body):
                 yield ("let",), path
                 yield from self.bind(variable, (path, ".variable"))
@@ -378,8 +381,7 @@ class _Stream:
                     stack.append((node.body, (path, ".body")))
             case Match(data, clauses, complete):
                 yield ("match", len(clauses), complete), path
-                for i in range(len(clauses) - 1, -1, -1):
-                    stack.append((clauses[i], (path, f".clauses[{i}]")))
+                _push(stack, clauses, path, "clauses")
                 stack.append((data, (path, ".data")))
             case RefCreate(value):
                 yield ("ref",), path

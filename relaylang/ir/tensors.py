@@ -1,8 +1,8 @@
-"""The types of tensor expressions, and their extents."""
+"""The types of tensor expressions, their extents, and the numbers of constants."""
 
 from __future__ import annotations
 
-from relaylang.ir.expr import Expr
+from relaylang.ir.expr import Constant, Expr
 from relaylang.ir.types import TensorType, Type
 
 
@@ -17,3 +17,8 @@ def static_shape(ty: Type | None) -> tuple[int, ...] | None:
     if isinstance(ty, TensorType) and all(isinstance(d, int) for d in ty.shape):
         return tuple([int(d) for d in ty.shape])  # type: ignore[arg-type]
     return None
+
+
+def scalar_value(expr: Expr) -> float | None:
+    """The number that a constant of one element holds; None for another expression."""
+    return float(expr.data.reshape(-1)[0]) if isinstance(expr, Constant) and expr.data.size == 1 else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relaylang.ir.expr import (
@@ -47,6 +47,26 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 #: On a stack of nodes: the one below it has had its children visited.
 _READY: Any = object()
+
+
+#: A walk: it yields the walks that it waits for, is sent what they return, and returns its own result.
+Walk = Generator["Walk", Any, Any]
+
+
+def walk(first: Walk) -> Any:
+    """Run a walk and those that it yields, to any depth."""
+    stack = [first]
+    value: Any = None
+    while stack:
+        try:
+            inner = stack[-1].send(value)
+        except StopIteration as end:
+            stack.pop()
+            value = end.value
+        else:
+            stack.append(inner)
+            value = None
+    return value
 
 
 def post_order(expr: Expr) -> Iterator[Expr]:
@@ -217,6 +237,18 @@ def _variables(expr: Expr) -> tuple[dict[Var, None], dict[Var, None]]:
         for variable in new:
             found[variable] = bound[variable] = None
     return found, bound
+
+
+def binders(node: Expr) -> Sequence[Var]:
+    """The variables that a node itself binds: parameters, the variable of a let, those of a match's patterns."""
+    match node:
+        case Function():
+            return node.params
+        case Let():
+            return (node.variable,)
+        case Match():
+            return [variable for clause in node.clauses for variable in pattern_vars(clause.lhs)]
+    return ()
 
 
 def bound_vars(expr: Expr) -> list[Var]:

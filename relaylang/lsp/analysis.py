@@ -259,7 +259,7 @@ class Analysis:
 
 def _read(text: str, name: str, before: Document | Whole | None) -> Document | Whole | None:
     """Read a text, by parts where that is possible. None where there is nothing in it."""
-    if not text.strip():
+    if not text or text.isspace():
         return None
     try:
         return before.changed(text) if isinstance(before, Document) else Document(text, name)

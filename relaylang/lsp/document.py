@@ -1,7 +1,8 @@
 """Reads and checks a module's text after every keystroke: the changed parts, and the parts that depend on them.
 
 A function is read again if its text changes, or if a function that it mentions comes or goes. It is checked again if the
-type of a called function changes (see `relaylang.typing.Checker`).
+type of a called function changes (see `relaylang.typing.Checker`). Of a long function, an edit concerns some statements
+(see `stretches`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Callable, Mapping
 
 from relaylang.diagnostics import Diagnostic, error
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, Type, TypeData
-from relaylang.lsp.segments import Known, Part
+from relaylang.lsp.segments import Part
+from relaylang.lsp.stretches import Known, NotByStretches
 from relaylang.syntax.spellings import has_old_header
 from relaylang.syntax.tokeniser import metadata_start
 from relaylang.syntax.tree import TYPES, begins_definitions, cut
@@ -59,6 +61,10 @@ class Document:
         """The document of another text."""
         _refuse(text)
         begin, end = difference(self.text, text)
+        try:
+            return self._changed_inside(text, begin, end)
+        except NotByStretches:
+            pass
         first = max(0, bisect_right(self.starts, begin) - 1)
         if first and self.starts[first] == begin:
             first -= 1  # a part that ends in front of a word may take it in
@@ -80,15 +86,38 @@ class Document:
             return Document(text, self.known.name)
         kept = {part.text: part for part in old}
         parts = [kept.pop(piece.text) if piece.text in kept else Part(*piece) for piece in new]
-        made: Document = object.__new__(Document)
-        made.text = text
-        made.known, made.checker = self.known, self.checker
-        made.parts = [*self.parts[:first], *parts, *self.parts[last + 1 :]]
-        if len(made.parts) == 1:
-            raise NotByParts
-        made._place()
+        made = self._with(text, [*self.parts[:first], *parts, *self.parts[last + 1 :]])
         unread = [first + i for i, part in enumerate(parts) if part not in old]
         made._update(unread, first + len(parts))
+        return made
+
+    def _changed_inside(self, text: str, begin: int, end: int) -> Document:
+        """The document of a text that differs inside one function. Raises `NotByStretches` where other parts matter."""
+        number = max(0, bisect_right(self.starts, begin) - 1)
+        old, start = self.parts[number], self.starts[number]
+        stop = start + len(old.text)
+        before = self.parts[number - 1] if number else old
+        if (end >= stop and number + 1 < len(self.parts)) or before.broken or self.first.get(old.name) is not old:
+            raise NotByStretches
+        places = {id(label.span.source) for d in self.checker.said.get(old.name, ()) for label in d.labels}
+        again = [source for source in old.sources() if id(source) in places]
+        part = old.changed(text[start : stop + len(text) - len(self.text)], begin - start, end - start, again)
+        made = self._with(text, [*self.parts[:number], part, *self.parts[number + 1 :]])
+        assert part.function is not None
+        self.checker.update({self.known.functions[part.name]: part.function}, typed={part.name})
+        if stale := made._stale():
+            self.checker.update(again=stale)
+        made._say()
+        return made
+
+    def _with(self, text: str, parts: list[Part]) -> Document:
+        """A document with other parts, which are at their places."""
+        made: Document = object.__new__(Document)
+        made.text, made.parts = text, parts
+        made.known, made.checker = self.known, self.checker
+        if len(parts) == 1:
+            raise NotByParts
+        made._place()
         return made
 
     def _update(self, unread: list[int], behind: int) -> None:
@@ -200,7 +229,7 @@ class Document:
     def nodes_at(self, start: int) -> list[Expr]:
         """The nodes that begin at an offset."""
         part = self.part_at(start)
-        return part.nodes.get(start - part.base, [])
+        return part.nodes_at(start - part.base)
 
     def function_at(self, offset: int) -> Function | None:
         """The function whose text holds an offset."""

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relaylang.ir import Expr, Function, Let, Match, Var, pattern_vars, post_order
+from relaylang.diagnostics.source import SourceFile
+from relaylang.ir import Expr, Function, Let, Match, pattern_vars
+from relaylang.ir.visit import children
 
 
-def by_start(roots: Iterable[Expr]) -> dict[int, list[Expr]]:
-    """The nodes that stand in the source of a root, by where they begin; binders too. Inner ones come first."""
+def by_start(roots: Iterable[Expr], source: SourceFile | None = None) -> dict[int, list[Expr]]:
+    """The nodes that stand in a source, by where they begin; binders too. Inner ones come first.
+
+    Without `source`, it is that of each root. Nothing is looked for inside a node of another source.
+    """
     out: dict[int, list[Expr]] = {}
     seen: set[int] = set()
     for root in roots:
-        source = root.span.source if root.span is not None else None
-        for node in post_order(root):
-            extra: list[Var] = []
+        here = source if source is not None or root.span is None else root.span.source
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            node, ready = stack.pop()
+            if ready or id(node) in seen:
+                if ready and node.span is not None:
+                    out.setdefault(node.span.start, []).append(node)
+                continue
+            if node.span is not None and node.span.source is not here:
+                continue
+            seen.add(id(node))
+            stack.append((node, True))
             if isinstance(node, Function):
-                extra = list(node.params)
+                stack += [(param, False) for param in node.params]
             elif isinstance(node, Let):
-                extra = [node.variable]
+                stack.append((node.variable, False))
             elif isinstance(node, Match):
-                extra = [v for c in node.clauses for v in pattern_vars(c.lhs)]
-            for one in (node, *extra):
-                if id(one) in seen or one.span is None or one.span.source is not source:
-                    continue
-                seen.add(id(one))
-                out.setdefault(one.span.start, []).append(one)
+                stack += [(var, False) for clause in node.clauses for var in pattern_vars(clause.lhs)]
+            stack += [(child, False) for child in reversed(children(node))]
     return out

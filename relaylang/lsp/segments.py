@@ -6,17 +6,17 @@ own beginning: a change in front of it moves it and nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, TypeData
+from relaylang.ir import Expr, Function, GlobalTypeVar, TypeData
 from relaylang.lsp.nodes import by_start
-from relaylang.syntax.actions import Build
-from relaylang.syntax.reader import comment_type, notes_of, read_source, tables
-from relaylang.syntax.symbols import Definition
+from relaylang.lsp.stretches import Known, NotByStretches, Stretches
+from relaylang.syntax.reader import notes_of, read_source, tables
+from relaylang.syntax.symbols import Definition, Symbol
 from relaylang.syntax.tokens import TokenSource
 
 
@@ -35,6 +35,8 @@ class Part(Definition):
         self.constructors: list[str] = []
         #: an expression follows the definition
         self.has_expression = False
+        #: the stretches of a long function
+        self.stretches: Stretches | None = None
         self._name_at: tuple[TokenSource, int] | None = None
         self._sources: list[TokenSource] = []
 
@@ -53,30 +55,59 @@ class Part(Definition):
         for source in self._sources:
             yield source
             yield source.plain
+        if self.stretches is not None:
+            yield from self.stretches.sources()
 
     def move(self, base: int) -> None:
         """The part begins there from now on."""
         if base != self.base:
             self.base = base
-            for source in self.sources():
-                source.base = base
+            for source in self._sources:
+                source.base = source.plain.base = base
+            if self.stretches is not None:
+                self.stretches.move(base)
 
     @property
     def sound(self) -> bool:
         return not any(d.severity == "error" for d in self.said)
 
     @cached_property
-    def nodes(self) -> dict[int, list[Expr]]:
-        """Its nodes by where they begin in it."""
+    def _nodes(self) -> dict[int, list[Expr]]:
         return by_start([self.function] if self.function is not None else ())
+
+    def nodes_at(self, start: int) -> list[Expr]:
+        """The nodes that begin at a place in it."""
+        if self.stretches is None:
+            return self._nodes.get(start, [])
+        base, stretch = self.stretches.between(start, start)[0]
+        return stretch.nodes.get(start - base, [])
+
+    def pieces(self, first: int, last: int) -> Sequence[tuple[int, Definition]]:
+        return self.stretches.between(first, last) if self.stretches is not None else super().pieces(first, last)
+
+    def binder(self, name: str, offset: int) -> tuple[int, Definition, Symbol] | None:
+        return self.stretches.binder(name, offset) if self.stretches is not None else None
+
+    @property
+    def names_end(self) -> int:
+        span = self.function.span if self.function is not None else None
+        return span.end - 1 if span is not None else len(self.text)
 
     @property
     def name_place(self) -> Span | None:
         """Where its name stands."""
+        if self.stretches is not None:
+            return self.stretches.all[0].source.offsets(1)
         return self._name_at[0].offsets(self._name_at[1]) if self._name_at is not None else None
 
     def read(self, known: Known, following: str) -> None:
         """Read it. `following` is the next part's text: errors of syntax may show there only."""
+        try:
+            if self.word == "def":
+                self.take(Stretches(self.text, known))
+                return
+        except NotByStretches:
+            pass
         try:
             self._read(known, self.text)
         except RelayError as wrong:
@@ -88,6 +119,21 @@ class Part(Definition):
             except RelayError as wrong:
                 here = [d for d in wrong.diagnostics if d.span is None or d.span.start <= len(self.text)]
                 self.said = here or self.said
+
+    def take(self, stretches: Stretches) -> None:
+        """Be a function that is read by stretches."""
+        self.stretches, self.function = stretches, stretches.function
+        self.said = [diagnostic for stretch in stretches.all for diagnostic in stretch.said]
+        stretches.move(self.base)
+
+    def changed(self, text: str, begin: int, end: int, again: Collection[SourceFile]) -> Part:
+        """The part with another text, which differs from offset `begin` to `end` of this one. Raises `NotByStretches`."""
+        if self.stretches is None:
+            raise NotByStretches
+        made = Part(text, self.word, self.name, self.mentions)
+        made.base = self.base
+        made.take(self.stretches.changed(text, begin, end, again))
+        return made
 
     def _read(self, known: Known, text: str) -> None:
         source = self._source(known.name, text)
@@ -112,24 +158,4 @@ class Part(Definition):
             raise wrong
 
 
-class Known:
-    """The shared knowledge of a text's parts: names of functions and types, and type definitions."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.functions: dict[str, GlobalVar] = {}
-        self.type_vars: dict[str, GlobalTypeVar] = {}
-        self.types = IRModule()
-
-    def build_of(self, source: TokenSource) -> Callable[[list[str]], Build]:
-        """Makes the build of a part for its tokens. The part needs no version header."""
-
-        def start(tokens: list[str]) -> Build:
-            made = Build(source, tokens, self.types, None, None, comment_type, self.functions, self.type_vars)
-            made.text.versioned = True
-            return made
-
-        return start
-
-
-__all__ = ["Known", "Part"]
+__all__ = ["Part"]

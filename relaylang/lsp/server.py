@@ -77,10 +77,8 @@ def _diagnostic(analysis: Analysis, d: Diagnostic, uri: str, severity: lsp.Diagn
     )
 
 
-def make_server() -> RelayServer:
-    """The server with its features."""
-    server = RelayServer()
-    quiet()
+def _settings(server: RelayServer) -> None:
+    """Requests about the server itself: its beginning, its end, its settings."""
 
     @server.feature(lsp.INITIALIZE)
     def initialized(params: lsp.InitializeParams) -> None:
@@ -98,6 +96,10 @@ def make_server() -> RelayServer:
             server.workspace_inlay_hint_refresh(None)
         if client is not None and client.code_lens is not None and client.code_lens.refresh_support:
             server.workspace_code_lens_refresh(None)
+
+
+def _texts(server: RelayServer) -> None:
+    """Texts that are opened, changed, saved and closed."""
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
@@ -119,6 +121,10 @@ def make_server() -> RelayServer:
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
         server.known.pop(params.text_document.uri, None)
         server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(params.text_document.uri, []))
+
+
+def _names(server: RelayServer) -> None:
+    """Requests about the name at a place."""
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:
@@ -175,6 +181,10 @@ def make_server() -> RelayServer:
         edits = [lsp.TextEdit(token_range(analysis, t), text) for t, text in found]
         return lsp.WorkspaceEdit({params.text_document.uri: edits})
 
+
+def _offers(server: RelayServer) -> None:
+    """Completion and signatures."""
+
     triggers = lsp.CompletionOptions(trigger_characters=list('%@.(":=[,'), resolve_provider=True)
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, triggers)
@@ -210,6 +220,10 @@ def make_server() -> RelayServer:
         active = found.active if 0 <= found.active < len(shown) else None
         return lsp.SignatureHelp([lsp.SignatureInformation(label, parameters=shown, active_parameter=active)], 0, active)
 
+
+def _outline(server: RelayServer) -> None:
+    """The names of a text, and the colours of its words."""
+
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
         analysis = server.analysis(params.text_document.uri)
@@ -237,6 +251,10 @@ def make_server() -> RelayServer:
     @server.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, legend)
     def semantic_tokens_of_lines(params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
         return lsp.SemanticTokens(_token_data(*server.stretch(params)))
+
+
+def _repairs(server: RelayServer) -> None:
+    """Requests for edits: the canonical form, and repairs."""
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def formatting(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
@@ -272,6 +290,10 @@ def make_server() -> RelayServer:
             )
         return out
 
+
+def _hints(server: RelayServer) -> None:
+    """Types and defaults that are not written."""
+
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def inlay_hints(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
         analysis, first, last = server.stretch(params)
@@ -286,8 +308,13 @@ def make_server() -> RelayServer:
                 out.append(lsp.InlayHint(lsp.Position(*place(offset)), text, kind=kind, tooltip=whole))
         return out
 
-    navigation.add(server)
-    commands.add(server)
+
+def make_server() -> RelayServer:
+    """The server with its features."""
+    server = RelayServer()
+    quiet()
+    for add in (_settings, _texts, _names, _offers, _outline, _repairs, _hints, navigation.add, commands.add):
+        add(server)
     return server
 
 

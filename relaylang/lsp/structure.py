@@ -28,7 +28,7 @@ def folds(analysis: Analysis) -> list[tuple[int, int, str]]:
     line = analysis.lines.position
     table = analysis.table
     out: dict[int, tuple[int, str]] = {}
-    for placed in table.within(0, len(analysis.text)):
+    for placed in map(table.placed, range(len(table.definitions))):
         for begin, end in placed.brackets.closing.items():
             first, last = line(placed.code[begin].start)[0], line(placed.code[end].start)[0] - 1
             if last > first and last >= out.get(first, (0, ""))[0]:

@@ -240,10 +240,11 @@ def problem_of(op: Op, attrs: AnyValue, types: Sequence[Type]) -> tuple[str, int
                 return f"{name}={shown(value)} {wrong}", axes
         if length is not None and len(value) != length:
             return f"{name}={shown(value)} must have {length} numbers", None
-        if real and not abs(value) <= _MOST:
-            return f"{name}={value} must be a number of at most {_MOST}", None
-        if real and not value and op.name in _SCALED:
-            return f"{name}={value} must be positive", None
+        if real:
+            if not abs(value) <= _MOST:
+                return f"{name}={value} must be a number of at most {_MOST}", None
+            if not value and op.name in _SCALED:
+                return f"{name}={value} must be positive", None
     return None
 
 

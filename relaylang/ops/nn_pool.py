@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import Dim, TensorType, Type
+from relaylang.ir.types import Dim, TensorType, TupleType, Type
 from relaylang.ops.nn_conv import SPATIAL, check_window, total_padding
 from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
-from relaylang.ops.relations import second_argument
 from relaylang.ops.shapes import axis_of, split_factor, split_layout
 from relaylang.ops.traits import Trait
 
@@ -176,7 +175,7 @@ def pool_grad(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> T
     data = types[1]
     if isinstance(data, TensorType) and isinstance(types[0], TensorType):
         ctx.unify(0, pool_shape(2, data, attrs, ctx, dilated=bool(attrs.dilation)))
-    return second_argument(types, attrs, ctx)
+    return tensor(types, 1, ctx) if isinstance(types[1], TupleType) else types[1]
 
 
 DATA = ("data",)

@@ -536,8 +536,3 @@ def tensor(types: Sequence[Type], arg: int, ctx: RelationContext) -> TensorType:
         ctx.fail(f"must be a tensor, not `{ty!r}`", arg)
     assert isinstance(ty, TensorType)
     return ty
-
-
-def static_dim(dim: Dim) -> int | None:
-    """The extent where it is a number, else None."""
-    return None if dim is ANY or isinstance(dim, TypeVar) else dim  # type: ignore[return-value]

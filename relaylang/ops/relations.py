@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import TensorType, TupleType, Type
-from relaylang.ops.record import Relation, RelationContext, tensor
+from relaylang.ir.types import TensorType, Type
+from relaylang.ops.record import RelationContext, tensor
 from relaylang.ops.shapes import broadcast_shapes, product, shape_text
 
 
@@ -20,13 +20,6 @@ def identity_of_tensors(types: Sequence[Type], attrs: AnyValue, ctx: RelationCon
     for arg in range(1, len(types)):
         tensor(types, arg, ctx)
     return tensor(types, 0, ctx)
-
-
-def same_as_all(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """All arguments and the result have one type."""
-    for i in range(1, len(types)):
-        ctx.unify(i, types[0])
-    return types[0]
 
 
 def tensor_identity(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
@@ -63,20 +56,6 @@ def compare(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Typ
     """
     left, right = equal_dtypes(types, ctx)
     return TensorType(broadcast_shapes(left.shape, right.shape, ctx), "bool")
-
-
-def second_argument(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes two tensors; the result has the second one's type."""
-    return tensor(types, 1, ctx) if isinstance(types[1], TupleType) else types[1]
-
-
-def shape_like_first(dtype: str) -> Relation:
-    """A relation whose result has the first argument's shape and a fixed element type."""
-
-    def rel(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-        return TensorType(tensor(types, 0, ctx).shape, dtype)
-
-    return rel
 
 
 _REST = "`-1` stands for the extent that makes the numbers equal"

@@ -281,18 +281,8 @@ def sparse_reshape(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext)
     return TupleType((TensorType((indices.shape[0], new.shape[0]), indices.dtype), new))
 
 
-def einsum(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
-    """Takes a tuple of tensors of one element type, a term of letters for each: `ij,jk->ik`. The result has the extents
-    of the letters behind `->`. By default these are the letters that occur once, in alphabetical order.
-
-    `...` stands for the axes that a term does not name, which broadcast.
-    """
-    equation = attrs.equation.replace(" ", "")
-    parts = tensors_of_any_rank(types, ctx)
-    inputs, arrow, output = equation.partition("->")
-    terms = inputs.split(",")
-    if len(terms) != len(parts):
-        ctx.fail(f"must be a tuple of {len(terms)} tensors, as the equation says, not `{types[0]!r}`", 0)
+def _letters(terms: Sequence[str], parts: Sequence[TensorType], ctx: RelationContext) -> tuple[dict[str, Dim], tuple[Dim, ...]]:
+    """The extents that the letters of an equation stand for, and those of the axes behind `...`."""
     extents: dict[str, Dim] = {}
     shared: tuple[Dim, ...] = ()
     for i, (term, part) in enumerate(zip(terms, parts)):
@@ -309,6 +299,22 @@ def einsum(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
                 extents[letter] = dim if dim != 1 or letter not in extents else have
             elif not same_dim(have, dim) and dim != 1:
                 ctx.fail(f"the letter `{letter}` stands for {have} and for {dim} entries", 0)
+    return extents, shared
+
+
+def einsum(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
+    """Takes a tuple of tensors of one element type, a term of letters for each: `ij,jk->ik`. The result has the extents
+    of the letters behind `->`. By default these are the letters that occur once, in alphabetical order.
+
+    `...` stands for the axes that a term does not name, which broadcast.
+    """
+    equation = attrs.equation.replace(" ", "")
+    parts = tensors_of_any_rank(types, ctx)
+    inputs, arrow, output = equation.partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(parts):
+        ctx.fail(f"must be a tuple of {len(terms)} tensors, as the equation says, not `{types[0]!r}`", 0)
+    extents, shared = _letters(terms, parts, ctx)
     letters = inputs.replace("...", "")
     if not arrow:
         output = ("..." if "..." in inputs else "") + "".join(sorted(c for c in extents if letters.count(c) == 1))

@@ -48,6 +48,11 @@ def has_call(expr: Expr, name: str, until: str) -> bool:
     return False
 
 
+def first_number(expr: Expr) -> float:
+    """The first element of a constant; NaN of another expression."""
+    return float(expr.data.reshape(-1)[0]) if isinstance(expr, Constant) and expr.data.size else float("nan")
+
+
 def dtype(expr: Expr) -> str:
     ty = expr.checked_type
     return ty.dtype if isinstance(ty, TensorType) else "no tensor"

@@ -20,13 +20,13 @@ from relaylang.ir import (
     children,
     rebuild,
     rebuilt,
-    substitute,
 )
 from relaylang.ir.typed import retype, typed, typed_tuple, typed_var
 from relaylang.partition.composites import composite_name
 from relaylang.partition.merging import waits_for_itself
 from relaylang.partition.recipe import TVM_STEPS, Recipe
 from relaylang.partition.regions import Region, Regions, list_regions, tuples_outside
+from relaylang.passes.rewriting import apply_function
 from relaylang.typing import check
 
 
@@ -100,7 +100,7 @@ class _Lifter:
     def unfolded(self, node: Expr) -> Expr:
         if self.how.recipe.unfold and composite_name(node) is not None:
             assert isinstance(node, Call) and isinstance(node.op, Function)
-            return substitute(node.op.body, dict(zip(node.op.params, node.args, strict=True)))
+            return apply_function(node.op, node.args)
         return node
 
     def call(self, region: Region, entry: str, number: int, done: dict[int, Expr]) -> Call:

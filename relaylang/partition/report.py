@@ -68,12 +68,7 @@ def explain(ready: IRModule, done: IRModule, target: str, entry: str = "main") -
             rows.append(Row(node, node.op.name, None, "", taken.get(id(node), ""), reason, place=place))
         else:
             rows.append(replace(_stays(node, graph, table, target, refused), place=place))
-    order = sorted(range(len(rows)), key=lambda i: _position(rows[i].place, i))
-    return [rows[i] for i in order]
-
-
-def _position(place: Span | None, number: int) -> tuple[int, int]:
-    return (place.line, number) if place is not None else (1 << 30, number)
+    return sorted(rows, key=lambda row: 1 << 30 if row.place is None else row.place.line)
 
 
 def _places(graph: Graph) -> dict[int, Span]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,14 +193,19 @@ def _region_step(call: Call, gv: GlobalVar, function: Function, nodes: list[Expr
     return Step(gv.name_hint, function, inputs, tuple(outputs), True)
 
 
-def _host_step(name: str, outputs: list[Expr], nodes: list[Expr], here: set[int], names: _Names) -> Step:
+def _inputs(nodes: Sequence[Expr], here: set[int]) -> dict[int, Expr]:
+    """The values from outside of some nodes that these need, by their ids."""
     inside = {id(node) for node in nodes}
     inputs: dict[int, Expr] = {}
     for node in nodes:
-        needs = (node,) if isinstance(node, Var) else dependencies(node, here)
-        for need in needs:
+        for need in (node,) if isinstance(node, Var) else dependencies(node, here):
             if id(need) not in inside and not isinstance(need, (Constant, Op, GlobalVar)):
                 inputs[id(need)] = need
+    return inputs
+
+
+def _host_step(name: str, outputs: list[Expr], nodes: list[Expr], here: set[int], names: _Names) -> Step:
+    inputs = _inputs(nodes, here)
     params: list[Var] = []
     new: dict[int, Expr] = {}
     for node in inputs.values():

@@ -8,7 +8,6 @@ from typing import Any
 from relaylang.ir import (
     Call,
     Clause,
-    Constant,
     Expr,
     Function,
     IRModule,
@@ -21,7 +20,6 @@ from relaylang.ir import (
     Var,
     bound_vars,
     children,
-    pattern_vars,
     post_order,
     rebuild,
     rebuilt,
@@ -29,6 +27,7 @@ from relaylang.ir import (
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Pattern
 from relaylang.ir.typed import forget_types, fresh_var, retype, typed
+from relaylang.ir.visit import binders
 from relaylang.ops.record import Op, make_attrs
 
 
@@ -92,18 +91,10 @@ def copy_with(expr: Expr, mapping: Mapping[Var, Expr] | None = None) -> Expr:
     """
     new: dict[Var, Expr] = dict(mapping or {})
     order = list(post_order(expr))
-    binders: dict[Var, Var] = {}
+    fresh: dict[Var, Var] = {}
     for node in order:
-        bound: Sequence[Var] = ()
-        if isinstance(node, Function):
-            bound = node.params
-        elif isinstance(node, Let):
-            bound = (node.variable,)
-        elif isinstance(node, Match):
-            bound = [v for c in node.clauses for v in pattern_vars(c.lhs)]
-        for var in bound:
-            binders[var] = fresh_var(var)
-    new.update({v: f for v, f in binders.items() if v not in new})
+        fresh.update({var: fresh_var(var) for var in binders(node)})
+    new.update({v: f for v, f in fresh.items() if v not in new})
     done: dict[int, Expr] = {}
     for node in order:
         if isinstance(node, Var):
@@ -116,12 +107,12 @@ def copy_with(expr: Expr, mapping: Mapping[Var, Expr] | None = None) -> Expr:
             continue
         inner = tuple([done[id(c)] for c in children(node)])
         if isinstance(node, Function) and node.params:
-            params = [binders[p] for p in node.params]
+            params = [fresh[p] for p in node.params]
             made = Function(params, inner[0], node.ret_type, node.type_params, node.attrs, node.span)
         elif isinstance(node, Let):
-            made = Let(binders[node.variable], inner[0], inner[1], node.span)
-        elif isinstance(node, Match) and any(pattern_vars(c.lhs) for c in node.clauses):
-            clauses = [Clause(_fresh_pattern(c.lhs, binders), r, c.span) for c, r in zip(node.clauses, inner[1:])]
+            made = Let(fresh[node.variable], inner[0], inner[1], node.span)
+        elif isinstance(node, Match) and binders(node):
+            clauses = [Clause(_fresh_pattern(c.lhs, fresh), r, c.span) for c, r in zip(node.clauses, inner[1:])]
             made = Match(inner[0], clauses, node.complete, node.span)
         else:
             made = rebuild(node, inner)
@@ -163,8 +154,3 @@ def with_attrs(call: Call, args: Sequence[Expr], **changed: Any) -> Call:
     cls = type(call.attrs)
     values = {name: getattr(call.attrs, name) for name in cls.schema}
     return Call(call.op, args, make_attrs(cls, {**values, **changed}), call.type_args, call.span)
-
-
-def scalar_value(expr: Expr) -> float | None:
-    """The number that a constant of one element holds; None for another expression."""
-    return float(expr.data.reshape(-1)[0]) if isinstance(expr, Constant) and expr.data.size == 1 else None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, IRModule, rewrite
-from relaylang.ir.tensors import static_shape, tensor_type
+from relaylang.ir.tensors import tensor_type
 from relaylang.ir.typed import forget_stale_types, typed_constant
 from relaylang.ops.build import op_call, scalar
 from relaylang.passes.infer_type import InferType
@@ -39,6 +39,7 @@ def quantize_dynamic(
     config = StaticConfig(weights=weights)
     kept = {id(layer.head) for layer in _named(prepared, keep_float)}
     count = 0
+    rounded: dict[int, tuple[Expr, Expr, Expr]] = {}  # data, their whole numbers and scale, once for all products of them
 
     def put(old: Expr, new: Expr) -> Expr:
         nonlocal count
@@ -47,10 +48,15 @@ def quantize_dynamic(
         weight, ty = old.args[1], tensor_type(old.args[0])
         if not isinstance(weight, Constant) or ty is None or ty.dtype != "float32" or weight.dtype != "float32":
             return new
-        if not weight.data.size or not np.isfinite(weight.data).all() or static_shape(old.checked_type) is None:
+        if not weight.data.size or not np.isfinite(weight.data).all():
             return new
         count += 1
-        return _dense(new, quantized_weight(Layer("", old, Role.PRODUCT, [], weight), Scale(1.0, 0, "int8"), None, config))
+        x = new.args[0]
+        if id(x) not in rounded:
+            rounded[id(x)] = x, *_rounded(x)
+        return _dense(
+            new, *rounded[id(x)][1:], quantized_weight(Layer("", old, Role.PRODUCT, [], weight), Scale(1.0, 0, "int8"), None, config)
+        )
 
     changed = per_function(prepared, lambda f: forget_stale_types(rewrite(f, put)))
     if not count:
@@ -67,13 +73,16 @@ def _named(mod: IRModule, names: Collection[str]) -> list[Layer]:
     return [layer for layer in plan.layers if id(layer.head) not in rest]
 
 
-def _dense(call: Call, weight: Any) -> Expr:
-    """A product of rounded data and whole weights."""
-    x = call.args[0]
+def _rounded(x: Expr) -> tuple[Expr, Expr]:
+    """Data as int8, and their scale."""
     most = op_call("max", [op_call("abs", [x])])
     scale = op_call("maximum", [op_call("divide", [most, scalar(127.0, "float32")]), scalar(_LEAST, "float32")])
+    return op_call("qnn.quantize", [x, scale, scalar(0, "int32")], axis=-1, out_dtype="int8"), scale
+
+
+def _dense(call: Call, ints: Expr, scale: Expr, weight: Any) -> Expr:
+    """A product of rounded data and whole weights."""
     zero = scalar(0, "int32")
-    ints = op_call("qnn.quantize", [x, scale, zero], axis=-1, out_dtype="int8")
     scales = typed_constant(weight.scales)
     attrs: Any = call.attrs
     sums = op_call("qnn.dense", [ints, typed_constant(weight.ints), zero, zero, scale, scales], units=attrs.units, out_dtype="int32")

@@ -10,7 +10,6 @@ import numpy as np
 
 from relaylang.ir import Call, Expr, Function, Tuple, TupleGetItem, TupleType, post_order, rebuild, rebuilt
 from relaylang.ir import children as children_of
-from relaylang.ir.tensors import static_shape
 from relaylang.ir.typed import forget_stale_types, retype, typed_constant
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
@@ -64,17 +63,6 @@ class Weight:
     def expr(self) -> Expr:
         scales, zeros = typed_constant(self.scales), typed_constant(np.zeros(self.scales.shape, "int32"))
         return op_call("qnn.dequantize", [typed_constant(self.ints), scales, zeros], axis=self.axis, out_dtype="float32")
-
-
-def output_axis(layer: Layer) -> int | None:
-    """The axis of a weight that has the layer's output channels; None where there is none."""
-    assert layer.weight is not None
-    attrs: Any = layer.head.attrs
-    shape, out = layer.weight.data.shape, static_shape(layer.head.checked_type)
-    if not hasattr(attrs, "kernel_layout"):
-        return 0 if layer.head.op.name == "nn.dense" and not getattr(attrs, "transpose_b", False) else None  # type: ignore[attr-defined]
-    axis = attrs.kernel_layout.index("O")
-    return axis if out is not None and shape[axis] == out[channel_axis(layer.head)] else None
 
 
 @dataclass
@@ -216,4 +204,4 @@ def _bias(bias: np.ndarray, x: Scale, weight: Weight) -> Expr:
     return op_call("qnn.dequantize", [typed_constant(ints), typed_constant(scale), zeros], axis=0, out_dtype="float32")
 
 
-__all__ = ["Inserted", "Parameters", "Scale", "Weight", "alone", "bias_scale", "insert", "output_axis"]
+__all__ = ["Inserted", "Parameters", "Scale", "Weight", "alone", "bias_scale", "insert"]

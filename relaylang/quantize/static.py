@@ -16,11 +16,13 @@ from relaylang.passes.manager import Sequential
 from relaylang.passes.quantize.fake_quantization_to_integer import FakeQuantizationToInteger
 from relaylang.passes.simplify.fold_constant import FoldConstant
 from relaylang.quantize.dataset import checked
-from relaylang.quantize.insert import Inserted, Parameters, Scale, Weight, insert, output_axis
+from relaylang.quantize.equalize import equalize
+from relaylang.quantize.insert import Inserted, Parameters, Scale, Weight, insert
 from relaylang.quantize.layers import Layer, Plan, make_plan
 from relaylang.quantize.observe import Seen, observe
 from relaylang.quantize.prepare import prepare, refuse
 from relaylang.quantize.ranges import CALIBRATORS, EXTREMES, WEIGHTS, Grid
+from relaylang.rules.quantization.forms import output_axis
 from relaylang.rules.quantization.static import TARGETS, Wishes
 
 
@@ -40,7 +42,8 @@ class StaticConfig:
     int16, with weights of int8. `symmetric` activations have the zero point 0; None leaves that to the target and the type.
     `power2` makes scales of activations powers of two. `calibrator` and `weights` choose ranges (`CALIBRATORS`, `WEIGHTS`), both with
     `share`, the part of the numbers that percentiles keep. `per_channel` weights have a scale for each output channel.
-    `keep_float` names layers that stay in floats.
+    `keep_float` names layers that stay in floats. `equalize` gives the channels between two products ranges that suit both
+    weights, before data are seen.
     """
 
     target: str = "c"
@@ -52,6 +55,7 @@ class StaticConfig:
     share: float = 0.9999
     per_channel: bool = True
     keep_float: tuple[str, ...] = ()
+    equalize: bool = False
 
     def __post_init__(self) -> None:
         choice("target for quantised networks", self.target, TARGETS)
@@ -81,6 +85,8 @@ class StaticQuantization:
     def __init__(self, mod: IRModule, params: Mapping[str, Any] | None = None, config: StaticConfig | None = None) -> None:
         self.config = config or StaticConfig()
         self.prepared = prepare(mod, params)
+        if self.config.equalize:
+            self.prepared, _ = equalize(self.prepared)
         self.plan: Plan = make_plan(self.prepared["main"], self.config.wishes, self.config.keep_float)
         if not self.plan.layers:
             raise refuse("the network has no layer that can be quantised", *[f"{name}: {why}" for name, why in self.plan.floats[:8]])
@@ -132,16 +138,16 @@ class StaticQuantization:
     @cached_property
     def module(self) -> IRModule:
         """The network in whole numbers."""
-        return Sequential(
-            [FakeQuantizationToInteger(use_qat=not self.config.wishes.everything), InferType(), FoldConstant(), InferType()]
-        )(self.simulated)
+        wishes = self.config.wishes
+        convert = FakeQuantizationToInteger(use_qat=not wishes.everything, optional_qnn_ops=list(wishes.finer_sums) or None)
+        return Sequential([convert, InferType(), FoldConstant(), InferType()])(self.simulated)
 
 
 def quantized_weight(layer: Layer, x: Scale, bias: np.ndarray | None, config: StaticConfig) -> Weight:
     """A layer's weight as int8 with zero point 0. Scales are so large that a bias fits int32 at the scale of the sums."""
     assert layer.weight is not None
     data = layer.weight.data.astype("float64")
-    axis = output_axis(layer) if config.per_channel else None
+    axis = output_axis(layer.head) if config.per_channel else None
     rows = np.moveaxis(data, axis, 0).reshape(data.shape[axis], -1) if axis is not None else data.reshape(1, -1)
     most = WEIGHTS[config.weights](rows, config.share)
     least = most.max(initial=0.0) * 2.0**-20 or 1.0  # for channels of zeros

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from relaylang.ir import Call, Constant
+from relaylang.ir import Call
+from relaylang.ir.tensors import scalar_value
 
 Rule = Callable[[Call], "float | None"]
 
@@ -17,9 +18,4 @@ Rule = Callable[[Call], "float | None"]
 SPLIT, JOIN = "nn.space_to_batch_nd", "nn.batch_to_space_nd"
 
 
-def _zero_point(call: Call) -> float | None:
-    zero = call.args[2]
-    return float(zero.data.reshape(-1)[0]) if isinstance(zero, Constant) and zero.data.size == 1 else None
-
-
-RULES: Mapping[str, Rule] = {"nn.conv2d": lambda call: 0.0, "qnn.conv2d": _zero_point}
+RULES: Mapping[str, Rule] = {"nn.conv2d": lambda call: 0.0, "qnn.conv2d": lambda call: scalar_value(call.args[2])}

@@ -61,10 +61,6 @@ def _one_hot(call: Call, values: list[Any]) -> Made | None:
     return None if values[3] is None else ("one_hot", list(call.args[:3]), {"depth": _int(values[3])})
 
 
-def _expand_dims(call: Call, values: list[Any]) -> Made | None:
-    return None if values[1] is None else ("expand_dims", [call.args[0]], {"axis": _int(values[1])})
-
-
 def _pad(call: Call, values: list[Any]) -> Made | None:
     if values[1] is None:
         return None
@@ -104,7 +100,7 @@ RULES: Mapping[str, Rule] = {
     "dyn.strided_slice": _strided_slice,
     "dyn.topk": _topk,
     "dyn.one_hot": _one_hot,
-    "dyn.expand_dims": _expand_dims,
+    "dyn.expand_dims": lambda call, values: None if values[1] is None else ("expand_dims", [call.args[0]], {"axis": _int(values[1])}),
     "dyn.nn.pad": _pad,
     "dyn.nn.upsampling": _upsampling("nn.upsampling", ("scale_h", "scale_w")),
     "dyn.nn.upsampling3d": _upsampling("nn.upsampling3d", ("scale_d", "scale_h", "scale_w")),

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from relaylang.ir import Call, Constant, Expr
+from relaylang.ir import Call
+from relaylang.ir.tensors import scalar_value
 from relaylang.ops import Trait, having
 
 #: The operator whose padding the others absorb.
 PAD = "nn.pad"
+
+
+def both_sides(padding: Iterable[int], rank: int) -> list[int]:
+    """Padding in front of each spatial axis, then behind each, from any of the forms in which attributes write it."""
+    given = list(padding)
+    if len(given) == 1:
+        return given * (2 * rank)
+    return given * 2 if len(given) == rank else given
 
 
 @dataclass(frozen=True)
@@ -31,11 +40,6 @@ def _with_zero(call: Call, value: float, dtype: str) -> bool:
     return value == 0
 
 
-def _with_zero_point(call: Call, value: float, dtype: str) -> bool:
-    zero: Expr = call.args[2]
-    return isinstance(zero, Constant) and zero.data.size == 1 and float(zero.data.reshape(-1)[0]) == value
-
-
 def _with_least(call: Call, value: float, dtype: str) -> bool:
     """A window's largest element stays the same when the element type's least number is added to the window."""
     if dtype.startswith(("int", "uint")):
@@ -52,7 +56,7 @@ def _with_counted_zero(call: Call, value: float, dtype: str) -> bool:
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(having(Trait.CONV, without=[Trait.QUANTISED, Trait.BLOCKED]), Rule(_with_zero)),
     "nn.contrib_conv2d_NCHWc": Rule(_with_zero),
-    "qnn.conv2d": Rule(_with_zero_point),
+    "qnn.conv2d": Rule(lambda call, value, dtype: scalar_value(call.args[2]) == value),
     **dict.fromkeys(having(Trait.POOL, Trait.LARGEST), Rule(_with_least, "layout")),
     # The pad's elements are counted in averages, whatever the pool says of its own padding.
     **dict.fromkeys(

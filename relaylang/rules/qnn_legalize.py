@@ -42,8 +42,3 @@ RULES: Mapping[str, Callable[[Compute], Rule]] = {
     for name in (*forms(Trait.QUANTISED, Trait.UNARY), "qnn.hardswish")
     if name != "qnn.leaky_relu"  # it has an attribute
 }
-
-
-def table_rules(compute: Compute) -> dict[str, Rule]:
-    """The table's rules with the values that `compute` makes of the operators' calls."""
-    return {name: rule(compute) for name, rule in RULES.items()}

@@ -56,11 +56,6 @@ def _scaled(call: Call, along: Sequence[bool]) -> bool:
     return _axis(call, along) or (_first(along) and all(_rank(call, n) == 0 for n in range(1, len(call.args))))
 
 
-def _no_first_axis(call: Call, along: Sequence[bool]) -> bool:
-    """The first argument is sliced; the first axis is not among those that are named."""
-    return _first(along) and bool(call.attrs.axis) and all(a % _rank(call) for a in call.attrs.axis)
-
-
 def _reduction(call: Call, along: Sequence[bool]) -> bool:
     axes = taken_axes(_rank(call), call.attrs.axis, call.attrs.exclude)
     return along[0] and all(along) and 0 not in axes
@@ -181,7 +176,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("nn.softmax", "nn.log_softmax", "nn.fast_softmax", "nn.layer_norm", "nn.batch_norm"), _axis),
     **dict.fromkeys(("nn.instance_norm", "nn.group_norm"), _normalised),
     "nn.lrn": _axis,
-    "nn.l2_normalize": _no_first_axis,
+    "nn.l2_normalize": lambda call, along: _first(along) and bool(call.attrs.axis) and all(a % _rank(call) for a in call.attrs.axis),
     **dict.fromkeys(("nn.upsampling", "nn.upsampling3d", "nn.depth_to_space", "nn.space_to_depth"), _layout),
     **dict.fromkeys(("image.resize1d", "image.resize2d", "image.resize3d"), _layout),
     **dict.fromkeys(("qnn.quantize", "qnn.dequantize", "qnn.requantize"), _scaled),

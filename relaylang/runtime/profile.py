@@ -11,6 +11,7 @@ import numpy as np
 
 from relaylang.runtime.manifest import Step
 from relaylang.runtime.peaks import Peaks
+from relaylang.runtime.timeline import Span, chrome_trace
 
 
 @dataclass(frozen=True)
@@ -152,20 +153,9 @@ class Profile:
         last = self.times[-1]
         ran = [n for n in range(len(self.costs)) if last[n, 1]]
         start = last[ran[0], 0] if ran else 0
-        events = []
+        spans = []
         for n in ran:
             cost = asdict(self.costs[n])
-            begin, end = last[n]
-            events.append(
-                {
-                    "name": cost.pop("operators"),
-                    "cat": "kernel",
-                    "ph": "X",
-                    "ts": float(begin - start) / 1e3,
-                    "dur": float(end - begin) / 1e3,
-                    "pid": 1,
-                    "tid": 1,
-                    "args": cost,
-                }
-            )
-        return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
+            begin, end = (float(time - start) / 1e3 for time in last[n])
+            spans.append(Span(cost.pop("operators"), "kernel", begin, end, "kernel", cost))
+        return chrome_trace(spans)

@@ -5,12 +5,11 @@ scope that meets it first. A scope's last expression and a let's value get none 
 branches, match arms and what follows a let are scopes. Graph names are counted through the whole printout.
 
 Nothing recurses on the program's depth. An explicit stack walks data flow. Each node that opens a scope is a generator,
-driven by a small loop (`run`). A scope's text is a nested list of strings, joined once at the end.
+driven by `walk`. A scope's text is a nested list of strings, joined once at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any as AnyValue
 
 from relaylang.ir.expr import (
@@ -36,7 +35,7 @@ from relaylang.ir.expr import (
     Var,
 )
 from relaylang.ir.types import FuncType, TensorType
-from relaylang.ir.visit import free_vars
+from relaylang.ir.visit import Walk, free_vars, walk
 from relaylang.ops.record import Op
 from relaylang.syntax.attribute_text import AttributeText
 from relaylang.syntax.literal_text import scalar_text
@@ -48,9 +47,6 @@ from relaylang.syntax.type_text import TypeText
 #: The deepest level of indentation. Deeper levels are not indented further. So a nest's text grows with its size, and
 #: not with the square of it.
 MAX_LEVEL = {"lossless": 40, "tvm": 400}
-
-Steps = Generator[AnyValue, None, Text]
-
 
 #: The nodes whose type is shown behind them.
 ANNOTATED = frozenset({Constant, Call, Var, Function, Tuple, TupleGetItem})
@@ -98,21 +94,6 @@ class ExpressionText:
         self.level = 0
         self.hoisted: list[int] = []
         self.scopes[()] = (self.doc, self.level, self.hoisted)
-
-    def run(self, steps: Steps) -> Text:
-        """Drive generators that yield generators, without recursion. Returns the outermost one's value."""
-        stack = [steps]
-        value: AnyValue = None
-        while stack:
-            try:
-                inner = stack[-1].send(value)
-            except StopIteration as end:
-                stack.pop()
-                value = end.value
-            else:
-                stack.append(inner)
-                value = None
-        return value
 
     # -- leaves
 
@@ -243,7 +224,7 @@ class ExpressionText:
 
     # -- data flow
 
-    def expand(self, root: Expr, wrap: bool = True, at: int | None = None) -> Steps:
+    def expand(self, root: Expr, wrap: bool = True, at: int | None = None) -> Walk:
         """Make the text of a node and of everything that it is computed from, operators and arguments first.
 
         Children get graph names when their parent's text is made, not when their own is. `wrap`: if the root
@@ -334,7 +315,7 @@ class ExpressionText:
 
     # -- nodes that open scopes
 
-    def scope(self, body: Expr, key: ScopeKey, level: int) -> Steps:
+    def scope(self, body: Expr, key: ScopeKey, level: int) -> Walk:
         """A body with everything that is hoisted in it."""
         doc, old, hoisted = self.doc, self.level, self.hoisted
         mine: tuple[list[AnyValue], int, list[int]] = ([], level, [])
@@ -353,7 +334,7 @@ class ExpressionText:
             del self.refs[key]
         self.lost.update(self.hoisted)
 
-    def let(self, node: Let, level: int) -> Steps:
+    def let(self, node: Let, level: int) -> Walk:
         """A chain of lets. The graph bindings that a value needs stand between its let and the one before."""
         doc, old, hoisted = self.doc, self.level, self.hoisted
         line = self.line(level)
@@ -388,7 +369,7 @@ class ExpressionText:
         self.doc, self.level, self.hoisted = doc, old, hoisted
         return mine
 
-    def conditional(self, node: If, level: int) -> Steps:
+    def conditional(self, node: If, level: int) -> Walk:
         """`if (c) { a } else { b }`"""
         if id(node.cond) not in self.texts:
             yield self.expand(node.cond)
@@ -398,7 +379,7 @@ class ExpressionText:
         other = yield self.scope(node.false_branch, (id(node), 1), level + 1)
         return [head, then, f"{line}}} else {{{self.line(level + 1)}", other, f"{line}}}"]
 
-    def function(self, node: Function, level: int, prefix: str = "fn ") -> Steps:
+    def function(self, node: Function, level: int, prefix: str = "fn ") -> Walk:
         """`fn [A](%x: T, key=value) -> T { body }`, or a definition with `prefix` in place of the `fn`."""
         type_params = self.types.enter(node.type_params)
         generics = f"[{', '.join(type_params)}]" if type_params else ""
@@ -414,7 +395,7 @@ class ExpressionText:
         self.types.leave(node.type_params, type_params)
         return [head, body, f"{self.line(level)}}}"]
 
-    def match(self, node: Match, level: int) -> Steps:
+    def match(self, node: Match, level: int) -> Walk:
         """`match (e) { pattern => { body }, ... }`"""
         if id(node.data) not in self.texts:
             yield self.expand(node.data)
@@ -429,7 +410,7 @@ class ExpressionText:
         out.append(f"{self.line(level)}}}")
         return out
 
-    def write(self, node: RefWrite, level: int) -> Steps:
+    def write(self, node: RefWrite, level: int) -> Walk:
         """`ref_write(r, v)`"""
         if id(node.ref) not in self.texts:
             yield self.expand(node.ref)
@@ -472,7 +453,7 @@ class ExpressionText:
                 self.leaf(var)
                 self.declare(var)
         declared = self.doc
-        return [declared, self.run(self.scope(expr, (), 0))]
+        return [declared, walk(self.scope(expr, (), 0))]
 
 
 _NESTED: dict[type, AnyValue] = {

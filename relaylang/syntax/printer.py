@@ -18,6 +18,7 @@ from relaylang.ir.expr import (
 )
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import Type
+from relaylang.ir.visit import walk
 from relaylang.syntax.expression_text import MAX_LEVEL, Crossing, ExpressionText
 from relaylang.syntax.metadata import MODULE_KEY, MetaNode
 from relaylang.syntax.metadata_writer import save_metadata
@@ -43,7 +44,7 @@ def _definition(printer: ExpressionText, var: GlobalVar, function: Function) -> 
     name = "@" + var.name_hint if printer.tvm else global_text(var.name_hint)
     if function.body is None:
         return _external(printer, name, function)
-    return printer.run(printer.function(function, 0, f"def {name}"))
+    return walk(printer.function(function, 0, f"def {name}"))
 
 
 def _external(printer: ExpressionText, name: str, function: Function) -> str:

@@ -84,14 +84,18 @@ def tables() -> Tables:
     return Tables(table_data(), ACTIONS)
 
 
-def run(tab: Tables, tokens: list[str], parts: Sequence[AnyValue], source: TokenSource) -> AnyValue:
+def run(
+    tab: Tables, tokens: list[str], parts: Sequence[AnyValue], source: TokenSource, vals: list[AnyValue] | None = None
+) -> AnyValue:
     """Shift and reduce; each action of the tables is called with its part.
 
-    Returns the value of the whole text. Raises `SyntaxStop` at a token that cannot follow, and `CutAnew`.
+    Returns the value of the whole text. Tokens without the text's end leave the values of its unfinished phrases in `vals`, behind
+    a None. Raises `SyntaxStop` at a token that cannot follow, and `CutAnew`.
     """
     row = tab.start
     rows = [row]
-    vals: list[AnyValue] = [None]
+    vals = [] if vals is None else vals
+    vals.append(None)
     pos = [0]
     kinds, kind_of = tab.kinds, tab.kind_of
     number = tab.numbers

@@ -39,16 +39,18 @@ class Tree:
     `tokens` are the leaves but for white space, `code` those that are no comments, header or metadata. Node `n` is the
     phrase of the grammar's rule `rules[n]`. It comprises `code[firsts[n]]` to `code[lasts[n]]`. Nodes stand after
     their children.
+
+    A piece of a text is read behind `lead`, tokens that are not in it.
     """
 
     __slots__ = ("_brackets", "code", "firsts", "lasts", "rules", "text", "tokens")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, lead: Sequence[str] = ()) -> None:
         self.text = text
         with gc_paused():
             self.tokens = list(tokenise(text))
             self.code = [token for token in self.tokens if token.kind not in _CODELESS]
-            self.rules, self.firsts, self.lasts = _nodes(text, self.code)
+            self.rules, self.firsts, self.lasts = _nodes(text, self.code, lead)
         self._brackets: Brackets | None = None
 
     @property
@@ -131,10 +133,10 @@ def tables() -> Tables:
     return Tables(table_data(), _actions())
 
 
-def _nodes(text: str, code: Sequence[Token]) -> tuple[list[str], array[int], array[int]]:
+def _nodes(text: str, code: Sequence[Token], lead: Sequence[str]) -> tuple[list[str], array[int], array[int]]:
     """The nodes of a text, as numbers of its tokens."""
     tab = tables()
-    source = TokenSource("", text, tab)
+    source = TokenSource("", text, tab, lead)
     made: list[_Node] = []
     tokens = source.tokens()
     while True:
@@ -203,7 +205,7 @@ def _packed(made: list[_Node], source: TokenSource, code: Sequence[Token]) -> tu
     starts = source.places()[0]
     places = [token.start for token in code]
     numbers = {start: number for number, start in enumerate(places)}
-    begins = [numbers[start] if start in numbers else bisect_left(places, start) for start in starts]
+    begins = [0] * len(source.lead) + [numbers[start] if start in numbers else bisect_left(places, start) for start in starts]
     begins.append(len(code))
     rules: list[str] = []
     firsts, lasts = array("i"), array("i")

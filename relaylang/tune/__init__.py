@@ -9,11 +9,12 @@
     artifact = compile_module(mod, "c -num-threads=1", params, tuning="log.jsonl")
 
 A `Task` is a kernel as data (`task`). A `SearchSpace` has its points (`space`). A tuner proposes points (`tuners`,
-`cost_model`), and a measurer measures them (`measure`). `search` gives the trials to the tasks. `report` makes tables and
-pictures of a log.
+`cost_model`), and a measurer measures them, here (`measure`) or on a farm (`farm`). `search` gives the trials to the
+tasks. `report` makes tables and pictures of a log.
 """
 
 from relaylang.tune.cost_model import XGBTuner
+from relaylang.tune.farm import FarmMeasurer
 from relaylang.tune.measure import LocalMeasurer, Measurement, Measurer
 from relaylang.tune.search import TUNERS, Outcome, State, best_choices, search, tuner_named
 from relaylang.tune.space import Point, SearchSpace, space_of
@@ -21,6 +22,7 @@ from relaylang.tune.task import Task, extract_tasks
 from relaylang.tune.tuners import GATuner, GridTuner, RandomTuner, Result, Tuner
 
 __all__ = [
+    "FarmMeasurer",
     "GATuner",
     "GridTuner",
     "LocalMeasurer",

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Protocol
 
-from relaylang.backends.cpu.tuning_log import Log, Record, best, confirmed, frozen
+from relaylang.backends.cpu.tuning_log import Record, best, confirmed, frozen
 from relaylang.diagnostics import RelayError, did_you_mean, error
 from relaylang.tune.cost_model import XGBTuner
 from relaylang.tune.measure import Measurement, Measurer
@@ -100,6 +100,13 @@ class Outcome:
         return sum((s.default or 0.0) * s.task.count for s in self.states)
 
 
+class Sink(Protocol):
+    """Where the records of a search go: a `Log`, for instance."""
+
+    def append(self, record: Record) -> None:
+        """Take a record."""
+
+
 #: Called after each measurement: with the task's state, and the states of all.
 Watch = Callable[[State, Sequence[State]], None]
 
@@ -117,7 +124,7 @@ def tuner_named(name: str, space: SearchSpace, seed: int = 0, **options: Any) ->
 def search(
     tasks: Sequence[Task],
     measurer: Measurer,
-    log: Log | None = None,
+    log: Sink | None = None,
     trials: int = 1000,
     tuner: str | Callable[[SearchSpace], Tuner] = "xgb",
     early_stopping: int | None = None,
@@ -129,8 +136,9 @@ def search(
     spaces: Callable[[Task], SearchSpace] = space_of,
     clock: Callable[[], float] = time.monotonic,
     machine: Machine | None = None,
+    per_task: int | None = None,
 ) -> Outcome:
-    """Search the tasks' spaces with up to `trials` measurements, `seconds` of time.
+    """Search the tasks' spaces with up to `trials` measurements (`per_task` of each task), `seconds` of time.
 
     A task whose best stays for `early_stopping` trials takes no further part. `known` are records of an earlier search,
     which count as trials; with a `machine`, only those that were measured on one like it. `transfer` are records of other
@@ -156,9 +164,10 @@ def search(
         fresh = [s for s in active if s.trials == 0]
         state = max(fresh or active, key=lambda s: s.total if fresh else s.gradient())
         assert state.tuner is not None
-        points = state.tuner.next_batch(min(measurer.batch, left))
+        left = min(left, measurer.batch, left if per_task is None else per_task - state.trials)
+        points = state.tuner.next_batch(left) if left > 0 else []
         if not points:
-            state.done = "the space is searched"
+            state.done = "the space is searched" if left > 0 else "its trials are used"
             continue
         found.round(state, points)
     for state in found.states:
@@ -168,7 +177,7 @@ def search(
 
 class _Search:
     def __init__(
-        self, measurer: Measurer, log: Log | None, watch: Watch | None, patience: int | None, name: str, machine: Machine | None
+        self, measurer: Measurer, log: Sink | None, watch: Watch | None, patience: int | None, name: str, machine: Machine | None
     ) -> None:
         self.measurer, self.log, self.watch = measurer, log, watch
         self.patience, self.name = patience, name

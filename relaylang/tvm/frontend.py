@@ -24,8 +24,10 @@ from relaylang.ir import ANY, IRModule
 from relaylang.ir.types import Dim
 from relaylang.runtime.text import read_bytes
 from relaylang.tvm.caffe_graph import from_caffe
+from relaylang.tvm.coreml_graph import from_coreml
 from relaylang.tvm.darknet_graph import from_darknet
 from relaylang.tvm.keras_graph import from_keras
+from relaylang.tvm.paddle_graph import from_paddle
 
 #: What TVM's importers return.
 Result = tuple[IRModule, dict[str, np.ndarray]]
@@ -226,10 +228,12 @@ def _parts(name: str, shape: Any, dtype: str | None) -> list[tuple[str, Any, str
 
 __all__ = [
     "from_caffe",
+    "from_coreml",
     "from_darknet",
     "from_keras",
     "from_mxnet",
     "from_onnx",
+    "from_paddle",
     "from_pytorch",
     "from_stablehlo",
     "from_tensorflow",

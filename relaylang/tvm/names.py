@@ -39,6 +39,10 @@ _TVM = "relaylang.tvm"
 _STAND_INS = "relaylang.tvm.stand_ins"
 _GRAPH_EXECUTOR = "relaylang.tvm.contrib.graph_executor"
 _WEIGHTS = "relaylang.tvm.relay.weights"
+_AUTOTVM = "relaylang.tvm.autotvm"
+_AUTO_SCHEDULER = "relaylang.tvm.auto_scheduler"
+_TUNERS = ("tuner", "ga_tuner", "index_based_tuner", "model_based_tuner", "xgboost_tuner")
+_RECORDS = "RecordReader RecordToFile distill_record_file load_best_record load_records save_records"
 
 #: Module of TVM -> the modules whose names it has, the first one first: all of them, or those in "module:NAME NAME". These
 #: rows replace the rule of places.
@@ -71,10 +75,12 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.relay.frontend.common": ("relaylang.tvm.relay.inference",),
     "tvm.relay.frontend.change_datatype": ("relaylang.tvm.change_datatype",),
     "tvm.relay.frontend.caffe": ("relaylang.tvm.caffe_graph",),
+    "tvm.relay.frontend.coreml": ("relaylang.tvm.coreml_graph",),
     "tvm.relay.frontend.darknet": ("relaylang.tvm.darknet_graph", "relaylang.tvm.relay.testing.darknet"),
     "tvm.relay.frontend.keras": ("relaylang.tvm.keras_graph",),
     "tvm.relay.frontend.mxnet": ("relaylang.tvm.frontend",),
     "tvm.relay.frontend.onnx": ("relaylang.tvm.frontend", "relaylang.tvm.onnx_graph"),
+    "tvm.relay.frontend.paddlepaddle": ("relaylang.tvm.paddle_graph",),
     "tvm.relay.frontend.pytorch": ("relaylang.tvm.frontend", "relaylang.tvm.torch_graph", "relaylang.tvm.prelude"),
     "tvm.relay.frontend.pytorch_utils": ("relaylang.tvm.torch_rewrites",),
     "tvm.relay.frontend.pytorch._analysis": ("relaylang.tvm.analysis",),
@@ -99,8 +105,20 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tvm.runtime": ("relaylang.tvm.runtime", "relaylang.tvm.ir.container"),
     "tvm.runtime.container": ("relaylang.tvm.ir.container",),
     "tvm.runtime.executor": (f"{_GRAPH_EXECUTOR}:AotModule",),
-    "tvm.autotvm": (f"{_STAND_INS}:ApplyHistoryBest FallbackContext apply_history_best",),
-    "tvm.auto_scheduler": (f"{_STAND_INS}:ApplyHistoryBest ApplyHistoryBestOrSample",),
+    "tvm.autotvm.task": tuple(f"{_AUTOTVM}.{name}" for name in ("task", "dispatcher", "space")),
+    **dict.fromkeys([f"tvm.autotvm.task.{name}" for name in ("relay_integration", "task")], (f"{_AUTOTVM}.task",)),
+    "tvm.autotvm.task.dispatcher": (f"{_AUTOTVM}.dispatcher",),
+    "tvm.autotvm.task.space": (f"{_AUTOTVM}.space",),
+    "tvm.autotvm.tuner.callback": (f"{_AUTOTVM}.callback",),
+    **dict.fromkeys([f"tvm.autotvm.tuner.{name}" for name in _TUNERS], (f"{_AUTOTVM}.tuner",)),
+    **dict.fromkeys([f"tvm.autotvm.measure.{name}" for name in ("measure", "measure_methods")], (f"{_AUTOTVM}.measure",)),
+    "tvm.autotvm.utils": (f"{_AUTOTVM}.callback:format_si_prefix",),
+    "tvm.auto_scheduler.relay_integration": (f"{_AUTO_SCHEDULER}.search_task:extract_tasks is_auto_scheduler_enabled",),
+    "tvm.auto_scheduler.compute_dag": (f"{_AUTO_SCHEDULER}.search_task:ComputeDAG",),
+    "tvm.auto_scheduler.measure_record": (f"{_AUTO_SCHEDULER}.measure:{_RECORDS}",),
+    **dict.fromkeys([f"tvm.auto_scheduler.cost_model{name}" for name in ("", ".xgb_model")], (f"{_AUTO_SCHEDULER}.search_policy",)),
+    "tvm.meta_schedule.database.json_database": ("relaylang.tvm.meta_schedule.database:JSONDatabase",),
+    "tvm.meta_schedule.tune": ("relaylang.tvm.meta_schedule.relay_integration:tune_tasks",),
     "tvm.contrib.nvcc": (f"{_STAND_INS}:have_fp16",),
     "tvm.support": (f"{_STAND_INS}:libinfo",),
     "tvm.target.codegen": (f"{_STAND_INS}:llvm_version_major",),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 _SCHEDULES = "`relay tune` searches the schedules of the CPU backend, and `relay compile --tuning` takes its log; docs/tuning.md"
+_TASKS = "the search has tasks, tuners, runners and logs: docs/tuning.md"
 _KERNEL = "a kernel of your own is a text: `relay.op.register_compute(NAME, TEXT)`; docs/kernels.md has the language"
+_SESSIONS = "sessions are in this process (`rpc.LocalSession`); compile for other machines with -mtriple, and run the file there"
 _ONNX = "export the network as ONNX; `relay.frontend.from_onnx` reads it"
 _TFLITE = "export the network as TFLite or ONNX; `relay.frontend.from_tflite` reads it"
 _VITIS = 'AMD\'s package pyxir finds what its DPU takes; `register_pattern_table("vitis_ai")` adds a table of yours'
@@ -11,9 +13,7 @@ _VITIS = 'AMD\'s package pyxir finds what its DPU takes; `register_pattern_table
 #: TVM's importers that are not here, each with the module that it is in.
 _IMPORTERS = {
     "caffe2": ("caffe2", _ONNX),
-    "coreml": ("coreml", _ONNX),
     "oneflow": ("oneflow", _ONNX),
-    "paddle": ("paddlepaddle", _ONNX),
 }
 
 #: A name of TVM, or a module for everything below it -> what to use instead.
@@ -37,8 +37,7 @@ NOTES: dict[str, str] = {
     "tvm.relay.analysis": "`relay.analysis` has the analyses of Relay programs",
     "tvm.relay.build_module": "`relay.build(mod, target, params)` compiles a Relay module",
     **dict.fromkeys(("tvm.relay.base", "tvm.relay.expr", "tvm.relay.function"), "`relay.Expr` and its kinds are the nodes"),
-    "tvm.driver.tvmc": "of `tvmc` there are `compile` and `run` with their options, `load`, `compile` and `run` in Python",
-    "tvm.driver.tvmc.autotuner": _SCHEDULES,
+    "tvm.driver.tvmc": "of `tvmc` there are `compile`, `run` and `tune` with their options, and `load` in Python",
     "tvm.ir.register_intrin_lowering": "kernels are the backend's; `relay compile --emit c` shows their C",
     "tvm.target": "`tvm.target.Target` reads a target's text",
     "tvm.contrib.target.vitis_ai": _VITIS,
@@ -49,15 +48,20 @@ NOTES: dict[str, str] = {
     "tvm.target.datatype": "element types are those of the language; `relay.frontend.ChangeDatatype` changes them",
     "tvm.contrib.random": "`relay.random` draws numbers in a program, numpy outside of one",
     "tvm.arith": "extents are numbers, `?` and names here; `relay.transform` has the passes over shapes",
-    "tvm.auto_scheduler": _SCHEDULES,
-    "tvm.autotvm": _SCHEDULES,
+    "tvm.auto_scheduler": _TASKS,
+    **{f"tvm.auto_scheduler.{name}": _KERNEL for name in ("auto_schedule", "create_task", "register_workload", "make_workload_key")},
+    "tvm.autotvm": _TASKS,
+    **{f"tvm.autotvm.{name}": _KERNEL for name in ("get_config", "register_topi_compute", "register_topi_schedule", "template")},
+    "tvm.autotvm.apply_fixed_config": "`-schedule FILE` of a target gives kernels their values; docs/cpu.md",
+    "tvm.autotvm.measure.request_remote": _SESSIONS,
+    "tvm.auto_scheduler.utils.request_remote": _SESSIONS,
     "tvm.contrib": "of `tvm.contrib` there are the executors, `relay_viz`, `download`, `utils`, `cc` and `ndk`",
     "tvm.dlight": "the CPU backend has its own schedules; `relay compile` applies them",
     "tvm.driver.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.driver.lower": "`relay compile --emit c` shows the loops of a Relay module",
     "tvm.build": "`relay.build(mod, target, params)` compiles a Relay module",
     "tvm.lower": "`relay compile --emit c` shows the loops of a Relay module",
-    "tvm.meta_schedule": _SCHEDULES,
+    "tvm.meta_schedule": "of `tvm.meta_schedule` there are `relay_integration`, `database`, `tune_tasks`, `Profiler`: docs/tuning.md",
     "tvm.micro": "of `tvm.micro` there is `export_model_library_format`; projects are your own",
     "tvm.relax": "`relay export net.relay -o net.py` writes Relax text for a newer TVM",
     "tvm.relay.backend": "`relay.build` and `relay.create_executor` compile; `tvm.register_func` takes code generators",
@@ -68,7 +72,7 @@ NOTES: dict[str, str] = {
     "tvm.relay.op.register_strategy": _KERNEL,
     "tvm.relay.vm": '`relay.create_executor("vm", mod)` runs programs with control flow',
     "tvm.runtime.vm": '`relay.create_executor("vm", mod)` runs programs with control flow',
-    "tvm.rpc": "sessions are in this process (`rpc.LocalSession`); compile for other machines with -mtriple, and run the file there",
+    "tvm.rpc": _SESSIONS,
     "tvm.script": "TVMScript writes TIR; `relay.parse` reads Relay text; " + _KERNEL,
     "tvm.te": "of `tvm.te` there are names of extents (`te.var`, `te.size_var`); " + _KERNEL,
     "tvm.tir": "of `tvm.tir` there is the arithmetic of extents; " + _KERNEL,
@@ -83,9 +87,7 @@ _C = "TVM's C++ functions are not here; the Python functions above them are"
 
 
 #: Modules of TVM that are not here, and that scripts import at their top: such a module has no names.
-ABSENT = frozenset(
-    "arith dlight meta_schedule relax relay.collage relay.op.strategy relay.vm rpc runtime.vm script script.tir".split()
-)
+ABSENT = frozenset("arith dlight relax relay.collage relay.op.strategy relay.vm rpc runtime.vm script script.tir".split())
 
 
 def absent(name: str) -> bool:

@@ -1,13 +1,11 @@
 """What scripts ask of parts of TVM that relaylang lacks: a part is not there, or does nothing.
 
-`relaylang.tvm.names` has a row for each name. Of the tuners there are logs: programs are built with the CPU backend's schedules.
+`relaylang.tvm.names` has a row for each name.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
-from typing import Any
 
 
 def has_cudnn() -> bool:
@@ -44,38 +42,3 @@ class TECompiler:
 def te_compiler() -> TECompiler:
     """The cache of this process."""
     return TECompiler()
-
-
-class DefaultSchedules:
-    """A `with` block whose programs are built with the default schedules. A log that is given has no effect, with a warning."""
-
-    def __init__(self, records: Any = None, *_: Any, **__: Any) -> None:
-        if records is not None:
-            note = "relaylang does not read logs of TVM's tuners: the program is built with the default schedules"
-            warnings.warn(note, stacklevel=2)
-
-    def __enter__(self) -> DefaultSchedules:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """The block ends."""
-
-
-class FallbackContext(DefaultSchedules):
-    """The default schedules, without a log."""
-
-    def __init__(self) -> None:
-        super().__init__()
-
-
-class ApplyHistoryBest(DefaultSchedules):
-    """The default schedules, in place of the best ones of a log."""
-
-
-def apply_history_best(dispatcher: Any) -> ApplyHistoryBest:
-    """The default schedules, in place of the best ones of a log, with a warning."""
-    return ApplyHistoryBest(dispatcher)
-
-
-class ApplyHistoryBestOrSample(DefaultSchedules):
-    """The default schedules, in place of those of a log or of a sample."""

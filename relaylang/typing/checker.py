@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 
 from relaylang.diagnostics import Diagnostic
 from relaylang.ir.bulk import gc_paused
@@ -14,6 +14,7 @@ from relaylang.ops.record import Op
 from relaylang.typing.definitions import check_definitions
 from relaylang.typing.inference import Inference
 from relaylang.typing.program import Program
+from relaylang.typing.reuse import Stale
 from relaylang.typing.terms import POISON
 from relaylang.typing.uses import definition_uses, uses
 
@@ -45,6 +46,8 @@ class Checker:
         self._said: dict[str, list[Diagnostic]] = {}
         self._definitions_said: list[Diagnostic] = []
         self._together: dict[str, list[str]] = {}  # functions whose diagnostics stand in one list
+        self._settled: set[str] = set()  # functions in which no type follows from a later use
+        self._typed: set[str] = set()
         self._open: set[str] = set()  # functions whose own bodies do not say what they give
         self.update()
 
@@ -58,10 +61,17 @@ class Checker:
         """The diagnostics by the function with which they were found."""
         return self._said
 
-    def update(self, changes: Mapping[str | GlobalVar, Function | None] | None = None, again: Iterable[str] = ()) -> list[Diagnostic]:
+    def update(
+        self,
+        changes: Mapping[str | GlobalVar, Function | None] | None = None,
+        again: Iterable[str] = (),
+        typed: Iterable[str] = (),
+    ) -> list[Diagnostic]:
         """Put changed functions into the module (None takes one out) and check the functions that they concern.
 
-        The functions named in `again` are checked whatever changed.
+        The functions named in `again` are checked whatever changed. In those named in `typed`, nodes of the earlier function
+        keep the types of the last update, as long as these hold. The diagnostics of the earlier function must concern other
+        nodes, and both use the same functions and definitions.
 
         The module itself may have changed, too: a function or type definition that is another object than before is
         checked. Returns `diagnostics`.
@@ -71,17 +81,19 @@ class Checker:
                 self.module[key] = function
             elif key in self.module:
                 del self.module[key]
-        dirty = self._look()
+        dirty = self._look(frozenset(typed))
         dirty.update(n for n in again if n in self._functions)
         dirty.update(n for name in list(dirty) for n in self._together.get(name, ()) if n in self._functions)
         self.looked_at = []
+        self._typed = self._settled.intersection(typed)
+        self._settled -= dirty
         with gc_paused():
             self._check(dirty)
         return self.diagnostics
 
     # --- what changed ---
 
-    def _look(self) -> set[str]:
+    def _look(self, typed: Collection[str]) -> set[str]:
         """Take over the module's state. Returns the functions that have to be checked at any rate."""
         now = {v.name_hint: f for v, f in self.module.functions.items() if isinstance(f, Function)}
         self._vars = {v.name_hint: v for v in self.module.functions}
@@ -91,17 +103,20 @@ class Checker:
         for name in [*gone, *(n for n in changed if n not in self._functions)]:
             dirty.update(self._users.get(name, ()))  # those for whom a name comes or goes
         for name in [*gone, *changed]:
+            dirty.update(
+                used for used in self._uses.get(name, ()) if self._takes_open(used)
+            )  # it may have known its types by this use
+            if name in typed:
+                continue
             for used in self._uses.pop(name, ()):
                 self._users[used].pop(name, None)
-                if self._takes_open(used):
-                    dirty.add(used)  # it may have known its types by this use
             self._names.pop(name, None)
         for name in gone:
             self._types.pop(name, None)
             self._said.pop(name, None)
         self._functions = now
         self._open -= changed
-        for name in changed:
+        for name in changed.difference(typed):
             functions, definitions = uses(now[name])
             self._uses[name] = list(functions)
             self._names[name] = set(definitions)
@@ -169,6 +184,7 @@ class Checker:
             self._check_group(group)
             for name in group:
                 if self._types[name] != before[name]:
+                    self._typed.difference_update(self._users.get(name, ()))
                     dirty.update(user for user in self._users.get(name, ()) if user in concerned)
 
     def _check_group(self, group: list[str]) -> None:
@@ -177,9 +193,16 @@ class Checker:
             self._types.pop(name, None)
         inside = set(group)
         given = _Given(self._functions, inside, self.type_of)
-        inference = Inference(Program(self._functions, self._definitions, given, self._partial))
-        inference.run_group([(self._vars[name], self._functions[name]) for name in group])
+        program = Program(self._functions, self._definitions, given, self._partial)
+        inference = Inference(program, fresh=not self._typed.issuperset(group))
+        try:
+            inference.run_group([(self._vars[name], self._functions[name]) for name in group])
+        except Stale:
+            inference = Inference(program)
+            inference.run_group([(self._vars[name], self._functions[name]) for name in group])
         inference.results.report_unknown()
+        if inference.results.settled():
+            self._settled.update(group)
         if any(d.code == "R0304" for d in inference.diagnostics):
             callers = dict.fromkeys(user for name in group for user in self._users.get(name, ()))
             more = [user for user in callers if user not in inside]

@@ -35,6 +35,8 @@ def place(part: Expr, whole: Span | None, last: bool = False) -> Span | None:
         return Span(source, whole.start + found.start(), whole.start + found.end())
     if span is None or whole is None:
         return whole
+    if span.source.within is whole.source:
+        return span
     if span.source is whole.source and whole.first <= span.first and span.last <= whole.last:
         return span
     return whole

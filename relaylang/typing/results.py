@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from relaylang.ir.expr import Expr, Function, MetaRef, Var
+from relaylang.ir.expr import Expr, Function, GlobalVar, MetaRef, Var
 from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import IncompleteType, TensorType, Type
 from relaylang.ir.visit import children
 from relaylang.typing.program import Found
 from relaylang.typing.report import Report
 from relaylang.typing.solver import Solver
-from relaylang.typing.terms import POISON, Unknown, find, map_type
+from relaylang.typing.terms import POISON, OpenTensor, Unknown, find, map_type
 from relaylang.typing.texts import name_of
 
 
@@ -97,6 +97,20 @@ class Results:
                 self._report.say("R0315", title, origin.span, severity="note")
             else:
                 self._report.say("R0304", title, origin.span, hint)
+
+    def settled(self) -> bool:
+        """Whether the type of each value was known when it was met, so that none follows from a later use."""
+        seen: set[int] = set()
+        for node, ty in zip(self._found.order, self._listed):
+            stack = [] if type(ty) is TensorType or type(node) in (GlobalVar, Function) else [ty]
+            while stack:
+                part = stack.pop()
+                if type(part) in (Unknown, OpenTensor):
+                    return False
+                if type(part) is not TensorType and id(part) not in seen:
+                    seen.add(id(part))
+                    stack.extend(parts(part))
+        return True
 
     def _excused(self) -> set[int]:
         """The ids of unknowns that something wrong uses: without the error they might be known."""

@@ -66,6 +66,7 @@ def test_a_program_without_knobs(tmp_path: Path, capsys: Caps) -> None:
         (["-o", "l.jsonl", "--threads", "1,x"], "--threads 1,x is no list of numbers"),
         (["-o", "l.jsonl", "--memory", "much"], "--memory much is no size"),
         (["-o", "l.jsonl", "--tuner", "rndom"], "rndom"),
+        (["-o", "l.jsonl", "--resources", "avx2=1"], "--resources goes with --scheduler"),
         (["-o", "l.jsonl", "--target", "ethos-u"], "schedules are tuned for the target c, not for ethos-u"),
         (["-o", "l.jsonl", "--transfer", "none.jsonl"], "cannot read the log none.jsonl"),
         (["-o", "none/l.jsonl"], "cannot write the log none/l.jsonl"),

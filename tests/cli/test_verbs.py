@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -207,6 +208,25 @@ def test_compile_writes_an_artifact(capsys: Caps, tmp_path: Path, name: str) -> 
 
 def test_color_only_on_terminals() -> None:
     assert "\x1b" not in relay_process("check", "-", stdin="add(1, ]").err
+
+
+#: What a call does not import: it takes as long as the work itself.
+NOT_NEEDED = {
+    "check": ("interpreter", "backends.", "repl", "passes.", "patterns"),
+    "run --random-params 0": ("backends.cpu", "backends.ethosu", "backends.vta", "kernels"),
+    "compile -o FOLDER/mlp.so": ("backends.ethosu", "backends.vta", "backends.aot", "frontends.tflite"),
+    "repl": ("backends.cpu", "kernels", "frontends.common"),
+}
+
+
+@pytest.mark.parametrize("call", NOT_NEEDED)
+def test_a_call_imports_what_it_needs(call: str, tmp_path: Path) -> None:
+    words = [word.replace("FOLDER", str(tmp_path)) for word in call.split()] + ([] if call == "repl" else [str(MLP)])
+    code = f"import sys, relaylang.cli; relaylang.cli.main({words}); print(sorted(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd="/", stdin=subprocess.DEVNULL)
+    assert run.returncode == 0, run.stderr
+    imported = ast.literal_eval(run.stdout.splitlines()[-1])
+    assert [name for name in imported if name.startswith(tuple(f"relaylang.{part}" for part in NOT_NEEDED[call]))] == []
 
 
 def test_the_command_starts_without_numpy() -> None:

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
+from collections.abc import Sequence
 
 import pytest
 
 from relaylang.diagnostics import Diagnostic
-from relaylang.lsp import features, structure
+from relaylang.ir import Var
+from relaylang.lsp import features, stretches, structure
 from relaylang.lsp.analysis import Analysis, Whole
 from relaylang.lsp.completion import completion
 from relaylang.lsp.document import Document, NotByParts, start_of
@@ -122,6 +125,94 @@ def test_edits_say_what_reading_anew_says(seed: int) -> None:
             assert is_sound(document.diagnostics) == is_sound(Whole(texts[-1], "net.relay").diagnostics)
 
 
+def long_function(chance: random.Random, count: int = 200) -> str:
+    """A function whose statements use others, near and far."""
+    lines = ["def @callee(%n: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] { %n }", "def @main(%a0: Tensor[(2, 3), float32]) {"]
+    known = ["%a0"]
+    for i in range(1, count):
+        one, other = chance.choice(known[-5:]), chance.choice(known)
+        values = [
+            f"add({one}, {other})",
+            f"nn.relu({one})",
+            f"@callee({one})",
+            f"({one}, {other}).1",
+            f"fn (%z) {{ add(%z, {one}) }}({other})",
+        ]
+        values.append(f"if (True) {{\n    %{i + count} = nn.relu({one});\n    add(%{i + count}, {other})\n  }} else {{ {one} }}")
+        name, value = (f"%{i}" if chance.random() < 0.3 else f"%a{i}"), chance.choice(values)
+        lines.append(f"  {name} = {value};" if name[1].isdigit() else f"  let {name} = {value};")
+        known.append(name)
+    return "\n".join([*lines, f"  {known[-1]}", "}", "def @after() -> int32 { 1 }"]) + "\n"
+
+
+WORDS = [
+    "%a7",
+    "%a40",
+    "%b",
+    "relu",
+    "nn.relu",
+    "@callee",
+    "axis=1",
+    "1f",
+    "(1f, 2f)",
+    " ",
+    "\n",
+    "let %c = 1;\n",
+    "%a9 = 1;\n",
+    ".0",
+    "x",
+    "// ",
+]
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("seed", range(16))
+def test_edits_of_statements_say_what_reading_anew_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    text = long_function(chance)
+    document = Document(text, "net.relay")
+    assert document.parts[2].stretches is not None
+    texts = [text]
+    inside = 0
+    for _ in range(8):
+        back = len(texts) > 1 and chance.random() < 0.4
+        text = chance.choice((texts[0], texts[-2])) if back else texts[-1]
+        if not back:
+            begins = [found.start() for found in re.finditer(r"[%@\w.]+|\n", text)]
+            at = chance.choice(begins)
+            word = re.compile(r"[%@\w.]*").match(text, at)
+            assert word is not None
+            end = word.end() if chance.random() < 0.6 else at
+            text = text[:at] + chance.choice([*WORDS, *texts[0][at : at + 200].split()[:1]]) + text[end:]
+        texts.append(text)
+        document = document.changed(text)
+        inside += len(document.parts) > 2 and document.parts[2].stretches is not None
+        with monkeypatch.context() as patch:
+            patch.setattr(stretches, "_LONG", 1 << 40)
+            anew = Document(text, "net.relay")
+        assert told(document.diagnostics) == told(anew.diagnostics)
+        assert not document.sound or _types(document) == _types(anew)
+        tables = SymbolTable(text, document.parts), SymbolTable(text)
+        places = [chance.randrange(len(text)) for _ in range(20)]
+        assert [_named_at(tables[0], at) for at in places] == [_named_at(tables[1], at) for at in places]
+    assert inside
+
+
+def _named_at(table: SymbolTable, offset: int) -> object:
+    known = table.symbol_at(offset)
+    if known is None:
+        return table.token_at(offset)
+    token, symbol = known
+    uses = [use.start for use in symbol.uses]
+    return token, symbol.kind, symbol.name, symbol.definition, uses, symbol.begin, symbol.end, symbol.value_start
+
+
+def _types(document: Document) -> list[tuple[int, str]]:
+    """The types of variables that lets bind, by their places."""
+    starts = [found.end() for found in re.finditer(r"let (?=%)", document.text)]
+    return [(at, str(node.checked_type)) for at in starts for node in document.nodes_at(at) if isinstance(node, Var)]
+
+
 def functions(count: int) -> str:
     lines = ["def @f0(%n: int32) -> int32 { %n }"]
     lines += [f"def @f{i}(%n: int32) -> int32 {{\n  let %m = @f{i - 1}(%n);\n  add(%m, {i})\n}}" for i in range(1, count)]
@@ -164,9 +255,9 @@ def test_an_answer_beside_an_edit_looks_at_one_function(monkeypatch: pytest.Monk
     trees: list[str] = []
     build = Tree.__init__
 
-    def counted(self: Tree, text: str) -> None:
+    def counted(self: Tree, text: str, lead: Sequence[str] = ()) -> None:
         trees.append(text)
-        build(self, text)
+        build(self, text, lead)
 
     monkeypatch.setattr(Tree, "__init__", counted)
     text = functions(300)

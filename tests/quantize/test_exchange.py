@@ -41,6 +41,27 @@ def test_onnxruntime_gives_the_same_numbers(form: str, level: str) -> None:
         assert np.abs(run(made.module, x) - found).max() <= 1.01 * step
 
 
+@pytest.mark.parametrize("target", ["c", "cmsis-nn", "ethos-u"])
+@pytest.mark.parametrize("form", ["QDQ", "integers"])
+def test_the_integers_come_back_from_onnx(form: str, target: str) -> None:
+    pytest.importorskip("onnx")
+    import relaylang as relay
+    from relaylang.export import export_onnx
+    from relaylang.frontends.formats import import_bytes
+
+    made = quantised(target)
+    model = export_onnx(made.simulated if form == "QDQ" else made.module).SerializeToString()
+    back = relay.transform.InferType()(import_bytes(model, "network.onnx").module)
+    finer = None if target == "cmsis-nn" else ["add", "subtract"]
+    whole = relay.transform.FakeQuantizationToInteger(use_qat=target == "c", optional_qnn_ops=finer)(back)
+    whole = relay.transform.InferType()(whole)
+    assert not {"nn.conv2d", "nn.dense", "nn.matmul", "nn.relu"} & names(whole)
+    (x,) = whole["main"].params
+    for sample in data(6, 11):
+        difference = np.abs(run(whole, {x.name_hint: sample["x"]}) - run(made.module, sample)).max()
+        assert difference <= (1e-6 if target == "c" else 0)  # open results are real numbers
+
+
 def test_the_ethos_u_takes_the_whole_network(tmp_path) -> None:
     pytest.importorskip("ethosu")
     import relaylang as relay
@@ -59,6 +80,20 @@ def test_the_ethos_u_takes_the_whole_network(tmp_path) -> None:
         x = rng.integers(-128, 128, (1, 3, 8, 8)).astype("int8")
         wanted = np.asarray(relay.create_executor("debug", mod).evaluate()(x))
         assert np.array_equal(np.asarray(artifact.run(x=x)), wanted)
+
+
+@pytest.mark.parametrize("accelerator", ["ethos-u55-256", "ethos-u85-256"])
+def test_a_sigmoid_of_16_bits_stays_on_the_host_where_it_must(accelerator: str) -> None:
+    pytest.importorskip("ethosu")
+    import relaylang as relay
+    from relaylang.backends import compile_module
+
+    mod, _, outputs = integer_io(quantised("ethos-u", dtype="int16").module)
+    assert outputs[0].dtype == "int16"
+    artifact = compile_module(mod, f"ethos-u -accelerator={accelerator}, c")
+    artifact.executor = "ethosu-sim"
+    x = np.random.default_rng(2).integers(-30000, 30000, (1, 3, 8, 8)).astype("int16")
+    assert np.array_equal(np.asarray(artifact.run(x=x)), np.asarray(relay.create_executor("debug", mod).evaluate()(x)))
 
 
 def test_a_comparison_has_a_row_for_each_layer() -> None:

@@ -79,7 +79,12 @@ class Ways:
     def loops(self) -> Whole:
         """The VM's code, with kernels between its instructions."""
         whole, calls = bound(self.mod, self.values, self.entry), Calls(Externals(self.generators))
-        pool = Pool(whole, lambda module, ways: lower_region(module, ways & {STATIC}, self.isa, calls), _of_another)
+        # A function for another compiler is refused without a code generator: C has nobody else to ask.
+        pool = Pool(
+            whole,
+            lambda module, ways: lower_region(module, ways & {STATIC}, self.isa, calls),
+            lambda function: bool(function.attrs.get("Compiler")),
+        )
         number = translated(pool, [whole.get_global_var(self.entry)])[self.entry]
         return self._analysed(pool, number, Kernels(lambda n: _program(pool, n, self.isa), self.isa, self.threads, {}))
 
@@ -95,11 +100,6 @@ def _program(pool: Pool, number: int, isa: Isa) -> Program:
     code, module = pool.regions[number], pool.packed[number].module
     assert module is not None
     return code.program if code is not None else lower_module(module, "main", [], isa)
-
-
-def _of_another(function: Function) -> bool:
-    """Whether a function is for another compiler. Without a code generator it is refused: C has nobody else to ask."""
-    return bool(function.attrs.get("Compiler"))
 
 
 def _graph(function: Function, program: Program, names: Sequence[str]) -> FunctionCode:

@@ -55,12 +55,7 @@ def compile_bare_metal(
     targets = parse_target(target) if isinstance(target, str) else list(target)
     names = [t.name for t in targets]
     host = _portable(targets[-1])
-    if host.name != "c":
-        raise _wrong("the last target must be c", names)
-    if names[:-1] != [known for known in ACCELERATORS if known in names]:
-        raise _wrong(f"targets in front of c are {' and '.join(ACCELERATORS)}, each once, in this order", names)
-    if int(host.get("num-threads") or 1) > 1:
-        raise RelayError(error("R0602", f"option -num-threads={host.get('num-threads')}: a bare-metal program has one thread"))
+    _check_targets(host, names)
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         raise RelayError(error("R0602", f"the module's name {name} is no name in C", notes=["letters, digits and _ make one"]))
     if not isinstance(mod, IRModule):
@@ -98,6 +93,16 @@ def compile_bare_metal(
     operators += [(op.region.symbol, op.code.workspace) for op, _ in made.outside]
     fields = [[f.name for f in fields] for fields in (made.face.inputs, made.face.outputs)]
     return MicroProgram(made.parts, name, text, values, [str(t) for t in targets], operators, regions, fields, "\n".join(notes))
+
+
+def _check_targets(host: Target, names: Sequence[str]) -> None:
+    """Raise `RelayError` for targets that a bare-metal program cannot have."""
+    if host.name != "c":
+        raise _wrong("the last target must be c", names)
+    if names[:-1] != [known for known in ACCELERATORS if known in names]:
+        raise _wrong(f"targets in front of c are {' and '.join(ACCELERATORS)}, each once, in this order", names)
+    if int(host.get("num-threads") or 1) > 1:
+        raise RelayError(error("R0602", f"option -num-threads={host.get('num-threads')}: a bare-metal program has one thread"))
 
 
 def _left(wrong: RelayError, npu: Target, names: Sequence[str]) -> bool:

@@ -24,7 +24,7 @@ from relaylang.partition.api import prepare
 from relaylang.partition.composites import composite_name, composite_nodes
 from relaylang.partition.engine import run
 from relaylang.partition.scope import scope_nodes
-from relaylang.partition.targets.cmsis_nn import RECIPE, cuts_averages_off, pattern_table
+from relaylang.partition.targets.cmsis_nn import RECIPE, pattern_table
 from relaylang.typing import check
 
 #: CMSIS-NN keeps extents in 16 bits.
@@ -80,7 +80,8 @@ def layer_of(call: Call, approximate: bool = False) -> Layer:
             raise Unsupported(f"an extent is more than {_MAX_EXTENT}")
     calls = [node for node in composite_nodes(call.op) if isinstance(node, Call)]
     layer = _READERS[name](calls, call)
-    differs = "averages" if name in _AVERAGES and cuts_averages_off(calls) else "softmax" if isinstance(layer, Softmax) else ""
+    # Relay cuts averages off that a cast to a wider type precedes.
+    differs = "averages" if name in _AVERAGES and op_name(calls[0]) == "cast" else "softmax" if isinstance(layer, Softmax) else ""
     if differs and not approximate:
         raise Unsupported(_DIFFERENT[differs])
     return layer

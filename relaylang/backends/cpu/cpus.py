@@ -121,10 +121,10 @@ def _arm64(cpu: str, features: Sequence[tuple[str, bool]], clang: bool) -> list[
 
 def _arm(cpu: str, features: Sequence[tuple[str, bool]], processor: str) -> list[str]:
     """`processor` is the first word of a triple, which may have the version: armv7l."""
-    named = {name for name, wanted in features if wanted}
+    named = [name for name, wanted in features if wanted]
     version = next((v for name in named if (v := _ARCH.fullmatch(name))), None) or re.search(r"v(\d+)()", processor)
-    fpu = next((unit for needs, unit in ARM_FPU if needs <= named), "")
-    plus = "".join(f"+{_ARM_PLUS.get(n, n)}" for n, w in features if w and n not in ARM_SILENT and not _ARCH.fullmatch(n))
+    fpu = next((unit for needs, unit in ARM_FPU if needs <= set(named)), "")
+    plus = "".join(f"+{_ARM_PLUS.get(n, n)}" for n in named if n not in ARM_SILENT and not _ARCH.fullmatch(n))
     if cpu:
         flags = [f"-mcpu={cpu}{plus}"]
     elif version or fpu or plus:

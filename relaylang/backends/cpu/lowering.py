@@ -174,80 +174,89 @@ def _tensors(
     kernel: Kernel, function: Function, numbers: Mapping[Var, Constant], given: Strides
 ) -> tuple[list[_Anchoring], list[Tensor]]:
     """The anchors of a function and its results."""
-    values: dict[int, Value] = {}
-
-    def as_params(ty: Type | None, node: Expr) -> Value:
-        if isinstance(ty, TupleType):
-            return [as_params(f, node) for f in ty.fields]
-        shape = static_shape(ty, node)
-        assert isinstance(ty, TensorType)
-        number = len(kernel.params)
-        buf = Buf(f"arg{number}", shape, ty.dtype, given[number] if number < len(given) else None)
-        kernel.params.append(buf)
-        return BufTensor(buf)
-
+    values = _Values(kernel, given)
     for param in function.params:
         if param in numbers:
-            values[id(param)] = Number(numbers[param].data.item(), numbers[param].dtype)
-            continue
-        values[id(param)] = as_params(param.checked_type or param.type_annotation, param)
-    anchors: list[_Anchoring] = []
+            values.of[id(param)] = Number(numbers[param].data.item(), numbers[param].dtype)
+        else:
+            values.of[id(param)] = values.parameter(param.checked_type or param.type_annotation, param)
     order = list(post_order(function.body))
     users = Counter(id(child) for node in order for child in children(node))
     trial = _Trial()
-
-    def in_buffers(value: Value, node: Expr) -> Value:
-        if isinstance(value, list):
-            return [in_buffers(part, node) for part in value]
-        if not isinstance(value, Recipe):
-            return value
-        anchor = Anchored(value.shape, value.dtype)
-        anchors.append((_written, node, [value], anchor))
-        return anchor
-
     for node in order:
         if isinstance(node, (Op, Var)):
             continue
-        if isinstance(node, Constant):
-            shape = static_shape(TensorType(node.data.shape, node.dtype), node)
-            if not shape:
-                values[id(node)] = Number(node.data.item(), node.dtype)
-            else:
-                values[id(node)] = BufTensor(kernel.constant(node.data, node.dtype))
-        elif isinstance(node, Tuple):
-            values[id(node)] = [values[id(f)] for f in node.fields]
-        elif isinstance(node, TupleGetItem):
-            whole = values[id(node.tuple_value)]
-            assert isinstance(whole, list)
-            values[id(node)] = whole[node.index]
-        elif isinstance(node, Call) and isinstance(node.op, Op):
-            args = [values[id(a)] for a in node.args]
-            recipe = RECIPES.get(node.op.name) or recipe_of(node)
-            anchored = ANCHORS.get(node.op.name) or anchor_of(node)
-            if recipe is not None:
-                tensor_types(node.checked_type, node)
-                values[id(node)] = recipe(kernel, node, args)
-            elif anchored is not None:
-                ty = node.checked_type
-                if isinstance(ty, TupleType):
-                    raise unsupported(f"{node.op.name} with several results cannot be compiled", node)
-                anchor = Anchored(static_shape(ty, node), ty.dtype)  # type: ignore[union-attr]
-                anchors.append((anchored, node, args, anchor))
-                values[id(node)] = anchor
-            else:
-                raise RelayError(
-                    error(
-                        "R0633",
-                        f"the CPU backend has no code for the operator {node.op.name}",
-                        node.span,
-                        notes=[gap(node.op.name) or "no code yet", ELSEWHERE],
-                    )
-                )
-        else:
-            raise unsupported(f"{type(node).__name__} inside a primitive function cannot be compiled", node)
-        if users[id(node)] > 1 and trial.is_costly(values[id(node)]):
-            values[id(node)] = in_buffers(values[id(node)], node)
-    return anchors, flat(values[id(function.body)])
+        value = values.value(node)
+        if users[id(node)] > 1 and trial.is_costly(value):
+            value = values.in_buffers(value, node)
+        values.of[id(node)] = value
+    return values.anchors, flat(values.of[id(function.body)])
+
+
+class _Values:
+    """The values of a function's nodes, by their identities, and the anchors that make some of them."""
+
+    def __init__(self, kernel: Kernel, strides: Strides) -> None:
+        self.kernel = kernel
+        self.strides = strides
+        self.of: dict[int, Value] = {}
+        self.anchors: list[_Anchoring] = []
+
+    def parameter(self, ty: Type | None, node: Expr) -> Value:
+        """The buffers of a parameter, in the order of the kernel's parameters."""
+        if isinstance(ty, TupleType):
+            return [self.parameter(f, node) for f in ty.fields]
+        shape = static_shape(ty, node)
+        assert isinstance(ty, TensorType)
+        number = len(self.kernel.params)
+        buf = Buf(f"arg{number}", shape, ty.dtype, self.strides[number] if number < len(self.strides) else None)
+        self.kernel.params.append(buf)
+        return BufTensor(buf)
+
+    def value(self, node: Expr) -> Value:
+        """The value of a node whose parts have theirs. Raises `RelayError` for one that has no kernel."""
+        match node:
+            case Constant():
+                if static_shape(TensorType(node.data.shape, node.dtype), node):
+                    return BufTensor(self.kernel.constant(node.data, node.dtype))
+                return Number(node.data.item(), node.dtype)
+            case Tuple():
+                return [self.of[id(f)] for f in node.fields]
+            case TupleGetItem():
+                parts = self.of[id(node.tuple_value)]
+                assert isinstance(parts, list)
+                return parts[node.index]
+            case Call(op=Op()):
+                return self._call(node)
+        raise unsupported(f"{type(node).__name__} inside a primitive function cannot be compiled", node)
+
+    def _call(self, call: Call) -> Value:
+        name = call.op.name  # type: ignore[attr-defined]
+        args = [self.of[id(a)] for a in call.args]
+        recipe = RECIPES.get(name) or recipe_of(call)
+        if recipe is not None:
+            tensor_types(call.checked_type, call)
+            return recipe(self.kernel, call, args)
+        lower = ANCHORS.get(name) or anchor_of(call)
+        if lower is None:
+            notes = [gap(name) or "no code yet", ELSEWHERE]
+            raise RelayError(error("R0633", f"the CPU backend has no code for the operator {name}", call.span, notes=notes))
+        ty = call.checked_type
+        if isinstance(ty, TupleType):
+            raise unsupported(f"{name} with several results cannot be compiled", call)
+        anchor = Anchored(static_shape(ty, call), ty.dtype)  # type: ignore[union-attr]
+        self.anchors.append((lower, call, args, anchor))
+        return anchor
+
+    def in_buffers(self, value: Value, node: Expr) -> Value:
+        """The value with its recipes written to memory."""
+        if isinstance(value, list):
+            return [self.in_buffers(part, node) for part in value]
+        if not isinstance(value, Recipe):
+            return value
+        anchor = Anchored(value.shape, value.dtype)
+        self.anchors.append((_written, node, [value], anchor))
+        return anchor
 
 
 class _Trial:

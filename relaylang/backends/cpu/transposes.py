@@ -10,6 +10,7 @@ import functools
 import operator
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from math import prod
 
 from relaylang.backends.cpu.isa import Isa
@@ -65,11 +66,50 @@ def _read_across(loads: Sequence[ir.Load], axes: Sequence[int], extents: Sequenc
     return None
 
 
-def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | None:
-    """For a nest that turns a matrix: the function that its stage calls by `name`, and the stage. None for others."""
-    if isa.lanes == 1 or nest.empty or nest.bounds or nest.updates or nest.reductions or len(nest.stores) != 1:
+@dataclass(frozen=True)
+class _Transpose:
+    """A nest that stores `value` in rows along axis `last`, and reads `load` in rows along axis `across`."""
+
+    nest: Nest
+    axes: Sequence[int]
+    extents: Sequence[int]
+    load: ir.Load
+    across: int
+    lanes: int
+
+    @property
+    def last(self) -> int:
+        return self.axes[-1]
+
+    @property
+    def rest(self) -> list[int]:
+        """The axes of neither side of a square."""
+        return [d for d in self.axes if d not in (self.across, self.last)]
+
+    def renumbered(self, form: Index) -> Index:
+        """An index by the numbers of the merged axes, which loops have from here on."""
+        return affine({self.axes.index(d): c for d, c in terms_of(form).items() if d in self.axes}, const_of(form))
+
+    def of_squares(self) -> Scalar:
+        """What the nest stores, with `load` from a square that is turned."""
+        number = self.axes.index
+        made: dict[int, Scalar] = {}
+        for node in self.nest.reachable():
+            if node is self.load:
+                at = affine({number(self.across): self.lanes, number(self.last): 1})
+                made[id(node)] = ir.Load("square", at, node.type)
+            elif isinstance(node, ir.Load):
+                made[id(node)] = ir.Load(node.buffer, self.renumbered(node.index), node.type)
+            else:
+                made[id(node)] = visit.with_parts(node, [made[id(part)] for part in visit.parts(node)])
+        return made[id(self.nest.same(self.nest.stores[0][2]))]
+
+
+def _transpose_of(nest: Nest, lanes: int) -> _Transpose | None:
+    """The transpose that a nest is, if squares of `lanes` by `lanes` numbers are worth it."""
+    if nest.empty or nest.bounds or nest.updates or nest.reductions or len(nest.stores) != 1:
         return None
-    buf, offset, value = nest.stores[0]
+    buf, offset, _ = nest.stores[0]
     order = nest.reachable()
     loads = [n for n in order if isinstance(n, ir.Load)]
     plain = all(isinstance(n, (ir.Load, ir.Const, ir.Op)) or (isinstance(n, ir.Cast) and n.value.type != ir.INDEX) for n in order)
@@ -79,33 +119,31 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | Non
     axes, extents = nest.merged_axes()
     if len(axes) < 2 or terms_of(offset).get(axes[-1]) != 1:
         return None
-    found = _read_across(loads, axes, extents, isa.lanes)
-    if found is None or found[0].type not in _TURNED:
-        return None
-    load, across = found
-    lanes, last = isa.lanes, axes[-1]
-    # The loops that remain get numbers of their own.
-    number = {d: n for n, d in enumerate(axes)}
-    rest = [d for d in axes if d not in (across, last)]
+    read = _read_across(loads, axes, extents, lanes)
+    return _Transpose(nest, axes, extents, *read, lanes) if read is not None and read[0].type in _TURNED else None
 
-    def renumbered(form: Index) -> Index:
-        return affine({number[d]: c for d, c in terms_of(form).items() if d in number}, const_of(form))
 
-    source, target = renumbered(load.index), renumbered(offset)
-    origin = Buf(load.buffer, (), load.type)
-    of_squares: dict[int, Scalar] = {}
-    for node in order:
-        if isinstance(node, ir.Load):
-            at = affine({number[across]: lanes, number[last]: 1}) if node is load else renumbered(node.index)
-            of_squares[id(node)] = ir.Load("square" if node is load else node.buffer, at, node.type)
-        else:
-            of_squares[id(node)] = visit.with_parts(node, [of_squares[id(p)] for p in visit.parts(node)])
-    value = nest.same(value)
+def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | None:
+    """For a nest that turns a matrix: the function that its stage calls by `name`, and the stage. None for others."""
+    transpose = _transpose_of(nest, isa.lanes) if isa.lanes > 1 else None
+    return None if transpose is None else (turn_kernel(name, isa, transpose.load.type), _stage(transpose, isa, name))
+
+
+def _stage(transpose: _Transpose, isa: Isa, name: str) -> ir.Body:
+    """Squares of a transpose, one after the other, turned by the function `name`."""
+    nest, load, lanes, axes, extents = transpose.nest, transpose.load, transpose.lanes, transpose.axes, transpose.extents
+    buf, offset, value = nest.stores[0]
+    across, last = axes.index(transpose.across), axes.index(transpose.last)
+    rest = [axes.index(d) for d in transpose.rest]
+    source, target = transpose.renumbered(load.index), transpose.renumbered(offset)
+    of_squares = transpose.of_squares()
+    in_place = nest.same(value) is load and buf.dtype == load.type
     names = [f"y{n}" for n in range(len(axes))]
-    names[number[across]], names[number[last]] = "p0", "q0"
-    height, width = extents[across], extents[last]
+    names[across], names[last] = "p0", "q0"
+    sizes = [extents[d] for d in axes]
+    height, width = sizes[across], sizes[last]
     chunk = lanes * _SQUARES
-    counts = [*(extents[d] for d in rest), -(-height // lanes), -(-width // chunk)]
+    counts = [*(sizes[n] for n in rest), -(-height // lanes), -(-width // chunk)]
     b = Builder()
 
     def stored(p: ir.Expr, p_end: ir.Expr, q: ir.Expr, q_end: ir.Expr) -> None:
@@ -113,16 +151,17 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | Non
         square = b.local("t", load.type, [lanes * lanes])
         call(ir.address(square, 0, written=True), ir.number(lanes))
         b.let("square", ir.address(square, (p0 * lanes + q0) * -1))
-        bounds: Bounds = {number[d]: (y, y + 1) for d, y in zip(rest, ys)}
-        inner = Nest([extents[d] for d in axes], {**bounds, number[across]: (p, p_end), number[last]: (q, q_end)})
-        inner.stores.append((buf, target, of_squares[id(value)]))
+        bounds: Bounds = {n: (y, y + 1) for n, y in zip(rest, ys)}
+        inner = Nest(sizes, {**bounds, across: (p, p_end), last: (q, q_end)})
+        inner.stores.append((buf, target, of_squares))
         b.add(*written_out(halves.blocked(inner.build()), isa.explicit_lanes))
 
     def call(to: ir.Expr, step: ir.Expr) -> None:
-        b.call(name, ir.address(origin, indexed(source, names)), ir.expr(terms_of(source)[number[last]]), to, step)
+        origin = Buf(load.buffer, (), load.type)
+        b.call(name, ir.address(origin, indexed(source, names)), ir.expr(terms_of(source)[last]), to, step)
 
     with b.loop("u", prod(counts), kind=ir.PARALLEL) as u:
-        *ys, block, part = (b.let(name, digit) for name, digit in zip([*(f"y{number[d]}" for d in rest), "b", "k"], digits(u, counts)))
+        *ys, block, part = (b.let(name, digit) for name, digit in zip([*(f"y{n}" for n in rest), "b", "k"], digits(u, counts)))
         p1 = b.let("p1", block * lanes)
         p0 = b.let("p0", ir.minimum(p1, height - lanes))
         with b.loop("q1", part * chunk, ir.minimum((part + 1) * chunk, width), step=lanes) as q1:
@@ -130,12 +169,11 @@ def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | Non
             q0 = b.let("q0", ir.minimum(q1, width - lanes))
             tests = [one.eq(other) for one, other, extent in ((p0, p1, height), (q0, q1, width)) if extent % lanes]
             with b.when(functools.reduce(operator.and_, tests)) if tests else nullcontext():
-                if value is load and buf.dtype == load.type:
-                    to = ir.address(buf, indexed(target, names), written=True)
-                    call(to, ir.expr(terms_of(target)[number[across]]))
+                if in_place:
+                    call(ir.address(buf, indexed(target, names), written=True), ir.expr(terms_of(target)[across]))
                 else:
                     stored(p1, p1 + lanes, q1, q1 + lanes)
             if tests:
                 with b.otherwise():
                     stored(p1, p0 + lanes, q1, q0 + lanes)
-    return turn_kernel(name, isa, load.type), b.body
+    return b.body

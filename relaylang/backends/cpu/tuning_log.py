@@ -88,7 +88,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _NAMES = [f.name for f in fields(Record)]
 
 
-def _record(row: Any) -> Record | None:
+def record_of(row: Any) -> Record | None:
     """The record of a line's object; None where it is none."""
     if not isinstance(row, dict):
         return None
@@ -174,7 +174,7 @@ def load(path: str) -> tuple[list[Record], list[Diagnostic]]:
                 if version is not None and version != VERSION:
                     versions.add(version)
                     continue
-                record = _record(row) if version is not None else None
+                record = record_of(row) if version is not None else None
                 if record is None:
                     wrong.append(count)
                 else:
@@ -283,22 +283,53 @@ def _listed(kernels: Sequence[Kernel]) -> list[str]:
     return lines + [f"... and {len(kernels) - _SHOWN} more"] * (len(kernels) > _SHOWN)
 
 
+@dataclass(frozen=True)
+class History:
+    """Records that programs are compiled with, where they are from, and notes about them."""
+
+    records: Sequence[Record]
+    source: str
+    notes: Sequence[Diagnostic] = ()
+
+
+def _loaded(path: str) -> History:
+    records, notes = load(path)
+    return History(records, path, notes)
+
+
+_HISTORY: ContextVar[History | None] = ContextVar("tuning_history", default=None)
+
+
+@contextmanager
+def applied(history: History | None) -> Iterator[None]:
+    """Programs compiled inside the block take the best of these records, unless their options name a log."""
+    token = _HISTORY.set(history)
+    try:
+        yield
+    finally:
+        _HISTORY.reset(token)
+
+
 def schedule_of(options: Mapping[str, Any]) -> Schedule:
-    """The schedule that a target's options ask for: `-schedule`, and `-tuning` with less weight. Raises `RelayError`."""
+    """The schedule that a target's options ask for: `-schedule`, and with less weight `-tuning` or the `applied` records.
+
+    Raises `RelayError`.
+    """
     winograd, choices = winograd_of(options), read(options.get("schedule"))
     path = options.get("tuning")
-    if path is None:
+    history = _loaded(path) if path is not None else _HISTORY.get()
+    if history is None:
         return Schedule(choices, winograd)
-    records, notes = load(path)
+    records, source, notes = list(history.records), history.source, list(history.notes)
     if not any(options.get(key) for key in ("mtriple", "mcpu", "march", "cross-compiler")):
         own = processor()
-        others = sorted({r.cpu for r in records} - {own})
+        others = sorted({r.cpu for r in records if r.failure is None} - {own})
         if others:
-            notes.append(_note(f"records of {path} that were measured on another processor are left out", others[:_SHOWN]))
+            notes.append(_note(f"records of {source} that were measured on another processor are left out", others[:_SHOWN]))
         records = [r for r in records if r.cpu == own]
     threads = int(options.get("num-threads") or usable_cpus())
     chosen = best(r for r in records if r.threads != threads) | best(r for r in records if r.threads == threads)
-    return Tuned(choices, winograd, path, chosen, notes)
+    return Tuned(choices, winograd, source, chosen, notes)
 
 
 def report(schedule: Schedule, kernels: Iterable[Kernel]) -> None:

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.backends.ethosu import artifact, driver
-from relaylang.backends.ethosu.artifact import EthosUArtifact
-from relaylang.backends.hosted import HostFunction, compiled, interpreted, saved_step
+from relaylang.backends.ethosu import driver
+from relaylang.backends.ethosu.artifact import EthosUArtifact, loads
+from relaylang.backends.hosted import compiled, interpreted
 from relaylang.backends.target import CompileRest, Target
 from relaylang.ir import IRModule
 from relaylang.runtime import artifact as programs
 
-__all__ = ["EthosUArtifact", "compile", "compile_for", "load"]
+__all__ = ["EthosUArtifact", "compile", "compile_for", "load", "loads"]
 
 
 def compile_for(
@@ -57,12 +57,3 @@ def load(path: str | os.PathLike[str], threads: int | None = None) -> EthosUArti
     that is something else.
     """
     return loads(programs.read_file(path), threads, os.fspath(path))
-
-
-def loads(content: bytes, threads: int | None = None, source: str = "what was given") -> EthosUArtifact:
-    """The same from memory; `source` is what messages call it."""
-
-    def make_host(name: str, text: str, program: bytes | None) -> HostFunction:
-        return saved_step(name, text, program, threads)
-
-    return artifact.loads(content, make_host, source)

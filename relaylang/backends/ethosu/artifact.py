@@ -14,8 +14,6 @@ The `.tar` holds
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,38 +25,11 @@ from relaylang.backends.ethosu.reference import run_tosa
 from relaylang.backends.ethosu.simulator.machine import Observer
 from relaylang.backends.ethosu.simulator.region import run_stream
 from relaylang.backends.ethosu.stream import Command
-from relaylang.backends.hosted import (
-    FIELDS,
-    HostFunction,
-    HostStep,
-    Named,
-    host_files,
-    named_tensor,
-    read_host,
-    run_schedule,
-    schedule_fields,
-    schedule_of,
-    tensor_records,
-)
-from relaylang.diagnostics import RelayError, error
-from relaylang.partition.schedule import Schedule
-from relaylang.runtime import artifact as programs
-from relaylang.runtime.artifact import Artifact, Capability, TensorSpec, bind_arguments, not_an_artifact, read_sealed, write_sealed
-from relaylang.runtime.files import atomic_write
+from relaylang.backends.hosted import FIELDS, Named, named_tensor, tensor_records
+from relaylang.backends.hosted_artifact import HostedArtifact, read_hosted
+from relaylang.runtime.artifact import Capability
 from relaylang.runtime.manifest import count
-from relaylang.runtime.schema import (
-    Parser,
-    document,
-    one_of,
-    record,
-    row,
-    several,
-    shown,
-    table,
-    text,
-    whole,
-)
-from relaylang.runtime.text import reason
+from relaylang.runtime.schema import Parser, one_of, record, row, several, shown, table, text, whole
 
 FORMAT = "relaylang-ethos-u"
 VERSION = 2
@@ -132,15 +103,12 @@ _MANIFEST = record(
 
 
 @dataclass
-class EthosUArtifact(Artifact):
+class EthosUArtifact(HostedArtifact):
     """A compiled program. `run` gives what the interpreter gives, to the integer; `executor` says who computes regions."""
 
+    format: ClassVar[str] = FORMAT
+    version: ClassVar[int] = VERSION
     executors: ClassVar[tuple[str, ...]] = ("tosa", "ethosu-sim")
-    schedule: Schedule
-    inputs: tuple[Named, ...]
-    regions: dict[str, RegionCode]
-    host: dict[str, HostStep]
-    text: str = field(repr=False)
     details: dict[str, Any] = field(repr=False)
     executor: str = "tosa"
     #: Called by the simulator for each tensor that a region's stream stores, with the region's name.
@@ -150,55 +118,15 @@ class EthosUArtifact(Artifact):
     def capabilities(self) -> frozenset[Capability]:
         return frozenset(["run", "simulate", "observe"])
 
-    @property
-    def tensors(self) -> list[tuple[str, TensorSpec, tuple[int, ...]]]:
-        return [(name, spec, ()) for name, spec in self.inputs]
-
-    def report(self) -> str:
-        """Cycles and memory of each region, and what stays on the host and why."""
-        return self.text
-
-    def run(self, *args: Any, **named: Any) -> Any:
-        """The entry's value. Regions run as `executor` says, the steps between them on the host.
-
-        Arguments come in order or by name. Returns an array, or a tuple of them. Raises `RelayError`.
-        """
-        values: dict[str, Any] = {}
-        for (name, spec), value in zip(self.inputs, bind_arguments(self.input_names, args, named)):
-            values[name] = spec.check(name, value)
-        return run_schedule(self.schedule, values, self.host, self._region)
-
-    def _region(self, name: str, arguments: list[Any]) -> list[Any]:
+    def run_region(self, name: str, arguments: list[Any]) -> list[Any]:
         observer = partial(self.observer, name) if self.observer is not None else None
         return list(self.regions[name].run(arguments, self.executor, observer))
 
-    __call__ = run
-
-    def files(self) -> dict[str, bytes]:
-        """Every file of the archive by its name."""
-        out = {**region_files(self.regions), **host_files(self.host)}
-        manifest = json.dumps(self.manifest(), indent=1) + "\n"
-        return {"manifest.json": manifest.encode("utf-8"), "report.txt": self.text.encode("utf-8"), **out}
+    def region_parts(self) -> tuple[dict[str, bytes], dict[str, Any]]:
+        return region_files(self.regions), region_records(self.regions)
 
     def manifest(self) -> dict[str, Any]:
-        """The content of the archive's `manifest.json`."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            **self.details,
-            **schedule_fields(self.schedule, self.inputs, self.host),
-            "regions": region_records(self.regions),
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the archive, whole or not at all. Equal programs give equal bytes. Raises `RelayError` (R0001)."""
-        try:
-            atomic_write(path, write_sealed(self.files()))
-        except OSError as e:
-            raise RelayError(error("R0001", f"cannot write {os.fspath(path)}: {reason(e)}")) from None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return programs.loads, (write_sealed(self.files()), None, "what was pickled")
+        return {**super().manifest(), **self.details}
 
 
 def region_files(regions: Mapping[str, RegionCode]) -> dict[str, bytes]:
@@ -226,27 +154,21 @@ def region_records(regions: Mapping[str, RegionCode]) -> dict[str, Any]:
     }
 
 
-def loads(content: bytes, make_host: Callable[[str, str, bytes | None], HostFunction], source: str) -> EthosUArtifact:
-    """Read an archive. `make_host` gets a host step's name, text and saved program, and makes it ready to run.
+def loads(content: bytes, threads: int | None = None, source: str = "what was given") -> EthosUArtifact:
+    """Read an archive. Host steps run compiled where the archive has their programs, on so many threads.
 
     `source` is what messages call the archive. Raises `RelayError` (R0641) if the bytes are no archive of ours.
     """
-    files = read_sealed(content, source)
-    try:
-        written = document(files["manifest.json"])
-        if written.get("format") != FORMAT or written.get("version") != VERSION:
-            raise ValueError(f"format {shown(written.get('format'))} {shown(written.get('version'))}")
-        manifest = _MANIFEST("", written)
-        regions = read_regions(manifest["regions"], files)
-        sizes = {name: (len(code.inputs), len(code.outputs)) for name, code in regions.items()}
-        schedule = schedule_of(manifest, sizes)
-        report = files["report.txt"].decode("utf-8")
-        host = read_host(manifest["host"], files, make_host)
-    except (KeyError, ValueError) as problem:
-        raise not_an_artifact(source, f"it lacks {problem}" if isinstance(problem, KeyError) else f"{problem}"[:300]) from None
+    schedule, inputs, regions, host, report, manifest = read_hosted(content, source, _parsed, read_regions, threads)
     known = {"format", "version", "inputs", "result", "steps", "regions", "host"}
-    details = {k: v for k, v in manifest.items() if k not in known}
-    return EthosUArtifact(schedule, tuple(manifest["inputs"]), regions, host, report, details)
+    return EthosUArtifact(schedule, inputs, regions, host, report, {k: v for k, v in manifest.items() if k not in known})
+
+
+def _parsed(written: dict[str, Any]) -> dict[str, Any]:
+    if written.get("format") != FORMAT or written.get("version") != VERSION:
+        raise ValueError(f"format {shown(written.get('format'))} {shown(written.get('version'))}")
+    manifest: dict[str, Any] = _MANIFEST("", written)
+    return manifest
 
 
 def read_regions(records: Mapping[str, Any], files: dict[str, bytes]) -> dict[str, RegionCode]:

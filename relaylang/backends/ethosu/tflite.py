@@ -34,11 +34,6 @@ _OFFSETS = "OfflineMemoryAllocation"
 _OFFSETS_HEADER = 3
 
 
-def is_tflite(content: bytes) -> bool:
-    """Whether a file's content is TFLite's."""
-    return content[4:8] == b"TFL3"
-
-
 @dataclass(frozen=True)
 class NpuLayer:
     """A layer for the Ethos-U: its streams, the driver's places, and its inputs and outputs by the graph's numbers."""

@@ -20,7 +20,6 @@ from relaylang.backends.ethosu.vela import CompileError
 DTYPES = {"bool": 1, "int8": 3, "int16": 4, "int32": 5, "int48": 6}
 #: The type of sums of products, by that of the input.
 SUMS = {"int8": "int32", "int16": "int48"}
-_SHAPE_RANK_TYPE = np.dtype("<i8")
 
 SINGLE_ROUND = 1
 _NAN_PROPAGATE = 1

@@ -16,17 +16,21 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.runtime.artifact import read_file
 from relaylang.runtime.schema import document
 
-#: The memories on the chip, by the names that instructions use.
-BUFFERS = ("uop", "wgt", "inp", "acc", "out")
-#: Options of target strings that give a size itself, and the values that they set.
-SIZES = {
+#: The memories on the chip whose sizes can be chosen, by the names that instructions use.
+_MEMORIES = ("uop", "inp", "wgt", "acc")
+#: Options of target strings that give a size, and the values that they set.
+_SIZES = {
     "batch": ("log_batch",),
     "block": ("log_block_in", "log_block_out"),
     "block-in": ("log_block_in",),
     "block-out": ("log_block_out",),
 }
-#: Options of target strings that give a logarithm, and the value that each sets.
-LOGS = {f"log-{name}-buff": f"log_{name}_buff_size" for name in ("uop", "inp", "wgt", "acc")}
+#: Options of target strings that give a value as it is.
+_VALUES = {
+    **{f"log-{name}-buff": f"log_{name}_buff_size" for name in _MEMORIES},
+    "dram-bandwidth": "bandwidth",
+    "dram-latency": "latency",
+}
 #: Keys of `vta_config.json` that choose a board or a version of the hardware. They change no program.
 _OF_BOARDS = ("TARGET", "HW_VER")
 #: An index on the chip has 16 bits.
@@ -65,26 +69,22 @@ class Config:
     @cached_property
     def element_bytes(self) -> dict[str, int]:
         """The bytes of one element of each memory: a micro-operation, or a tile of numbers."""
-        out = self.batch * self.block_out
-        return {
-            "uop": 4,
-            "wgt": self.block_in * self.block_out,
-            "inp": self.batch * self.block_in,
-            "acc": 4 * out,
-            "out": out,
-            "acc8": out,
-        }
+        inp, out = self.batch * self.block_in, self.batch * self.block_out
+        return {"uop": 4, "wgt": self.block_in * self.block_out, "inp": inp, "acc": 4 * out, "out": out, "acc8": out}
 
     @cached_property
     def log_depth(self) -> dict[str, int]:
         """The logarithm of the number of elements of each memory. `out` holds what `acc` does, in fewer bits."""
-        sizes = {name: getattr(self, f"log_{name}_buff_size") for name in ("uop", "inp", "wgt", "acc")}
-        depths = {name: size - (self.element_bytes[name].bit_length() - 1) for name, size in sizes.items()}
+        depths = {name: self._log_size(name) - (self.element_bytes[name].bit_length() - 1) for name in _MEMORIES}
         return {**depths, "out": depths["acc"], "acc8": depths["acc"]}
 
     @cached_property
     def depth(self) -> dict[str, int]:
         return {name: 1 << log for name, log in self.log_depth.items()}
+
+    def _log_size(self, memory: str) -> int:
+        size: int = getattr(self, f"log_{memory}_buff_size")
+        return size
 
     def json(self) -> dict[str, int]:
         """The values under the names of `vta_config.json`."""
@@ -93,53 +93,38 @@ class Config:
     def __str__(self) -> str:
         """The configuration as VTA names its bitstreams: `1x16x16_i8w8a32_15_15_18_17`."""
         widths = f"i{1 << self.log_inp_width}w{1 << self.log_wgt_width}a{1 << self.log_acc_width}"
-        sizes = "_".join(str(getattr(self, f"log_{name}_buff_size")) for name in ("uop", "inp", "wgt", "acc"))
-        return f"{self.batch}x{self.block_in}x{self.block_out}_{widths}_{sizes}"
+        return f"{self.batch}x{self.block_in}x{self.block_out}_{widths}_{'_'.join(str(self._log_size(name)) for name in _MEMORIES)}"
 
 
 def config_of(options: Mapping[str, Any]) -> Config:
     """The configuration of a target's options. Raises `RelayError` (R0001, R0602)."""
     values: dict[str, int] = {}
     if "config" in options:
-        values |= _of_file(options["config"])
-    for option, names in SIZES.items():
-        if option in options:
-            size = options[option]
-            if size < 1 or size & (size - 1):
-                raise _wrong(f"-{option}={size} is no power of two")
-            values |= dict.fromkeys(names, size.bit_length() - 1)
-    for option, name in LOGS.items():
-        if option in options:
-            values[name] = options[option]
-    values |= {name: options[f"dram-{name}"] for name in ("bandwidth", "latency") if f"dram-{name}" in options}
-    return checked(values)
-
-
-def _of_file(path: str) -> dict[str, int]:
-    content = read_file(path)
-    try:
-        held = document(content)
-    except ValueError:
-        raise _wrong(f"{path} holds no JSON object") from None
-    try:
-        return values_of(held)
-    except ValueError as problem:
-        raise _wrong(f"{path} is no vta_config.json: {problem}") from None
+        path, content = options["config"], read_file(options["config"])
+        try:
+            values |= values_of(document(content))
+        except ValueError as problem:
+            raise cannot_build(f"{path} is no vta_config.json: {problem}") from None
+    for option in [option for option in _SIZES if option in options]:
+        size = options[option]
+        if size < 1 or size & (size - 1):
+            raise cannot_build(f"-{option}={size} is no power of two")
+        values |= dict.fromkeys(_SIZES[option], size.bit_length() - 1)
+    return checked({**values, **{name: options[option] for option, name in _VALUES.items() if option in options}})
 
 
 def values_of(record: Mapping[str, Any]) -> dict[str, int]:
     """The values of what a `vta_config.json` holds. Raises `ValueError` for other keys and values."""
     values: dict[str, int] = {}
-    known = {f.name.upper(): f.name for f in fields(Config)}
+    known = {"LOG_BLOCK": ["log_block_in", "log_block_out"], **{f.name.upper(): [f.name] for f in fields(Config)}}
     for key, value in record.items():
         if key in _OF_BOARDS:
             continue
-        names = ["log_block_in", "log_block_out"] if key == "LOG_BLOCK" else [known[key]] if key in known else []
-        if not names:
-            raise ValueError(f"{key} is no key of it; they are {', '.join(['LOG_BLOCK', *known])}")
+        if key not in known:
+            raise ValueError(f"{key} is no key of it; they are {', '.join(known)}")
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError(f"{key} is no whole number")
-        values |= dict.fromkeys(names, value)
+        values |= dict.fromkeys(known[key], value)
     return values
 
 
@@ -148,25 +133,24 @@ def checked(values: Mapping[str, int]) -> Config:
     config = Config(**values)
     widths = (config.log_inp_width, config.log_wgt_width, config.log_acc_width)
     if widths != (3, 3, 5):
-        raise _wrong(f"the widths 2^{', 2^'.join(map(str, widths))}: inputs and weights have 8 bits, sums 32")
+        raise cannot_build(f"the widths 2^{', 2^'.join(map(str, widths))}: inputs and weights have 8 bits, sums 32")
     for name in ("batch", "block_in", "block_out"):
         if not 0 <= getattr(config, f"log_{name}") <= 8:
-            raise _wrong(f"{name.upper()} must be from 1 to 256")
+            raise cannot_build(f"{name.upper()} must be from 1 to 256")
     if config.bandwidth < 1 or config.latency < 0:
-        raise _wrong("the DRAM moves at least 1 byte a cycle, and its latency is not negative")
-    for name in ("uop", "wgt", "inp", "acc"):
-        size = getattr(config, f"log_{name}_buff_size")
-        if config.log_depth[name] < 1:
-            raise _wrong(f"the memory {name} of 2^{size} bytes has no room for two elements of {config.element_bytes[name]} bytes")
-        if config.log_depth[name] > _MOST_DEPTH:
-            raise _wrong(
-                f"the memory {name} of 2^{size} bytes has 2^{config.log_depth[name]} elements; an index has {_MOST_DEPTH} bits"
-            )
+        raise cannot_build("the DRAM moves at least 1 byte a cycle, and its latency is not negative")
+    for name in _MEMORIES:
+        memory, depth = f"the memory {name} of 2^{config._log_size(name)} bytes", config.log_depth[name]
+        if depth < 1:
+            raise cannot_build(f"{memory} has no room for two elements of {config.element_bytes[name]} bytes")
+        if depth > _MOST_DEPTH:
+            raise cannot_build(f"{memory} has 2^{depth} elements; an index has {_MOST_DEPTH} bits")
     return config
 
 
-def _wrong(why: str) -> RelayError:
+def cannot_build(why: str) -> RelayError:
+    """The error (R0602) of a configuration of which there can be no hardware."""
     return RelayError(error("R0602", f"this configuration of VTA cannot be built: {why}"))
 
 
-__all__ = ["BUFFERS", "LOGS", "SIZES", "Config", "checked", "config_of", "values_of"]
+__all__ = ["Config", "cannot_build", "checked", "config_of", "values_of"]

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from relaylang.backends.hosted import HostFunction, HostStep, bind_params, check, host_modules, spec_of
+from relaylang.backends.hosted import (
+    HostFunction,
+    compiled,
+    host_modules,
+    host_steps,
+    nothing_fits,
+    prepared,
+    region_tensors,
+    spec_of,
+)
+from relaylang.backends.target import CompileRest, Target
 from relaylang.backends.vta.artifact import Region, VTAArtifact
 from relaylang.backends.vta.config import Config, config_of
 from relaylang.backends.vta.emit import emit_region
 from relaylang.backends.vta.isa import BYTES
 from relaylang.backends.vta.layers.table import pattern_table
 from relaylang.diagnostics import Diagnostic, RelayError, error
-from relaylang.ir import Call, Function, IRModule, TensorType, TupleType, post_order
-from relaylang.ir.missing import refuse_missing
-from relaylang.ops.record import Op
-from relaylang.partition.engine import Trace, run
+from relaylang.ir import IRModule
+from relaylang.partition.engine import run
 from relaylang.partition.lift import regions_of
-from relaylang.partition.report import QUANTISE_FIRST
 from relaylang.partition.schedule import make_schedule
-from relaylang.partition.scope import scope_nodes
+from relaylang.partition.staying import host_notes
 from relaylang.partition.targets.vta import RECIPE
-from relaylang.passes.simplify.fold_constant import evaluator, fold_expr
-from relaylang.syntax import astext
+
+
+def compile_for(
+    mod: IRModule,
+    target: Target,
+    fallback: Sequence[Target],
+    params: Mapping[str, np.ndarray],
+    entry: str,
+    compile_rest: CompileRest | None,
+) -> VTAArtifact:
+    """The backend's door; see `relaylang.backends`. What stays on the host is compiled for the first of `fallback`."""
+    return compile_module(mod, target.options, params, entry, None if compile_rest is None else partial(compiled, compile_rest))
 
 
 def compile_module(
@@ -40,57 +58,21 @@ def compile_module(
     Raises `RelayError` where the module is wrong, the configuration cannot be built, or nothing can go to VTA.
     """
     config = config_of(options)
-    mod = check(bind_params(check(mod), params, entry))
-    refuse_missing(mod)
-    folded = fold_expr(mod[entry], evaluator(), fold_qnn=True)
-    assert isinstance(folded, Function)
-    mod = check(mod.with_functions({**mod.functions, mod.get_global_var(entry): folded}))
+    mod = prepared(mod, params, entry)
     recipe = RECIPE if config.block_in == config.block_out else replace(RECIPE, merge="none")
     outcome = run(mod, pattern_table(config), recipe, entry=entry, prefix="")
     functions = dict(regions_of(outcome.module, RECIPE.name))
-    notes = _notes(outcome.traces[mod.get_global_var(entry)])
+    notes, _, kept = host_notes(outcome.traces[mod.get_global_var(entry)], mod, RECIPE.name, "int8")
     if not functions:
-        floats = not any(isinstance(n, Op) and n.name.startswith("qnn.") for n in post_order(mod[entry]))
-        raise RelayError(
-            [error("R0614", f"nothing in @{entry} can go to VTA", mod[entry].span, notes=[QUANTISE_FIRST] if floats else []), *notes]
-        )
+        raise nothing_fits(mod, entry, "VTA", notes)
     main = outcome.module[entry]
     schedule = make_schedule(main, functions)
-    host = host_modules(outcome.module, entry, functions, schedule)
-    if host and compile_host is None:
-        title = f"{len(notes)} operations of @{entry} stay on the host, and the target names none"
-        raise RelayError([error("R0614", title, notes=['add one after a comma: --target "vta, c"']), *notes])
-    steps = {}
-    for name, module in host.items():
-        assert compile_host is not None
-        ready, program = compile_host(module)
-        steps[name] = HostStep(astext(module), program, ready)
-    regions = {gv.name_hint: _region(func, config) for gv, func in functions.items()}
+    title = f"{kept} operations of @{entry} stay on the host, and the target names none"
+    needed = RelayError([error("R0614", title, notes=['add one after a comma: --target "vta, c"']), *notes])
+    steps = host_steps(host_modules(outcome.module, entry, functions, schedule), compile_host, needed)
+    regions = {gv.name_hint: Region(emit_region(func, config), *region_tensors(func)) for gv, func in functions.items()}
     inputs = tuple([spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)])
     return VTAArtifact(schedule, inputs, regions, steps, _report(config, regions, notes))
-
-
-def _notes(trace: Trace) -> list[Diagnostic]:
-    """A note for every call of the entry that stays on the host."""
-    notes = []
-    for node in scope_nodes(trace.func.body):
-        if not isinstance(node, Call) or id(node) in trace.inside:
-            continue
-        name = node.op.name if isinstance(node.op, Op) else "a call of a function"
-        dtypes = [t.dtype for t in (node.checked_type, *(a.checked_type for a in node.args)) if isinstance(t, TensorType)]
-        default = "VTA has no such operator, or no int8 result follows"
-        if any(dtype.startswith(("float", "bfloat")) for dtype in dtypes):
-            default = "it works on floats, VTA on int8"
-        title = f"{name} stays on the host: {trace.reasons.get(id(node), default)}"
-        notes.append(error("R0620", title, node.span, severity="note"))
-    return notes
-
-
-def _region(func: Function, config: Config) -> Region:
-    ret = func.ret_type
-    types = ret.fields if isinstance(ret, TupleType) else (ret,)
-    inputs = tuple([spec_of(p.name_hint, p.checked_type) for p in func.params])
-    return Region(emit_region(func, config), inputs, tuple([spec_of(f"out{n}", ty) for n, ty in enumerate(types)]))
 
 
 def _report(config: Config, regions: Mapping[str, Region], notes: list[Diagnostic]) -> str:
@@ -103,4 +85,4 @@ def _report(config: Config, regions: Mapping[str, Region], notes: list[Diagnosti
     return "\n".join(lines) + "\n"
 
 
-__all__ = ["compile_module"]
+__all__ = ["compile_for", "compile_module"]

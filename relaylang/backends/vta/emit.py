@@ -2,210 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
 from relaylang.backends.vta.config import Config
-from relaylang.backends.vta.isa import KINDS, Codec
-from relaylang.backends.vta.layers.reader import Layer, read_layer
+from relaylang.backends.vta.isa import MEMORIES, OPERATIONS
+from relaylang.backends.vta.layers.reader import read_layer
+from relaylang.backends.vta.layers.steps import Gemm, Layer, Pool, Step
 from relaylang.backends.vta.layout import View, pack, pack_weights, view_of
 from relaylang.backends.vta.program import Program, Tensor
-from relaylang.backends.vta.schedule import Item, UopCache, UopStore, add_tokens, encoded, place_constant
-from relaylang.backends.vta.steps import Gemm, Pool, Step
-from relaylang.backends.vta.tiling import Tiling, choose, input_tile
+from relaylang.backends.vta.schedule import Schedule, Thing
+from relaylang.backends.vta.tiling import PARTS, choose, input_tile, tiles_of
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Expr, Function, Tuple, Var, post_order
 from relaylang.partition.checks import op_name, shape
 from relaylang.partition.composites import composite_name, composite_nodes
 
-_MEMORIES = {name: number for number, name in enumerate(KINDS["LOAD"].fields[4].names)}
-_OPERATIONS = {name: number for number, name in enumerate(KINDS["ALU"].fields[-3].names)}
-#: The most elements of a row or rows of a transfer, or elements between rows.
-_MOST = (1 << 16) - 1
-
 
 def emit_region(func: Function, config: Config) -> Program:
     """The program of a region, whose calls are composites of layers. Raises `Unsupported`."""
-    emitter = _Emitter(func, config)
-    for number, call in enumerate(emitter.calls):
-        emitter.layer(number, call)
-    return emitter.program()
-
-
-class _Tile(NamedTuple):
-    """A tile of the output: its group, and the ranges of blocks, rows and columns."""
-
-    group: int
-    channels: range
-    rows: range
-    columns: range
-
-
-def _tiles(view: View, tiling: Tiling) -> Iterator[_Tile]:
-    def ranges(count: int, size: int) -> list[range]:
-        return [range(first, min(first + size, count)) for first in range(0, count, size)]
-
-    channels = ranges(view.blocks, tiling.channels)
-    space = [
-        (g, y, x) for g in range(view.groups) for y in ranges(view.height, tiling.height) for x in ranges(view.width, tiling.width)
-    ]
-    pairs = [(c, s) for c in channels for s in space] if tiling.by_channels else [(c, s) for s in space for c in channels]
-    for c, (g, y, x) in pairs:
-        yield _Tile(g, c, y, x)
-
-
-@dataclass
-class _Bank:
-    """Two halves of a memory: what each holds. The half that was used last is kept."""
-
-    name: str
-    half: int
-    keys: list[object] = field(default_factory=lambda: [None, None])
-    last: int = 1
-
-    def hold(self, key: object) -> tuple[int, bool]:
-        """The half for what a key names, and whether it must be loaded."""
-        fresh = key not in self.keys
-        self.last = 1 - self.last if fresh else self.keys.index(key)
-        self.keys[self.last] = key
-        return self.last, fresh
+    return _Emitter(func, config).program()
 
 
 class _Emitter:
     def __init__(self, func: Function, config: Config) -> None:
-        self.func, self.config, self.codec = func, config, Codec(config)
+        self.func, self.config, self.memory = func, config, 0
         self.calls = [node for node in post_order(func.body) if isinstance(node, Call) and composite_name(node)]
-        self.layers = [read_layer(_composite(call)[1]) for call in self.calls]
-        self.items: list[Item] = []
-        self.half = {name: depth // 2 for name, depth in config.depth.items()}
-        self.banks = {name: _Bank(name, self.half[name]) for name in ("inp", "wgt")}
-        self.turn = 0
-        self.call = 0
-        self.memory = 0
+        self.layers, self.leaves = [], []
+        for call in self.calls:
+            composite, calls = _composite(call)
+            sources, layer = {id(param): arg for param, arg in zip(composite.params, call.args)}, read_layer(calls)
+            self.layers.append(layer)
+            self.leaves.append([sources.get(id(leaf), leaf) for leaf in layer.leaves])
         self.addresses: dict[tuple[int, int], int] = {}
         self.inputs: list[Tensor] = []
-        self.ready: set[int] = set()
         self._place_tensors()
-        self.memory += -self.memory % max(config.element_bytes.values())
-        self.constants = bytearray()
-        self.store = UopStore(self.constants, self.memory)
-        self.uops = UopCache(self.codec)
-
-    # DRAM.
+        self.to = Schedule(config, self.memory + -self.memory % max(config.element_bytes.values()))
 
     def _place_tensors(self) -> None:
         """Give each input and each layer's result its place; an input that is used in two ways has two."""
         numbers = {id(param): number for number, param in enumerate(self.func.params)}
         for call in self.calls:
             self._place(call, self.config.block_out)
-        for call, layer in zip(self.calls, self.layers):
-            sources = dict(zip([id(p) for p in _composite(call)[0].params], call.args))
-            products = {gemm.leaf for gemm in layer.gemms}
-            others = {s.value for s in layer.steps if s.operation == "load8"} | {pool.leaf for pool in layer.pools}
-            for number, leaf in enumerate(layer.leaves):
-                source = sources.get(id(leaf), leaf)
-                for used, block in ((products, self.config.block_in), (others, self.config.block_out)):
-                    if number not in used or (id(source), block) in self.addresses:
-                        continue
-                    if not isinstance(source, Var):
+        for layer, leaves in zip(self.layers, self.leaves):
+            uses = [(gemm.leaf, self.config.block_in) for gemm in layer.gemms]
+            others = [pool.leaf for pool in layer.pools] + [step.value for step in layer.steps if step.operation == "load8"]
+            for leaf, block in [
+                (leaves[n], block) for n, block in sorted(uses) + [(n, self.config.block_out) for n in sorted(others)]
+            ]:
+                if (id(leaf), block) not in self.addresses:
+                    if not isinstance(leaf, Var):
                         raise Unsupported("blocks of inputs and outputs differ, so that a result cannot be an input as it is")
-                    address = self._place(source, block)
-                    self.inputs.append(Tensor(numbers[id(source)], shape(source), address, block))
+                    self.inputs.append(Tensor(numbers[id(leaf)], shape(leaf), self._place(leaf, block), block))
 
     def _place(self, node: Expr, block: int) -> int:
         align = self.config.batch * block
-        self.memory += -self.memory % align
-        self.addresses[id(node), block] = self.memory
-        self.memory += view_of(shape(node), self.config.batch, block).size * align
-        return self.addresses[id(node), block]
-
-    def constant(self, content: np.ndarray, memory: str) -> int:
-        """The first element of a constant for a memory."""
-        size = self.config.element_bytes[memory]
-        return place_constant(self.constants, self.memory, content.tobytes(), size) // size
-
-    # Instructions.
-
-    def emit(self, name: str, fields: dict[str, int], reads: Sequence[object] = (), writes: Sequence[object] = ()) -> None:
-        self.items.append(Item(name, {k: v for k, v in fields.items() if v}, tuple(reads), tuple(writes), self.call))
-
-    def transfer(
-        self,
-        name: str,
-        memory: str,
-        sram: int,
-        dram: int,
-        axes: list[tuple[int, int]],
-        reads: Sequence[object],
-        writes: Sequence[object],
-    ) -> None:
-        """Copy a block: `axes` are (count, elements in DRAM from one to the next), outermost first. On the chip it is dense."""
-        merged: list[tuple[int, int]] = [(1, 1)]
-        for count, step in reversed(axes):
-            if count > 1 and merged[-1][1] * merged[-1][0] == step:
-                merged[-1] = (merged[-1][0] * count, merged[-1][1])
-            elif count > 1:
-                merged.append((count, step))
-        merged.reverse()
-        if len(merged) > 2 or (len(merged) == 2 and merged[0][1] > _MOST):
-            (count, step), *rest = merged
-            size = int(np.prod([n for n, _ in rest]))
-            for number in range(count):
-                self.transfer(name, memory, sram + number * size, dram + number * step, rest, reads, writes)
-            return
-        rows, stride = merged[0] if len(merged) == 2 else (1, merged[-1][0])
-        fields = {"memory": _MEMORIES[memory], "sram": sram, "dram": dram, "y_size": rows, "x_size": merged[-1][0], "x_stride": stride}
-        self.emit(name, fields, reads, writes)
-
-    def loops(
-        self,
-        name: str,
-        uops: list[tuple[int, int, int]],
-        turns: tuple[int, int],
-        factors: dict[str, int],
-        reads: Sequence[object],
-        acc: object,
-    ) -> None:
-        """A GEMM or ALU instruction."""
-        first = self.uops.place(self.items, tuple(uops), self.store)
-        fields = {"uop_bgn": first, "uop_end": first + len(uops), "iter_out": turns[0], "iter_in": turns[1], **factors}
-        self.emit(name, fields, reads, [acc])
-
-    # Layers.
-
-    def layer(self, number: int, call: Call) -> None:
-        """The instructions of a layer."""
-        layer, self.call = self.layers[number], number
-        tiling = choose(layer, self.config)
-        sources = dict(zip([id(p) for p in _composite(call)[0].params], call.args))
-        leaves = [sources.get(id(leaf), leaf) for leaf in layer.leaves]
-        for leaf in leaves:
-            if not isinstance(leaf, Var) and id(leaf) not in self.ready:
-                # A load waits for a store by way of the compute unit, here for an instruction that does nothing.
-                self.ready.add(id(leaf))
-                self.emit("LOAD", {"memory": 0}, [("dram", id(leaf))], [("ready", id(leaf))])
-        for bank in self.banks.values():
-            bank.keys = [None, None]
-        _LayerEmitter(self, layer, tiling, leaves, call).run()
+        address = self.addresses[id(node), block] = self.memory + -self.memory % align
+        self.memory = address + view_of(shape(node), self.config.batch, block).size * align
+        return address
 
     def program(self) -> Program:
-        """The finished program."""
-        outputs = self.func.body.fields if isinstance(self.func.body, Tuple) else [self.func.body]
-        self.emit("FINISH", {}, [("dram", id(call)) for call in self.calls])
-        self.uops.flush(self.items, self.store)
-        add_tokens(self.items)
-        places: list[tuple[int, str]] = []
-        for number, item in enumerate(self.items):
-            if not number or item.call != self.items[number - 1].call:
-                places.append((number, _place_text(self.calls[item.call])))
-        block = self.config.block_out
-        results = [Tensor(n, shape(out), self.addresses[id(out), block], block) for n, out in enumerate(outputs)]
-        total = self.memory + len(self.constants)
-        stream = encoded(self.items, self.codec)
-        return Program(self.config, stream, bytes(self.constants), total, tuple(self.inputs), tuple(results), tuple(places))
+        """Append the layers' instructions. A load waits for a store by way of an instruction of the compute unit without effect."""
+        to, ready = self.to, set()
+        for to.call, (call, layer, leaves) in enumerate(zip(self.calls, self.layers, self.leaves)):
+            for leaf in leaves:
+                if not isinstance(leaf, Var) and id(leaf) not in ready:
+                    ready.add(id(leaf))
+                    to.emit("LOAD", {"memory": MEMORIES["uop"]}, [("dram", id(leaf))], [("ready", id(leaf))])
+            _LayerEmitter(to, self.addresses, layer, leaves, call).run()
+        to.emit("FINISH", {}, [("dram", id(call)) for call in self.calls])
+        stream = to.finish()
+        firsts = [n for n, item in enumerate(to.items) if not n or item.call != to.items[n - 1].call]
+        places = tuple([(number, _place_text(self.calls[to.items[number].call])) for number in firsts])
+        block, outputs = self.config.block_out, self.func.body.fields if isinstance(self.func.body, Tuple) else [self.func.body]
+        results = tuple([Tensor(n, shape(out), self.addresses[id(out), block], block) for n, out in enumerate(outputs)])
+        return Program(self.config, stream, bytes(to.constants), to.base + len(to.constants), tuple(self.inputs), results, places)
 
 
 def _composite(call: Call) -> tuple[Function, list[Call]]:
@@ -222,192 +94,201 @@ def _place_text(call: Call) -> str:
 
 
 class _LayerEmitter:
-    def __init__(self, emitter: _Emitter, layer: Layer, tiling: Tiling, leaves: list[Expr], call: Call) -> None:
-        self.to, self.layer, self.tiling, self.leaves, self.root = emitter, layer, tiling, leaves, call
-        self.config = config = emitter.config
+    """Appends a layer's instructions. Things that units share are parts of halves: those of the accumulators are slices of a tile."""
+
+    def __init__(self, to: Schedule, addresses: dict[tuple[int, int], int], layer: Layer, leaves: list[Expr], root: Call) -> None:
+        self.to, self.addresses, self.layer, self.leaves, self.root = to, addresses, layer, leaves, root
+        self.config = config = to.config
+        self.tiling = tiling = choose(layer, config)
         self.view = view_of(layer.shape, config.batch, config.block_out)
         self.slot_size = tiling.channels * tiling.height * tiling.width
         windows = [tiling.channels * h * w for h, w in (input_tile(p, tiling.height, tiling.width) for p in layer.pools)]
-        starts = np.cumsum([layer.slots * self.slot_size, *windows]).tolist()
-        self.windows, self.vectors = starts[:-1], starts[-1]
+        *self.windows, self.vectors = np.cumsum([layer.slots * self.slot_size, *windows]).tolist()
+        self.banks = {name: to.banks[name].emptied() for name in ("inp", "wgt", "acc")}
         self.held: list[range | None] = [None, None]
-        self.weights = [emitter.constant(pack_weights(g.weight, config.block_in, config.block_out), "wgt") for g in layer.gemms]
-        self.vector_places = [emitter.constant(self._packed(v.reshape(1, -1)), "acc") for v in layer.vectors]
-        self.tensor_places = [emitter.constant(pack(t, config.batch, config.block_out), "acc") for t in layer.tensors]
-
-    def _packed(self, row: np.ndarray) -> np.ndarray:
-        """A vector over channels as tiles: the same for the whole batch."""
-        return pack(np.repeat(row, self.config.batch, 0), self.config.batch, self.config.block_out)
+        self.sources = [gemm.sources(config.block_in, config.block_out) for gemm in layer.gemms]
+        size = config.element_bytes
+        weights = [_tiles_of_weights(g, sources, tiling.channels, config) for g, sources in zip(layer.gemms, self.sources)]
+        vectors = [pack(np.tile(v, (config.batch, 1)), config.batch, config.block_out) for v in layer.vectors]
+        tensors = [pack(t, config.batch, config.block_out) for t in layer.tensors]
+        self.weights = [to.constant(tiles.tobytes(), size["wgt"]) for tiles in weights]
+        self.vector_places, self.tensor_places = ([to.constant(t.tobytes(), size["acc"]) for t in part] for part in (vectors, tensors))
+        #: The last step that computes a whole tile; those after it take its channels one by one.
+        self.tail = 1 + max([n for n, step in enumerate(layer.steps) if step.operation in ("gemm", "pool")], default=-1)
 
     def run(self) -> None:
-        for tile in _tiles(self.view, self.tiling):
-            half = self.to.turn % 2
-            self.to.turn += 1
-            self.base, self.acc, self.tile = half * self.to.half["acc"], ("acc", half), tile
+        tiles, bank = tiles_of(self.view, self.tiling), self.banks["acc"]
+        for number, tile in enumerate(tiles):
+            half = bank.hold(number)[0]
+            self.tile, self.parts, self.base = tile, 1 if number else PARTS, half * bank.half
+            self.sums = _part("acc", half)
             if self.layer.vectors and self.held[half] != tile.channels:
                 self._load_vectors(tile.channels)
                 self.held[half] = tile.channels
-            for step in self.layer.steps:
-                self._step(step)
-            first = self._at(self.view, tile.group, tile.channels[0], tile.rows[0], tile.columns[0])
-            place = self.to.addresses[id(self.root), self.config.block_out] // self.config.element_bytes["out"]
-            self.to.transfer("STORE", "out", self.base, place + first, self._axes(self.view), [self.acc], [("dram", id(self.root))])
+            for step in self.layer.steps[: self.tail]:
+                self._step(step, tile.channels)
+            size = -(-len(tile.channels) // (PARTS if number == len(tiles) - 1 else 1))
+            for part, first in enumerate(range(0, len(tile.channels), size)):
+                channels = tile.channels[first : first + size]
+                self.sums = _part("acc", half, part, part + 1) if size < len(tile.channels) else self.sums
+                for step in self.layer.steps[self.tail :]:
+                    self._step(step, channels)
+                self._transfer(
+                    "STORE", "out", self.base + first * tile.pixels, self.root, channels, self.sums, [("dram", id(self.root))]
+                )
 
-    def _at(self, view: View, group: int, block: int, row: int, column: int) -> int:
-        return group * view.group_stride + block * view.block_stride + row * view.row_stride + column
+    def _address(self, node: Expr, memory: str) -> int:
+        """The first element of a tensor in DRAM."""
+        block = self.config.block_in if memory == "inp" else self.config.block_out
+        return self.addresses[id(node), block] // self.config.element_bytes[memory]
 
-    def _axes(self, view: View) -> list[tuple[int, int]]:
-        """The axes of this tile in DRAM."""
-        tile = self.tile
-        return [(len(tile.channels), view.block_stride), (len(tile.rows), view.row_stride), (len(tile.columns), 1)]
+    def _transfer(
+        self, name: str, memory: str, sram: int, source: Expr | int, channels: range, reads: Sequence[Thing], writes: Sequence[Thing]
+    ) -> None:
+        """Copy the tile's part of a tensor of the output's shape, or of a constant at a place in DRAM."""
+        tile, view = self.tile, self.view
+        first = view.at(tile.group, channels[0], tile.rows[0], tile.columns[0])
+        place = source if isinstance(source, int) else self._address(source, memory)
+        axes = [(len(channels), view.block_stride), (len(tile.rows), view.row_stride), (len(tile.columns), 1)]
+        self.to.transfer(name, memory, (sram, place + first), axes, reads, writes)
 
     def _load_vectors(self, channels: range) -> None:
         for number, place in enumerate(self.vector_places):
             sram = self.base + self.vectors + number * self.tiling.channels
-            self.to.transfer("LOAD", "acc", sram, place + channels[0], [(len(channels), 1)], [], [self.acc])
+            self.to.transfer("LOAD", "acc", (sram, place + channels[0]), [(len(channels), 1)], [], self.sums)
 
-    def _step(self, step: Step) -> None:
-        tile, dst = self.tile, self.base + step.slot * self.slot_size
-        blocks, pixels = len(tile.channels), len(tile.rows) * len(tile.columns)
-        factors = {"dst_out": pixels, "dst_in": 1} if blocks > 1 else {"dst_in": 1}
-        if step.operation == "reset":
-            self.to.loops("GEMM", [(dst, 0, 0)], (blocks, pixels), {"reset": 1, **factors}, [], self.acc)
-        elif step.operation == "gemm":
-            self._gemm(self.layer.gemms[step.value], step.value, dst)
-        elif step.operation == "pool":
-            self._pool(self.layer.pools[step.value], step.value, dst)
-        elif step.operation in ("load8", "load32"):
-            first = self._at(self.view, tile.group, tile.channels[0], tile.rows[0], tile.columns[0])
-            if step.operation == "load32":
-                self.to.transfer("LOAD", "acc", dst, self.tensor_places[step.value] + first, self._axes(self.view), [], [self.acc])
-            else:
-                self.to.transfer(
-                    "LOAD",
-                    "acc8",
-                    dst,
-                    self._leaf(step.value, "acc8") + first,
-                    self._axes(self.view),
-                    self._reads(step.value),
-                    [self.acc],
-                )
-        else:
-            operand = {"alu": _OPERATIONS[step.operation], **factors}
-            source = dst
-            if step.kind == "imm":
-                operand |= {"use_imm": 1, "imm": step.value, **{key.replace("dst", "src"): value for key, value in factors.items()}}
-            elif step.kind == "slot":
-                source = self.base + step.value * self.slot_size
-                operand |= {key.replace("dst", "src"): value for key, value in factors.items()}
-            else:
-                source = self.base + self.vectors + step.value * self.tiling.channels
-                operand |= {"src_out": 1}
-            self.to.loops("ALU", [(dst, source, 0)], (blocks, pixels), operand, [], self.acc)
+    def _step(self, step: Step, channels: range) -> None:
+        pixels, offset = self.tile.pixels, channels[0] - self.tile.channels[0]
+        turns = (len(channels), pixels)
+        dst = self.base + step.slot * self.slot_size + offset * pixels
+        same = {"dst_out": pixels, "dst_in": 1, "src_out": pixels, "src_in": 1}
+        match step.operation:
+            case "gemm":
+                self._gemm(step.value, dst)
+            case "pool":
+                self._pool(step.value, dst)
+            case "load8":
+                self._transfer("LOAD", "acc8", dst, self.leaves[step.value], channels, self._reads(step.value), self.sums)
+            case "load32":
+                self._transfer("LOAD", "acc", dst, self.tensor_places[step.value], channels, [], self.sums)
+            case "reset":
+                self.to.loops("GEMM", [(dst, 0, 0)], turns, {"reset": 1, "dst_out": pixels, "dst_in": 1}, [], self.sums)
+            case operation:
+                source, fields = dst, {"alu": OPERATIONS[operation], **same}
+                if step.kind == "imm":
+                    fields |= {"use_imm": 1, "imm": step.value}
+                elif step.kind == "slot":
+                    source = self.base + step.value * self.slot_size + offset * pixels
+                else:
+                    source = self.base + self.vectors + step.value * self.tiling.channels + offset
+                    fields |= {"src_out": 1, "src_in": 0}
+                self.to.loops("ALU", [(dst, source, 0)], turns, fields, [], self.sums)
 
-    def _leaf(self, number: int, memory: str) -> int:
-        """The first element of a leaf in DRAM."""
-        block = self.config.block_in if memory == "inp" else self.config.block_out
-        return self.to.addresses[id(self.leaves[number]), block] // self.config.element_bytes[memory]
-
-    def _reads(self, number: int, ready: bool = False) -> list[object]:
+    def _reads(self, number: int, name: str = "dram") -> list[Thing]:
+        """What a load of a leaf waits for: nothing if it is an input of the region."""
         leaf = self.leaves[number]
-        return [] if isinstance(leaf, Var) else [("ready" if ready else "dram", id(leaf))]
+        return [] if isinstance(leaf, Var) else [(name, id(leaf))]
 
-    def _gemm(self, gemm: Gemm, number: int, dst: int) -> None:
-        tile, config, half = self.tile, self.config, self.to.half
-        view = view_of(gemm.data, config.batch, config.block_in)
-        kernel = gemm.weight.shape[2:]
-        taps = kernel[0] * kernel[1]
+    def _gemm(self, number: int, dst: int) -> None:
+        """For each part of the input's channels: load inputs and weights, and add all products."""
+        gemm, tile, sources = self.layer.gemms[number], self.tile, self.sources[number]
+        (kernel_rows, kernel_columns), strides, _, dilation = gemm.window
+        taps, deep, source, width = gemm.window.taps, len(sources[0]), sources[tile.channels[0]], len(tile.channels)
         rows, columns = input_tile(gemm, len(tile.rows), len(tile.columns))
-        row_step = gemm.strides[0] if kernel[0] == 1 else 1
-        pixels = len(tile.rows) * len(tile.columns)
-        for first in range(0, view.blocks, self.tiling.inputs[number]):
-            blocks = range(first, min(first + self.tiling.inputs[number], view.blocks))
-            inp, fresh = self.to.banks["inp"].hold((number, tile.group, tile.rows, tile.columns, blocks))
-            if fresh:
-                self._load_inputs(gemm, view, blocks, rows, columns, row_step, inp)
-            wgt, fresh = self.to.banks["wgt"].hold((number, tile.channels, blocks))
-            if fresh:
-                place = self.weights[number] + (tile.channels[0] * view.blocks + blocks[0]) * taps
-                axes = [(len(tile.channels), view.blocks * taps), (len(blocks) * taps, 1)]
-                self.to.transfer("LOAD", "wgt", wgt * half["wgt"], place, axes, [], [("wgt", wgt)])
-            groups = []
-            for block in range(len(blocks)):
-                for tap in range(taps):
-                    y, x = divmod(tap, kernel[1])
-                    src = inp * half["inp"] + (block * rows + y * gemm.dilation[0]) * columns + x * gemm.dilation[1]
-                    weights = wgt * half["wgt"] + block * taps + tap
-                    groups.append([(dst + c * pixels, src, weights + c * len(blocks) * taps) for c in range(len(tile.channels))])
-            if pixels == 1:
-                groups = [[uop for group in groups for uop in group]]
-            turns = (len(tile.rows), len(tile.columns))
-            row = columns * (gemm.strides[0] if kernel[0] > 1 else 1)
-            factors = {"dst_out": len(tile.columns), "dst_in": 1, "src_out": row, "src_in": gemm.strides[1]}
-            factors = {key: value for key, value in factors.items() if turns[key.endswith("in")] > 1}
-            for group in groups:
-                self.to.loops("GEMM", group, turns, factors, [("inp", inp), ("wgt", wgt)], self.acc)
+        row = columns * (strides[0] if kernel_rows > 1 else 1)
+        fields = {"dst_out": len(tile.columns), "dst_in": 1, "src_out": row, "src_in": strides[1]}
+        for first in range(0, deep, self.tiling.inputs[number]):
+            blocks = source[first : first + self.tiling.inputs[number]]
+            inp, new_inputs = self.banks["inp"].hold((number, tile.group, tile.rows, tile.columns, blocks))
+            wgt, new_weights = self.banks["wgt"].hold((number, tile.channels, blocks))
+            size = -(-len(blocks) // self.parts)
+            for part, begin in enumerate(range(0, len(blocks), size)):
+                some = blocks[begin : begin + size]
+                inputs = inp * self.banks["inp"].half + begin * rows * columns
+                weights = wgt * self.banks["wgt"].half + begin * taps * width
+                if new_inputs:
+                    self._load_inputs(gemm, some, rows * columns, inputs, _part("inp", inp, part))
+                if new_weights:
+                    place = self.weights[number] + (tile.channels[0] * deep + (first + begin) * width) * taps
+                    self.to.transfer("LOAD", "wgt", (weights, place), [(len(some) * taps * width, 1)], [], _part("wgt", wgt, part))
+                groups = []
+                for block in range(len(some)):
+                    for tap in range(taps):
+                        y, x = divmod(tap, kernel_columns)
+                        src = inputs + (block * rows + y * dilation[0]) * columns + x * dilation[1]
+                        tiles = weights + (block * taps + tap) * width
+                        groups.append([(dst + c * tile.pixels, src, tiles + c) for c in range(width)])
+                reads = [*_part("inp", inp, part, part + 1), *_part("wgt", wgt, part, part + 1)]
+                for uops in groups if tile.pixels > 1 else [[uop for group in groups for uop in group]]:
+                    self.to.loops("GEMM", uops, (len(tile.rows), len(tile.columns)), fields, reads, self.sums)
 
-    def _load_inputs(self, gemm: Gemm, view: View, blocks: range, rows: int, columns: int, row_step: int, half: int) -> None:
-        """Load the part of the input that a tile needs, with zeros around the image."""
-        tile = self.tile
-        top, left = (tile.rows[0] * gemm.strides[0] - gemm.padding[0], tile.columns[0] * gemm.strides[1] - gemm.padding[1])
-        above, before = max(-top, 0), max(-left, 0)
-        below = max(top + (rows - 1) * row_step + 1 - view.height, 0)
-        after = max(left + columns - view.width, 0)
-        height, width = rows - above - below, columns - before - after
-        place, sram = self._leaf(gemm.leaf, "inp"), half * self.to.half["inp"]
-        first = self._at(view, tile.group, blocks[0], top + above, left + before)
-        reads, writes = self._reads(gemm.leaf, True), [("inp", half)]
-        if not (above or before or below or after):
-            axes = [(len(blocks), view.block_stride), (height, view.row_stride * row_step), (width, 1)]
-            self.to.transfer("LOAD", "inp", sram, place + first, axes, reads, writes)
+    def _reach(self, part: Gemm | Pool, block: int) -> tuple[list[int], list[int], list[range], View]:
+        """The first and last row and column that a tile needs, those that lie on the image, and the image."""
+        outs, window = (self.tile.rows, self.tile.columns), part.window
+        tops = [places[0] * stride - pad for places, stride, pad in zip(outs, window.strides, window.padding)]
+        lengths = [(size - 1) * dilation + 1 for size, dilation in zip(window.size, window.dilation)]
+        ends = [top + (len(places) - 1) * s + length for top, places, s, length in zip(tops, outs, window.strides, lengths)]
+        view = view_of(part.data, self.config.batch, block)
+        return tops, ends, [range(max(t, 0), min(e, n)) for t, e, n in zip(tops, ends, (view.height, view.width))], view
+
+    def _load_inputs(self, gemm: Gemm, blocks: range, size: int, sram: int, writes: Sequence[Thing]) -> None:
+        """Load the part of the input that a tile needs, `size` tiles a block, with zeros around the image."""
+        step = gemm.window.strides[0] if gemm.window.size[0] == 1 else 1
+        tops, ends, spans, view = self._reach(gemm, self.config.block_in)
+        pads = [(span.start - top, end - span.stop) for top, end, span in zip(tops, ends, spans)]
+        first = self._address(self.leaves[gemm.leaf], "inp") + view.at(self.tile.group, blocks[0], spans[0].start, spans[1].start)
+        rows, columns, reads = len(spans[0][::step]), len(spans[1]), self._reads(gemm.leaf, "ready")
+        if pads == [(0, 0), (0, 0)]:
+            axes = [(len(blocks), view.block_stride), (rows, view.row_stride * step), (columns, 1)]
+            self.to.transfer("LOAD", "inp", (sram, first), axes, reads, writes)
             return
+        fields = {"memory": MEMORIES["inp"], "y_size": rows, "x_size": columns, "x_stride": view.row_stride * step}
+        fields |= {f"{axis}_pad_{side}": pad for axis, pair in zip("yx", pads) for side, pad in enumerate(pair)}
         for number in range(len(blocks)):
-            fields = {
-                "memory": _MEMORIES["inp"],
-                "sram": sram + number * rows * columns,
-                "dram": place + first + number * view.block_stride,
-            }
-            sizes = {"y_size": height, "x_size": width, "x_stride": view.row_stride * row_step}
-            pads = {"y_pad_0": above, "y_pad_1": below, "x_pad_0": before, "x_pad_1": after}
-            self.to.emit("LOAD", {**fields, **sizes, **pads}, reads, writes)
+            places = {"sram": sram + number * size, "dram": first + number * view.block_stride}
+            self.to.emit("LOAD", {**fields, **places}, reads, writes)
 
-    def _pool(self, pool: Pool, number: int, dst: int) -> None:
+    def _pool(self, number: int, dst: int) -> None:
         """Load the windows' part of the image, and put each of their places to all sums for which it lies on the image."""
-        tile, blocks = self.tile, len(self.tile.channels)
-        height, width = pool.data[2:]
-        spans, tops = [], []
-        for axis, (outs, size) in enumerate(((tile.rows, height), (tile.columns, width))):
-            first = outs[0] * pool.strides[axis] - pool.padding[axis]
-            last = outs[-1] * pool.strides[axis] - pool.padding[axis] + (pool.window[axis] - 1) * pool.dilation[axis]
-            spans.append(range(max(first, 0), min(last + 1, size)))
-            tops.append(first)
-        window = self.base + self.windows[number]
-        view = view_of(pool.data, self.config.batch, self.config.block_out)
-        first = self._at(view, tile.group, tile.channels[0], spans[0].start, spans[1].start)
-        axes = [(blocks, view.block_stride), (len(spans[0]), view.row_stride), (len(spans[1]), 1)]
-        self.to.transfer("LOAD", "acc8", window, self._leaf(pool.leaf, "acc8") + first, axes, self._reads(pool.leaf), [self.acc])
-        columns, pixels = len(spans[1]), len(tile.rows) * len(tile.columns)
-        for y in range(pool.window[0]):
-            for x in range(pool.window[1]):
-                inside = []
-                for axis, tap in enumerate((y, x)):
-                    at = tops[axis] + tap * pool.dilation[axis]
-                    count = len((tile.rows, tile.columns)[axis])
-                    inside.append([n for n in range(count) if at + n * pool.strides[axis] in spans[axis]])
-                if not all(inside):
-                    continue
-                out = dst + inside[0][0] * len(tile.columns) + inside[1][0]
-                row, column = (
-                    tops[axis] + tap * pool.dilation[axis] + inside[axis][0] * pool.strides[axis] - spans[axis].start
-                    for axis, tap in enumerate((y, x))
-                )
-                src = window + row * columns + column
-                size = len(spans[0]) * columns
-                uops = [(out + c * pixels, src + c * size, 0) for c in range(blocks)]
-                turns = (len(inside[0]), len(inside[1]))
-                factors = {"dst_out": len(tile.columns), "dst_in": 1, "src_out": pool.strides[0] * columns, "src_in": pool.strides[1]}
-                factors = {key: value for key, value in factors.items() if turns[key.endswith("in")] > 1}
-                self.to.loops("ALU", uops, turns, {"alu": _OPERATIONS[pool.operation], **factors}, [], self.acc)
+        pool, tile, blocks = self.layer.pools[number], self.tile, len(self.tile.channels)
+        outs, window = (tile.rows, tile.columns), pool.window
+        tops, _, spans, view = self._reach(pool, self.config.block_out)
+        if not all(spans):
+            return  # all windows lie on padding
+        begin, columns = self.base + self.windows[number], len(spans[1])
+        first = self._address(self.leaves[pool.leaf], "acc8") + view.at(tile.group, tile.channels[0], spans[0].start, spans[1].start)
+        axes = [(blocks, view.block_stride), (len(spans[0]), view.row_stride), (columns, 1)]
+        self.to.transfer("LOAD", "acc8", (begin, first), axes, self._reads(pool.leaf), self.sums)
+        fields = {"alu": OPERATIONS[pool.operation], "dst_out": len(tile.columns), "dst_in": 1}
+        fields |= {"src_out": window.strides[0] * columns, "src_in": window.strides[1]}
+        for tap in np.ndindex(window.size):
+            at = [top + n * d for top, n, d in zip(tops, tap, window.dilation)]
+            inside = [[n for n in range(len(o)) if a + n * s in span] for a, o, s, span in zip(at, outs, window.strides, spans)]
+            if all(inside):
+                y, x = (a + i[0] * s - span.start for a, i, s, span in zip(at, inside, window.strides, spans))
+                out, src = dst + inside[0][0] * len(tile.columns) + inside[1][0], begin + y * columns + x
+                uops = [(out + c * tile.pixels, src + c * len(spans[0]) * columns, 0) for c in range(blocks)]
+                self.to.loops("ALU", uops, (len(inside[0]), len(inside[1])), fields, [], self.sums)
+
+
+def _part(memory: str, half: int, first: int = 0, end: int = PARTS) -> list[Thing]:
+    """Parts of half a memory. A load names those after it, too: they may lie where it writes."""
+    return [(memory, half, part) for part in range(first, end)]
+
+
+def _tiles_of_weights(gemm: Gemm, sources: Sequence[range], channels: int, config: Config) -> np.ndarray:
+    """The weights of a product as tiles, in the order in which tiles of so many blocks of channels load them.
+
+    Zeros stand where an output has no part in an input of its block.
+    """
+    weight, outs = gemm.weight, gemm.weight.shape[0] // gemm.groups
+    spread = np.zeros((len(weight), len(sources[0]) * config.block_in, *weight.shape[2:]), np.int8)
+    for number, row in enumerate(weight):
+        first = number // outs * weight.shape[1] - sources[number // config.block_out].start * config.block_in
+        spread[number, first : first + weight.shape[1]] = row
+    packed = pack_weights(spread, config.block_in, config.block_out).reshape(len(sources), -1, config.block_out, config.block_in)
+    parts = [packed[first : first + channels].swapaxes(0, 1) for first in range(0, len(sources), channels)]
+    return np.concatenate([part.reshape(-1, config.block_out, config.block_in) for part in parts])
 
 
 __all__ = ["emit_region"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,10 +29,10 @@ def unit_of(instruction: Instruction) -> int:
     return STORE if instruction.name == "STORE" else COMPUTE
 
 
-def neighbours(unit: int, instruction: Instruction, action: str) -> list[int]:
+def _neighbours(unit: int, instruction: Instruction, action: str) -> list[int]:
     """The units from which an instruction pops, or to which it pushes."""
-    found = [unit - 1] * instruction[f"{action}_prev"] + [unit + 1] * instruction[f"{action}_next"]
-    return [other for other in found if 0 <= other < len(UNITS)]
+    others = [unit - 1] * instruction[f"{action}_prev"] + [unit + 1] * instruction[f"{action}_next"]
+    return [other for other in others if 0 <= other < len(UNITS)]
 
 
 class Fault(Exception):
@@ -44,41 +45,69 @@ def fault(program: Program, instruction: Instruction, why: str) -> RelayError:
     return RelayError(error("R0616", title, notes=[f"it is part of {program.place(instruction.at)}"]))
 
 
-class Order:
-    """The walk: gives instructions in an order that tokens allow, and keeps the clocks."""
+class Queues:
+    """The units' instructions in order, and the tokens between the units; what a token says is the caller's."""
 
     def __init__(self, program: Program, instructions: Sequence[Instruction]) -> None:
         self.program = program
         self.queues: list[deque[Instruction]] = [deque() for _ in UNITS]
         for instruction in instructions:
             self.queues[unit_of(instruction)].append(instruction)
-        #: For each unit: how many instructions of each unit have ended for sure when its next one begins.
-        self.clocks = np.zeros((3, 3), np.int64)
-        self._tokens: dict[tuple[int, int], deque[np.ndarray]] = {(a, b): deque() for a in range(3) for b in range(3)}
+        self._tokens: dict[tuple[int, int], deque[Any]] = {(a, b): deque() for a in range(3) for b in range(3)}
 
-    def __iter__(self) -> Iterator[tuple[int, Instruction]]:
-        """Each instruction with its unit. Raises `RelayError` (R0616) at a deadlock, naming the instructions that wait."""
-        going = True
-        while going:
-            going = False
-            for unit, queue in enumerate(self.queues):
-                while queue and all(self._tokens[other, unit] for other in neighbours(unit, queue[0], "pop")):
-                    instruction = queue.popleft()
-                    for other in neighbours(unit, instruction, "pop"):
-                        np.maximum(self.clocks[unit], self._tokens[other, unit].popleft(), out=self.clocks[unit])
-                    yield unit, instruction
-                    self.clocks[unit, unit] += 1
-                    for other in neighbours(unit, instruction, "push"):
-                        self._tokens[unit, other].append(self.clocks[unit].copy())
-                    going = True
+    def needed(self, unit: int) -> list[Any] | None:
+        """The tokens that a unit's next instruction takes; None if it has to wait, or there is none."""
+        queue = self.queues[unit]
+        tokens = [self._tokens[other, unit] for other in _neighbours(unit, queue[0], "pop")] if queue else []
+        return [held[0] for held in tokens] if queue and all(tokens) else None
+
+    def take(self, unit: int) -> Instruction:
+        """Take a unit's next instruction and its tokens."""
+        instruction = self.queues[unit].popleft()
+        for other in _neighbours(unit, instruction, "pop"):
+            self._tokens[other, unit].popleft()
+        return instruction
+
+    def give(self, unit: int, instruction: Instruction, token: Any) -> None:
+        """Give the tokens of an instruction that has ended."""
+        for other in _neighbours(unit, instruction, "push"):
+            self._tokens[unit, other].append(token)
+
+    def check_empty(self) -> None:
+        """Raises `RelayError` (R0616) at a deadlock, naming the instructions that wait."""
         waiting = [(unit, queue[0]) for unit, queue in enumerate(self.queues) if queue]
         if waiting:
             unit, first = waiting[0]
-            others = [other for other in neighbours(unit, first, "pop") if not self._tokens[other, unit]]
+            names = [UNITS[other] for other in _neighbours(unit, first, "pop") if not self._tokens[other, unit]]
             rest = [f"{UNITS[u]} at byte {i.at:#x}" for u, i in waiting[1:]]
             more = f"; so do the units {', '.join(rest)}" if rest else ""
-            names = " and ".join(UNITS[other] for other in others)
-            raise fault(self.program, first, f"waits for a token of the unit {names} that never comes: a deadlock{more}")
+            why = f"waits for a token of the unit {' and '.join(names)} that never comes: a deadlock{more}"
+            raise fault(self.program, first, why)
+
+
+class Order(Queues):
+    """The walk: gives instructions in an order that tokens allow, and keeps the clocks."""
+
+    def __init__(self, program: Program, instructions: Sequence[Instruction]) -> None:
+        super().__init__(program, instructions)
+        #: For each unit: how many instructions of each unit have ended for sure when its next one begins.
+        self.clocks = np.zeros((3, 3), np.int64)
+
+    def __iter__(self) -> Iterator[tuple[int, Instruction]]:
+        """Each instruction with its unit. Raises `RelayError` (R0616) at a deadlock."""
+        going = True
+        while going:
+            going = False
+            for unit in range(len(UNITS)):
+                while (tokens := self.needed(unit)) is not None:
+                    for clock in tokens:
+                        np.maximum(self.clocks[unit], clock, out=self.clocks[unit])
+                    instruction = self.take(unit)
+                    yield unit, instruction
+                    self.clocks[unit, unit] += 1
+                    self.give(unit, instruction, self.clocks[unit].copy())
+                    going = True
+        self.check_empty()
 
 
 class Memory:
@@ -128,4 +157,4 @@ class Memory:
         return int(places[wrong[places]][0])
 
 
-__all__ = ["COMPUTE", "LOAD", "STORE", "UNITS", "Fault", "Memory", "Order", "fault", "neighbours", "unit_of"]
+__all__ = ["COMPUTE", "LOAD", "STORE", "UNITS", "Fault", "Memory", "Order", "Queues", "fault", "unit_of"]

@@ -7,10 +7,10 @@ the other. The widths of some depend on the configuration. The facts are those o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from relaylang.backends.vta.config import Config
+from relaylang.backends.vta.config import Config, cannot_build
 from relaylang.diagnostics import RelayError, error
 
 #: The bytes of an instruction.
@@ -107,10 +107,12 @@ KINDS: dict[str, Kind] = {
         "computes tiles of sums with others, or with a number",
     ),
 }
-_BY_OPCODE = {kind.opcode: name for name, kind in KINDS.items()}
+#: The numbers of the memories and of the ALU's operations.
+MEMORIES, OPERATIONS = (
+    {word: number for kind in KINDS.values() for field in kind.fields if field.name == name for number, word in enumerate(field.names)}
+    for name in ("memory", "alu")
+)
 _OPCODE_BITS = 3
-#: The fields of a micro-operation; the source is an index of `inp` or, for the ALU, of `acc`.
-UOP_FIELDS = ("dst", "src", "wgt")
 
 
 @dataclass(frozen=True)
@@ -125,74 +127,76 @@ class Instruction:
         return self.fields.get(key, 0)
 
 
-#: For each field: word, lowest bit and number of bits.
-Places = dict[str, tuple[int, int, int]]
-
-
 class Codec:
     """Encodes, decodes, prints and reads the instructions of one configuration. Raises `RelayError` (R0602)."""
 
     def __init__(self, config: Config) -> None:
-        self.config = config
-        self.places = {name: self._places(name, kind) for name, kind in KINDS.items()}
-        depth = config.log_depth
+        self.config, depth = config, config.log_depth
+        #: For each instruction and field the lowest bit and the number of bits.
+        self.places = {name: self._places(kind) for name, kind in KINDS.items()}
         self.uop_bits = (depth["acc"], max(depth["acc"], depth["inp"]), depth["wgt"])
-        if sum(self.uop_bits) > 32:
-            raise self._too_wide("a micro-operation needs", sum(self.uop_bits), 32)
+        ends = {name: max(low + bits for low, bits in places.values()) for name, places in self.places.items()}
+        for what, bits, most in (
+            ("a micro-operation", sum(self.uop_bits), 32),
+            *[(name, end, 8 * BYTES) for name, end in ends.items()],
+        ):
+            if bits > most:
+                raise cannot_build(f"{what} needs {bits} bits, and has {most}")
 
-    def _too_wide(self, what: str, bits: int, have: int) -> RelayError:
-        return RelayError(error("R0602", f"this configuration of VTA cannot be built: {what} {bits} bits, and has {have}"))
-
-    def _places(self, name: str, kind: Kind) -> Places:
+    def _places(self, kind: Kind) -> dict[str, tuple[int, int]]:
         at, places = _OPCODE_BITS, {}
         for field in kind.fields:
             bits = field.width(self.config)
             if at // _WORD != (at + bits - 1) // _WORD:
                 at = (at // _WORD + 1) * _WORD
-            places[field.name] = (at // _WORD, at % _WORD, bits)
+            places[field.name] = (at, bits)
             at += bits
-        if at > 2 * _WORD:
-            raise self._too_wide(f"{name} needs", at, 2 * _WORD)
         return places
 
     def encode(self, name: str, fields: Mapping[str, int]) -> bytes:
         """The 16 bytes of an instruction. Raises `ValueError` for a value that its field does not hold."""
-        words = [KINDS[name].opcode, 0]
+        content = KINDS[name].opcode
         for key, value in fields.items():
-            word, low, bits = self.places[name][key]
-            signed = key == "imm"
-            if not (-(1 << bits - 1) <= value < 1 << bits - 1 if signed else 0 <= value < 1 << bits):
+            low, bits = self.places[name][key]
+            least = -(1 << bits - 1) if key == "imm" else 0
+            if not least <= value < least + (1 << bits):
                 raise ValueError(f"{key} of {name} has {bits} bits, which do not hold {value}")
-            words[word] |= (value & ((1 << bits) - 1)) << low
-        return words[0].to_bytes(8, "little") + words[1].to_bytes(8, "little")
+            content |= (value & ((1 << bits) - 1)) << low
+        return content.to_bytes(BYTES, "little")
 
-    def decode(self, content: bytes, source: str) -> list[Instruction]:
-        """The instructions of a stream. Raises `RelayError` (R0615), with the place of the fault."""
-        if len(content) % BYTES:
-            raise unreadable(source, len(content) - len(content) % BYTES, "the last instruction is cut off")
-        return [self._decoded(content[at : at + BYTES], at, source) for at in range(0, len(content), BYTES)]
+    def decode(self, content: bytes, source: str, place: Callable[[int], str] | None = None) -> list[Instruction]:
+        """The instructions of a stream. `place` gives the Relay call of a byte.
 
-    def _decoded(self, content: bytes, at: int, source: str) -> Instruction:
-        words = [int.from_bytes(content[:8], "little"), int.from_bytes(content[8:], "little")]
-        name = _BY_OPCODE.get(words[0] & ((1 << _OPCODE_BITS) - 1))
+        Raises `RelayError` (R0615), with the byte of the fault and its call.
+        """
+        instructions = []
+        for at in range(0, len(content), BYTES):
+            try:
+                instructions.append(self._decoded(content[at : at + BYTES], at))
+            except ValueError as problem:
+                raise unreadable(source, at, str(problem), [f"it is part of {place(at)}"] if place else []) from None
+        return instructions
+
+    def _decoded(self, content: bytes, at: int) -> Instruction:
+        if len(content) < BYTES:
+            raise ValueError("the last instruction is cut off")
+        rest, fields = int.from_bytes(content, "little"), {}
+        opcode = rest & ((1 << _OPCODE_BITS) - 1)
+        name = next((name for name, kind in KINDS.items() if kind.opcode == opcode), None)
         if name is None:
-            raise unreadable(source, at, f"the opcode {words[0] & ((1 << _OPCODE_BITS) - 1)} is not defined")
-        words[0] >>= _OPCODE_BITS
-        words[0] <<= _OPCODE_BITS
-        found = {}
+            raise ValueError(f"the opcode {opcode} is not defined")
+        rest -= opcode
         for field in KINDS[name].fields:
-            word, low, bits = self.places[name][field.name]
-            value = words[word] >> low & ((1 << bits) - 1)
-            words[word] ^= value << low
+            low, bits = self.places[name][field.name]
+            value = rest >> low & ((1 << bits) - 1)
+            rest ^= value << low
             if field.names and value >= len(field.names):
-                raise unreadable(source, at, f"{field.name} of {name} is {value}, which is not defined")
-            if field.signed and value >> (bits - 1):
-                value -= 1 << bits
+                raise ValueError(f"{field.name} of {name} is {value}, which is not defined")
             if value:
-                found[field.name] = value
-        if any(words):
-            raise unreadable(source, at, f"{name} sets bits that no field has")
-        return Instruction(at, name, found)
+                fields[field.name] = value - (1 << bits) if field.signed and value >> (bits - 1) else value
+        if rest:
+            raise ValueError(f"{name} sets bits that no field has")
+        return Instruction(at, name, fields)
 
     def text(self, instruction: Instruction) -> str:
         """An instruction as a line, without its place: its name, its flags, and the other fields."""
@@ -201,10 +205,8 @@ class Codec:
             value = instruction[field.name]
             if field.names:
                 words.append(f"{field.name}={field.names[value]}")
-            elif field.bits == 1 and value:
-                words.append(field.name)
             elif value:
-                words.append(f"{field.name}={value}")
+                words.append(field.name if field.bits == 1 else f"{field.name}={value}")
         return " ".join(words)
 
     def assemble(self, text: str, source: str = "<assembly>") -> bytes:
@@ -214,41 +216,40 @@ class Codec:
         """
         out = bytearray()
         for number, line in enumerate(text.splitlines(), 1):
-            plain = re.sub(r"^\s*[0-9a-f]{6}\s", "", line.partition("#")[0]).split()
-            if not plain:
-                continue
+            name, *words = re.sub(r"^\s*[0-9a-f]{6}\s", "", line.partition("#")[0]).split() or [""]
             try:
-                out += self.encode(plain[0], self._read(plain[0], plain[1:]))
+                out += self.encode(name, _fields(name, words)) if name else b""
             except ValueError as problem:
                 raise RelayError(error("R0615", f"{source}:{number} is no instruction of VTA: {problem}")) from None
         return bytes(out)
-
-    def _read(self, name: str, words: Iterable[str]) -> dict[str, int]:
-        if name not in KINDS:
-            raise ValueError(f"there is no {name}; there are {', '.join(KINDS)}")
-        known = {field.name: field for field in KINDS[name].fields}
-        values: dict[str, int] = {}
-        for word in words:
-            key, equals, value = word.partition("=")
-            if key not in known:
-                raise ValueError(f"{name} has no field {key}")
-            field = known[key]
-            if field.names and value not in field.names:
-                raise ValueError(f"{key} is one of {', '.join(field.names)}, not {value}")
-            if field.bits == 1 and not equals:
-                value = "1"
-            if not field.names and not re.fullmatch(r"-?\d{1,10}", value):
-                raise ValueError(f"{key} is no number")
-            values[key] = field.names.index(value) if field.names else int(value)
-        return values
 
     def uop(self, dst: int, src: int, wgt: int) -> int:
         """A micro-operation's 32 bits."""
         return dst | src << self.uop_bits[0] | wgt << (self.uop_bits[0] + self.uop_bits[1])
 
 
-def unreadable(source: str, at: int, why: str) -> RelayError:
-    return RelayError(error("R0615", f"{source} is no stream of VTA that can be read: at byte {at:#x}, {why}"))
+def _fields(name: str, words: Iterable[str]) -> dict[str, int]:
+    """The fields that words of a line set. Raises `ValueError`."""
+    if name not in KINDS:
+        raise ValueError(f"there is no {name}; there are {', '.join(KINDS)}")
+    known, values = {field.name: field for field in KINDS[name].fields}, {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if key not in known:
+            raise ValueError(f"{name} has no field {key}")
+        names = known[key].names
+        value = value if equals or known[key].bits != 1 else "1"
+        if names and value not in names:
+            raise ValueError(f"{key} is one of {', '.join(names)}, not {value}")
+        if not names and not re.fullmatch(r"-?[0-9]{1,10}", value):
+            raise ValueError(f"{key} is no number")
+        values[key] = names.index(value) if names else int(value)
+    return values
+
+
+def unreadable(source: str, at: int, why: str, notes: Sequence[str] = ()) -> RelayError:
+    title = f"{source} is no stream of VTA that can be read: at byte {at:#x}, {why}"
+    return RelayError(error("R0615", title, notes=list(notes)))
 
 
 def documentation(config: Config) -> str:
@@ -258,12 +259,11 @@ def documentation(config: Config) -> str:
     for name, kind in KINDS.items():
         lines += [f"**{name}** (opcode {kind.opcode}) {kind.doc}.", "", "| bits | field | meaning |", "|---|---|---|"]
         for field in kind.fields:
-            word, low, bits = codec.places[name][field.name]
+            low, bits = codec.places[name][field.name]
             names = f": {', '.join(f'{n} {w}' for n, w in enumerate(field.names))}" if field.names else ""
-            first = word * _WORD + low
-            lines.append(f"| {f'{first}' if bits == 1 else f'{first}-{first + bits - 1}'} | `{field.name}` | {field.doc}{names} |")
+            lines.append(f"| {low}{f'-{low + bits - 1}' * (bits > 1)} | `{field.name}` | {field.doc}{names} |")
         lines.append("")
     return "\n".join(lines)
 
 
-__all__ = ["BYTES", "FLAGS", "KINDS", "UOP_FIELDS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]
+__all__ = ["BYTES", "FLAGS", "KINDS", "MEMORIES", "OPERATIONS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]

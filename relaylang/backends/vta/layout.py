@@ -26,6 +26,10 @@ class View(NamedTuple):
     def size(self) -> int:
         return self.groups * self.blocks * self.height * self.width
 
+    def at(self, group: int, block: int, row: int, column: int) -> int:
+        """The number of a tile."""
+        return group * self.group_stride + block * self.block_stride + row * self.row_stride + column
+
 
 def view_of(shape: tuple[int, ...], batch: int, block: int) -> View:
     """The view of a tensor of 2 or 4 axes."""

@@ -55,7 +55,7 @@ class Program(NamedTuple):
 
     def instructions(self, source: str = "the stream") -> list[Instruction]:
         """The decoded stream. Raises `RelayError` (R0615)."""
-        return Codec(self.config).decode(self.stream, source)
+        return Codec(self.config).decode(self.stream, source, self.place)
 
     def save(self) -> bytes:
         """The bytes of a file `.vta`."""

@@ -1,4 +1,4 @@
-"""A schedule: instructions with what they read and write, and the tokens that follow from it.
+"""A schedule: instructions with what they read and write, and the tokens and loads of micro-operations that follow from it.
 
 An instruction of one unit must wait for one of another where both use the same thing and one of them changes it. The tokens
 of two units are taken in the order in which they are given. So it suffices to mark both instructions, wherever the first is
@@ -7,14 +7,19 @@ later than all that the second one's unit has waited for.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.hazards import unit_of
-from relaylang.backends.vta.isa import Codec, Instruction
+from relaylang.backends.vta.isa import MEMORIES, Codec, Instruction
 
 #: A thing that units share, such as half of a memory or a tensor in DRAM.
 Thing = Hashable
+#: The most elements of a row or rows of a transfer, or elements between rows.
+_MOST = (1 << 16) - 1
+#: A micro-operation: the indices of the result, the source and the weights.
+Uop = tuple[int, int, int]
 
 
 @dataclass
@@ -23,8 +28,8 @@ class Item:
 
     name: str
     fields: dict[str, int]
-    reads: tuple[Thing, ...] = ()
-    writes: tuple[Thing, ...] = ()
+    reads: Sequence[Thing] = ()
+    writes: Sequence[Thing] = ()
     call: int = 0
 
 
@@ -36,81 +41,138 @@ class _Uses:
     reads: dict[int, int] = field(default_factory=dict)
 
 
-def add_tokens(items: list[Item]) -> None:
-    """Set the flags of a schedule's instructions."""
-    units = [unit_of(Instruction(0, item.name, item.fields)) for item in items]
-    uses: dict[Thing, _Uses] = {}
-    waited: dict[tuple[int, int], int] = {}
-    for number, (item, unit) in enumerate(zip(items, units)):
-        needed: dict[int, int] = {}
-        for thing, is_write in [*[(t, False) for t in item.reads], *[(t, True) for t in item.writes]]:
-            known = uses.get(thing, _Uses())
-            others = [known.write] if known.write is not None else []
-            for other, last in [*others, *(known.reads.items() if is_write else ())]:
-                if other != unit:
-                    needed[other] = max(needed.get(other, -1), last)
-        for other, last in needed.items():
-            if last > waited.get((unit, other), -1):
-                assert abs(unit - other) == 1, "load and store units share no tokens"
-                items[last].fields["push_next" if unit > other else "push_prev"] = 1
-                item.fields["pop_next" if other > unit else "pop_prev"] = 1
-                waited[unit, other] = last
-        for thing in item.reads:
-            uses.setdefault(thing, _Uses()).reads[unit] = number
-        for thing in item.writes:
-            uses[thing] = _Uses((unit, number))
+@dataclass
+class Bank:
+    """Two halves of a memory: what each holds. The half that was used last is kept."""
+
+    half: int
+    keys: list[object] = field(default_factory=lambda: [None, None])
+    last: int = 1
+
+    def hold(self, key: object) -> tuple[int, bool]:
+        """The half for what a key names, and whether it must be loaded."""
+        fresh = key not in self.keys
+        self.last = 1 - self.last if fresh else self.keys.index(key)
+        self.keys[self.last] = key
+        return self.last, fresh
+
+    def emptied(self) -> Bank:
+        """The bank, which holds nothing that can be used again."""
+        self.keys = [None, None]
+        return self
 
 
-class UopCache:
-    """The micro-operations on the chip: sequences that were loaded stay until the memory is full."""
+class Schedule:
+    """The instructions of a program, and its constants, which lie in DRAM from the byte `base` on."""
 
-    def __init__(self, codec: Codec) -> None:
-        self._codec, self._capacity = codec, codec.config.depth["uop"]
-        self._known: dict[tuple[tuple[int, int, int], ...], int] = {}
+    def __init__(self, config: Config, base: int) -> None:
+        self.config, self.base, self.codec = config, base, Codec(config)
+        self.items: list[Item] = []
+        self.banks = {name: Bank(depth // 2) for name, depth in config.depth.items()}
+        self.constants = bytearray()
+        #: The number of the Relay call whose instructions are appended.
+        self.call = 0
+        # The micro-operations on the chip: sequences that were loaded stay until the memory is full.
+        self._known: dict[tuple[Uop, ...], int] = {}
         self._words: list[int] = []
         self._begin = 0
 
-    def place(self, items: list[Item], sequence: tuple[tuple[int, int, int], ...], store: UopStore) -> int:
-        """The first index of a sequence (dst, src, wgt) in the memory."""
+    def constant(self, content: bytes, size: int) -> int:
+        """Append a constant of elements of `size` bytes. Returns the number of its first element in DRAM."""
+        self.constants += bytes(-(self.base + len(self.constants)) % size) + content
+        return (self.base + len(self.constants) - len(content)) // size
+
+    def emit(self, name: str, fields: dict[str, int], reads: Sequence[Thing] = (), writes: Sequence[Thing] = ()) -> None:
+        self.items.append(Item(name, {k: v for k, v in fields.items() if v}, reads, writes, self.call))
+
+    def transfer(
+        self,
+        name: str,
+        memory: str,
+        places: tuple[int, int],
+        axes: list[tuple[int, int]],
+        reads: Sequence[Thing],
+        writes: Sequence[Thing],
+    ) -> None:
+        """Copy a block between the first elements `places`, on the chip and in DRAM. On the chip it is dense.
+
+        `axes` are (count, elements in DRAM from one to the next), outermost first.
+        """
+        merged: list[tuple[int, int]] = [(1, 1)]
+        for count, step in reversed(axes):
+            if count > 1 and merged[-1][1] * merged[-1][0] == step:
+                merged[-1] = (merged[-1][0] * count, merged[-1][1])
+            elif count > 1:
+                merged.append((count, step))
+        *outer, (columns, _) = reversed(merged)
+        if len(outer) > 1 or (outer and outer[0][1] > _MOST):
+            (count, step), *inner = reversed(merged)
+            size = columns * (outer[1][0] if len(outer) > 1 else 1)
+            for number in range(count):
+                self.transfer(name, memory, (places[0] + number * size, places[1] + number * step), inner, reads, writes)
+            return
+        rows, stride = outer[0] if outer else (1, columns)
+        fields = {"sram": places[0], "dram": places[1], "y_size": rows, "x_size": columns, "x_stride": stride}
+        self.emit(name, {"memory": MEMORIES[memory], **fields}, reads, writes)
+
+    def loops(
+        self,
+        name: str,
+        uops: Sequence[Uop],
+        turns: tuple[int, int],
+        fields: dict[str, int],
+        reads: Sequence[Thing],
+        writes: Sequence[Thing],
+    ) -> None:
+        """Append a GEMM or ALU instruction. What a loop of one turn adds to an index is left out."""
+        sequence = tuple(uops)
         if sequence not in self._known:
-            if len(self._words) + len(sequence) > self._capacity:
-                self.flush(items, store)
+            if len(self._words) + len(sequence) > self.config.depth["uop"]:
+                self._load_uops()
             self._known[sequence] = len(self._words)
-            self._words += [self._codec.uop(*fields) for fields in sequence]
-        return self._known[sequence]
+            self._words += [self.codec.uop(*uop) for uop in sequence]
+        first = self._known[sequence]
+        idle = [end for end, count in zip(("_out", "_in"), turns) if count == 1]
+        used = {key: value for key, value in fields.items() if not key.endswith(tuple(idle))}
+        bounds = {"uop_bgn": first, "uop_end": first + len(sequence), "iter_out": turns[0], "iter_in": turns[1]}
+        self.emit(name, {**bounds, **used}, reads, writes)
 
-    def flush(self, items: list[Item], store: UopStore) -> None:
-        """Insert the load of all sequences since the last flush before their first use."""
+    def _load_uops(self) -> None:
+        """Insert the load of the micro-operations before their first use, and begin anew."""
         if self._words:
-            fields = {"memory": 0, "dram": store(self._words), "y_size": 1, "x_size": len(self._words), "x_stride": len(self._words)}
-            call = items[self._begin].call if self._begin < len(items) else 0
-            items.insert(self._begin, Item("LOAD", fields, call=call))
-        self._known, self._words, self._begin = {}, [], len(items)
+            place = self.constant(b"".join([word.to_bytes(4, "little") for word in self._words]), 4)
+            fields = {"memory": MEMORIES["uop"], "dram": place, "y_size": 1, "x_size": len(self._words), "x_stride": len(self._words)}
+            self.items.insert(self._begin, Item("LOAD", fields, call=self.items[self._begin].call))
+        self._known, self._words, self._begin = {}, [], len(self.items)
+
+    def finish(self) -> bytes:
+        """The stream, with all tokens."""
+        self._load_uops()
+        self._add_tokens()
+        return b"".join([self.codec.encode(item.name, item.fields) for item in self.items])
+
+    def _add_tokens(self) -> None:
+        uses: dict[Thing, _Uses] = {}
+        waited: dict[tuple[int, int], int] = {}
+        units = [unit_of(Instruction(0, item.name, item.fields)) for item in self.items]
+        for number, (item, unit) in enumerate(zip(self.items, units)):
+            needed: dict[int, int] = {}
+            for things, is_write in ((item.reads, False), (item.writes, True)):
+                for known in [uses[thing] for thing in things if thing in uses]:
+                    others = [known.write] if known.write is not None else []
+                    for other, last in [*others, *(known.reads.items() if is_write else ())]:
+                        if other != unit:
+                            needed[other] = max(needed.get(other, -1), last)
+            for other, last in needed.items():
+                if last > waited.get((unit, other), -1):
+                    assert abs(unit - other) == 1, "load and store units share no tokens"
+                    self.items[last].fields["push_next" if unit > other else "push_prev"] = 1
+                    item.fields["pop_next" if other > unit else "pop_prev"] = 1
+                    waited[unit, other] = last
+            for thing in item.reads:
+                uses.setdefault(thing, _Uses()).reads[unit] = number
+            for thing in item.writes:
+                uses[thing] = _Uses((unit, number))
 
 
-class UopStore:
-    """Puts micro-operations among the constants; a call gives their address in words."""
-
-    def __init__(self, constants: bytearray, base: int) -> None:
-        self._constants, self._base = constants, base
-
-    def __call__(self, words: list[int]) -> int:
-        address = place_constant(self._constants, self._base, b"".join(word.to_bytes(4, "little") for word in words), 4)
-        return address // 4
-
-
-def place_constant(constants: bytearray, base: int, content: bytes, align: int) -> int:
-    """Append a constant, aligned, and return its address in DRAM."""
-    constants += bytes(-(base + len(constants)) % align)
-    constants += content
-    return base + len(constants) - len(content)
-
-
-def encoded(items: list[Item], codec: Codec) -> bytes:
-    """The stream of a schedule."""
-    return b"".join([codec.encode(item.name, item.fields) for item in items])
-
-
-Fields = Mapping[str, int]
-
-__all__ = ["Item", "UopCache", "UopStore", "add_tokens", "encoded", "place_constant"]
+__all__ = ["Schedule", "Thing", "Uop"]

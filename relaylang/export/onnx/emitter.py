@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -47,6 +47,11 @@ class Emitter(Walk):
 
     # ---- for rules
 
+    def _cast_back(self, kind: str, values: Sequence[Value], results: list[str], carried: Mapping[str, str]) -> list[Value]:
+        """The results of a layer in the element types that `carried` has by the letters of the layer's signature."""
+        letters = [*results, *results[-1:] * len(values)]
+        return [self.cast(v, carried[t], carrier(kind, carried[t])) if t in carried else v for t, v in zip(letters, values)]
+
     def op(self, kind: str, *inputs: Value | None, ty: TensorType | None = None, outputs: int = 1, **attrs: Any) -> Any:
         """A layer; gives its result, or a list of them. Element types that onnxruntime has no kernel for are cast around it."""
         types, results, _ = _signature(self.onnx, kind)
@@ -58,11 +63,7 @@ class Emitter(Walk):
         if carried:
             held = [v if v is None or t not in carried else self.cast(v, carrier(kind, v.dtype)) for t, v in zip(letters, inputs)]
             made = self.op(kind, *held, outputs=outputs, **attrs)
-            values = made if isinstance(made, list) else [made]
-            back = [
-                self.cast(v, carried.get(t, v.dtype), carrier(kind, carried[t]) if t in carried else v.dtype)
-                for t, v in zip([*results, *results[-1:] * outputs], values)
-            ]
+            back = self._cast_back(kind, made if isinstance(made, list) else [made], results, carried)
             for value in back:
                 value.type = ty or value.type
             return back if isinstance(made, list) else back[0]

@@ -40,11 +40,9 @@ class Direction:
         return self.step.gates[0].reverse is not False
 
 
-def _relation(types: Any, attrs: Any, context: Any) -> None:
-    """Calls are made with their types."""
-
-
-LAYERS = {kind: Op(f"onnx.{kind}", OPERANDS, None, _relation, variadic=True) for kind in ("LSTM", "GRU", "RNN")}
+LAYERS = {
+    kind: Op(f"onnx.{kind}", OPERANDS, None, lambda types, attrs, context: None, variadic=True) for kind in ("LSTM", "GRU", "RNN")
+}
 
 
 def layer_call(b: Builder, ways: Sequence[Direction]) -> Call:

@@ -69,7 +69,9 @@ _ROUTES = {
     "tflite": "relay.frontend.from_tflite reads models of TFLite",
     **dict.fromkeys(("keras", "tf_keras"), "relay.frontend.from_keras reads models of Keras"),
     "caffe": "relay.frontend.from_caffe reads a .caffemodel and a .prototxt",
+    "coremltools": "relay.frontend.from_coreml reads models of Core ML",
     "mxnet": "relay.frontend.from_mxnet reads symbols of MXNet",
+    "paddle": "relay.frontend.from_paddle reads a Program, a TranslatedLayer, or a .pdmodel or .json file",
     "tensorflow": "relay.frontend.from_tensorflow reads a GraphDef, or the folder of a SavedModel",
     "relaylang": "it is a program of Relay, and needs no importer",
 }

@@ -217,6 +217,11 @@ def turned_weight(b: Builder, y: Expr) -> Expr | None:
     """A matrix that is a weight, or a dequantised one, with its axes turned; None for a computed matrix."""
     if b.value(y) is not None:
         return b.transpose(y, [1, 0])
+    if isinstance(y, Call) and getattr(y.op, "name", "") == "transpose":
+        inner = y.args[0]  # of a matrix: its axes turned, if anything
+        whole = isinstance(inner, Call) and getattr(inner.op, "name", "") == "qnn.dequantize" and b.value(inner.args[0]) is not None
+        if whole and list(y.attrs.axes or (1, 0)) in ([1, 0], [-1, 0]):
+            return inner
     if not isinstance(y, Call) or getattr(y.op, "name", "") != "qnn.dequantize" or b.value(y.args[0]) is None:
         return None
     scale, zero, axis = y.args[1], y.args[2], y.attrs.axis

@@ -121,6 +121,16 @@ def _inside(value: Any, depth: int) -> Any:
     return value
 
 
+def _reference(config: Mapping[str, Any]) -> Ref:
+    """The result of a layer's call that an argument is."""
+    layer, call, result = config["keras_history"]
+    if not isinstance(layer, str):
+        raise ValueError(layer)
+    shape, dtype = config.get("shape"), config.get("dtype")
+    extents = tuple(shape) if isinstance(shape, list) else None
+    return Ref(layer, int(call), int(result), extents, dtype if isinstance(dtype, str) else "")
+
+
 def _decoded(value: Any, spec: Spec, depth: int) -> Any:
     """An argument of Keras 3."""
     if depth > _DEEPEST:
@@ -131,12 +141,7 @@ def _decoded(value: Any, spec: Spec, depth: int) -> Any:
         return value
     kind, config = value.get("class_name"), value.get("config")
     if kind == "__keras_tensor__" and isinstance(config, Mapping):
-        layer, call, result = config["keras_history"]
-        if not isinstance(layer, str):
-            raise ValueError(layer)
-        shape, dtype = config.get("shape"), config.get("dtype")
-        extents = tuple(shape) if isinstance(shape, list) else None
-        return Ref(layer, int(call), int(result), extents, dtype if isinstance(dtype, str) else "")
+        return _reference(config)
     if kind == "__slice__" and isinstance(config, Mapping):
         return slice(*[_decoded(config.get(k), spec, depth + 1) for k in ("start", "stop", "step")])
     if kind == "__tuple__":

@@ -39,11 +39,6 @@ DTYPES: dict[int, Any] = {
 }
 
 
-def is_params(data: bytes) -> bool:
-    """Whether a file's bytes begin as a list of arrays of MXNet."""
-    return data[:16] == struct.pack("<QQ", MAGIC, 0)
-
-
 class _Reader:
     """The bytes of a file, read in order. No size is believed before there are so many bytes."""
 
@@ -146,7 +141,7 @@ def _within(indices: np.ndarray, extent: int) -> bool:
 def read_params(data: bytes, file: str, budget: Budget) -> dict[str, np.ndarray]:
     """The arrays of a file by their names, without the marks `arg:` and `aux:`. Raises `RelayError` (R0802)."""
     reader = _Reader(data, file, budget)
-    if not is_params(data):
+    if data[:16] != struct.pack("<QQ", MAGIC, 0):
         raise reader.wrong("this is not a parameter file of MXNet: it begins with other bytes")
     reader.take(16)
     reader.what = "the list of arrays"
@@ -179,4 +174,4 @@ def plain_name(name: str) -> str:
     return name.partition(":")[2] if name.startswith(("arg:", "aux:")) else name
 
 
-__all__ = ["DTYPES", "MAGIC", "is_params", "plain_name", "read_params"]
+__all__ = ["DTYPES", "MAGIC", "plain_name", "read_params"]

@@ -34,10 +34,6 @@ class Attributes:
 
     # ---- types
 
-    def is_type(self) -> bool:
-        t = self.tokens
-        return t.kind == "type" or t.value == "("
-
     def type(self) -> Any:
         """A type that is no function's."""
         t = self.tokens

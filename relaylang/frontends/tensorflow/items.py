@@ -104,11 +104,6 @@ def stacked(b: Builder, xs: Items) -> Expr:
     return b.refine(b.op("dyn.zeros", length, dtype=xs.dtype), [None, *shape])
 
 
-def in_one(b: Builder, xs: Items) -> Items:
-    """The same list as one tensor."""
-    return xs if xs.whole is not None else replace(xs, rows=None, whole=stacked(b, xs))
-
-
 def get(b: Builder, xs: Items, at: Expr) -> Expr:
     """An element by its number, a scalar."""
     index = _index(b, at)
@@ -229,7 +224,6 @@ __all__ = [
     "Items",
     "gathered",
     "get",
-    "in_one",
     "joined",
     "length",
     "of_tensor",

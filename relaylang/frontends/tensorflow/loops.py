@@ -9,7 +9,7 @@ from typing import Any
 from relaylang.frontends.common import Builder, Malformed, Unsupported
 from relaylang.frontends.common.loops import while_loop
 from relaylang.frontends.common.recurrent import UNROLLED
-from relaylang.frontends.tensorflow.items import Items, in_one, of_tensor
+from relaylang.frontends.tensorflow.items import Items, of_tensor, stacked
 from relaylang.ir import Expr
 
 #: What a turn gives for the variables before it.
@@ -54,9 +54,7 @@ def _name(text: str) -> str:
 
 def _tensor(b: Builder, x: Any) -> Expr:
     if isinstance(x, Items):
-        whole = in_one(b, x).whole
-        assert whole is not None
-        return whole
+        return stacked(b, x) if x.whole is None else x.whole
     if not isinstance(x, Expr):
         raise Unsupported("a variable or a text takes the place of a tensor")
     return x

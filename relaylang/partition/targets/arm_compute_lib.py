@@ -185,11 +185,6 @@ def check_avg_pool2d(root: Expr) -> Verdict:
     )
 
 
-def check_l2_pool2d(root: Expr) -> Verdict:
-    """The average of squares."""
-    return avg_pool2d(call_of(root, "nn.avg_pool2d"))
-
-
 def check_concatenate(root: Expr) -> Verdict:
     """At most four axes, float32 or bytes."""
     rank = len(shape(root))
@@ -217,7 +212,11 @@ def pattern_table(disabled_ops: Sequence[str] = ("concatenate",)) -> list[Entry]
             ("arm_compute_lib.dense", product, _check(dense, "nn.dense", False)),
             ("arm_compute_lib.qnn_dense", _requantized(qnn_product), _check(qnn_dense, "qnn.dense", True)),
             ("arm_compute_lib.avg_pool2d", average, check_avg_pool2d),
-            ("arm_compute_lib.l2_pool2d", is_op("sqrt")(is_op("nn.avg_pool2d")(squares)), check_l2_pool2d),
+            (
+                "arm_compute_lib.l2_pool2d",
+                is_op("sqrt")(is_op("nn.avg_pool2d")(squares)),
+                lambda root: avg_pool2d(call_of(root, "nn.avg_pool2d")),
+            ),
             ("arm_compute_lib.concatenate", joined, _disabled if "concatenate" in disabled_ops else check_concatenate),
         ]
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from relaylang.ir import Call, Constant, Expr
 from relaylang.partition.checks import (
     Verdict,
     call_of,
     dtype,
     every,
+    first_number,
     has_call,
     op_name,
     shape,
@@ -37,10 +36,6 @@ def _requantized(pattern: DFPattern) -> DFPattern:
 def _conv(with_pad: bool) -> DFPattern:
     data = is_op("nn.pad")(wildcard(), is_constant()) if with_pad else wildcard()
     return _requantized(is_op("qnn.conv2d")(data, *_constants(5)))
-
-
-def _number(expr: Expr) -> float:
-    return float(expr.data.reshape(-1)[0]) if isinstance(expr, Constant) and expr.data.size else float("nan")
 
 
 def _all_zero(expr: Expr) -> bool:
@@ -121,15 +116,10 @@ def _pool(name: str):  # type: ignore[no-untyped-def]
 check_avg_pool2d, check_max_pool2d = _pool("nn.avg_pool2d"), _pool("nn.max_pool2d")
 
 
-def cuts_averages_off(calls: Sequence[Call]) -> bool:
-    """Whether a composite's averages are integers that Relay cuts off: the data are cast to a wider type before."""
-    return op_name(calls[0]) == "cast"
-
-
 def check_rounded_avg_pool2d(root: Expr) -> Verdict:
     """As an average of whole numbers; they pass through float32 as they are, without a scale and a zero point."""
     scaling = (call_of(root, "qnn.dequantize"), call_of(root, "qnn.quantize"))
-    plain = all(_number(call.args[1]) == 1 and _number(call.args[2]) == 0 for call in scaling)
+    plain = all(first_number(call.args[1]) == 1 and first_number(call.args[2]) == 0 for call in scaling)
     return every(
         check_avg_pool2d(root),
         plain or "a scale is not 1, or a zero point is not 0",
@@ -159,7 +149,7 @@ def check_qnn_softmax(root: Expr) -> Verdict:
     """Results in [0, 1): a scale of 1/256 at -128 for int8, 1/32768 at 0 for int16."""
     assert isinstance(root, Call)
     source = dtype(call_of(root, "qnn.dequantize").args[0])
-    have = (_number(root.args[1]), _number(root.args[2]), root.attrs.out_dtype, source)
+    have = (first_number(root.args[1]), first_number(root.args[2]), root.attrs.out_dtype, source)
     wanted = [(1 / 256, -128.0, "int8", "int8"), (1 / 32768, 0.0, "int16", "int16")]
     return have in wanted or f"its result has the scale {have[0]:g} and the zero point {have[1]:g}"
 

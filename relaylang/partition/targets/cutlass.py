@@ -40,11 +40,6 @@ _CONVS: dict[str, Callable[[DFPattern], DFPattern]] = {
 }
 
 
-def _residual(inner: DFPattern, op: str) -> DFPattern:
-    other = wildcard()
-    return is_op(op)(inner, other) | is_op(op)(other, inner)
-
-
 def _types(call: Call) -> Verdict:
     """Both operands in one real type of at most 32 bits, or both in bytes."""
     left, right = (dtype(arg) for arg in call.args[:2])
@@ -97,7 +92,8 @@ def pattern_table() -> list[Entry]:
     for suffix in ("_relu", ""):
         for name, pattern in convs.items():
             for op in ("add", "multiply"):
-                residual = _residual(pattern, op)
+                other = wildcard()
+                residual: DFPattern = is_op(op)(pattern, other) | is_op(op)(other, pattern)
                 residual = is_op("nn.relu")(residual) if suffix else residual
                 rows.append((f"{name}_residual_{op}{suffix}", residual, partial(check_residual, op=op)))
     plain = {

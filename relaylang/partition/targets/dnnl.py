@@ -41,7 +41,7 @@ def _row(op: str, with_bias: bool, activation: str | None) -> tuple:
     name = "dnnl." + op.removeprefix("nn.") + ("_bias" if with_bias else "")
     name += "_" + activation.split(".")[-1] if activation else ""
     name = name.replace("conv2d_transpose", "deconv2d").replace("conv3d_transpose", "deconv3d")
-    return name, _activated(pattern, activation), check_bias if with_bias else check_dtype
+    return name, _activated(pattern, activation), check_bias if with_bias else lambda root: _no_int64(_product(root))
 
 
 def _product(root: Expr) -> Call:
@@ -61,11 +61,6 @@ def _product(root: Expr) -> Call:
 
 def _no_int64(call: Call) -> Verdict:
     return all(dtype(a) != "int64" for a in call.args) or "an operand is int64"
-
-
-def check_dtype(root: Expr) -> Verdict:
-    """Anything but int64."""
-    return _no_int64(_product(root))
 
 
 def check_bias(root: Expr) -> Verdict:

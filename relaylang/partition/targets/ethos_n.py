@@ -6,12 +6,15 @@ own refusals. The driver may refuse more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleType
 from relaylang.partition.checks import (
     Verdict,
     call_of,
     dtype,
     every,
+    first_number,
     op_name,
     shape,
     spatial_pad,
@@ -41,10 +44,6 @@ def qnn_conv_pattern() -> DFPattern:
     data = is_op("nn.pad")(wildcard(), wildcard()) | wildcard()
     conv = is_op("qnn.conv2d")(data, *_constants(5))
     return _requantized(is_op("nn.bias_add")(conv, is_constant()))
-
-
-def _fc() -> DFPattern:
-    return _requantized(is_op("nn.bias_add")(is_op("qnn.dense")(wildcard(), *_constants(5)), is_constant()))
 
 
 def _between_quantizations(name: str) -> DFPattern:
@@ -92,10 +91,6 @@ def _conv2d_transpose(root: Expr) -> Verdict:
     )
 
 
-def _fc_check(root: Expr) -> Verdict:
-    return _tensors(call_of(root, "qnn.dense").args[0], root)
-
-
 def _first(root: Expr, calls: int) -> Expr:
     """The input of a chain of so many calls."""
     node = root
@@ -113,26 +108,19 @@ def _of(calls: int):  # type: ignore[no-untyped-def]
     return check
 
 
-def _number(expr: Expr) -> float:
-    return float(expr.data.reshape(-1)[0]) if isinstance(expr, Constant) and expr.data.size else float("nan")
-
-
-def _quantized_to(root: Expr, scale: float, signed: int, unsigned: int) -> Verdict:
+def _on_scale(scale: float, signed: int, unsigned: int) -> Callable[[Expr], Verdict]:
     """The one quantization that a table of the accelerator's has."""
-    assert isinstance(root, Call)
-    have = (_number(root.args[1]), _number(root.args[2]))
-    wanted = (scale, float(signed if dtype(root).startswith("int") else unsigned))
-    return have == wanted or (
-        f"its result has the scale {have[0]:g} and the zero point {have[1]:g}; it takes {wanted[0]:g} and {wanted[1]:g}"
-    )
 
+    def check(root: Expr) -> Verdict:
+        assert isinstance(root, Call)
+        have = (first_number(root.args[1]), first_number(root.args[2]))
+        wanted = (scale, float(signed if dtype(root).startswith("int") else unsigned))
+        same = have == wanted or (
+            f"its result has the scale {have[0]:g} and the zero point {have[1]:g}; it takes {wanted[0]:g} and {wanted[1]:g}"
+        )
+        return every(_tensors(_first(root, 3), root), same)
 
-def _sigmoid(root: Expr) -> Verdict:
-    return every(_tensors(_first(root, 3), root), _quantized_to(root, 1 / 256, -128, 0))
-
-
-def _tanh(root: Expr) -> Verdict:
-    return every(_tensors(_first(root, 3), root), _quantized_to(root, 1 / 128, 0, 128))
+    return check
 
 
 def _leaky_relu(root: Expr) -> Verdict:
@@ -166,8 +154,8 @@ def _mul_scalar(root: Expr) -> Verdict:
     size = fixed.data.size if isinstance(fixed, Constant) else 0
     if size != 1:
         return "the constant is no scalar"
-    factor = _number(call.args[at]) * (_number(fixed) - _number(call.args[at + 1]))
-    same = abs(_number(call.args[6 - at]) * factor - _number(call.args[6])) <= 0.004
+    factor = first_number(call.args[at]) * (first_number(fixed) - first_number(call.args[at + 1]))
+    same = abs(first_number(call.args[6 - at]) * factor - first_number(call.args[6])) <= 0.004
     return every(same or "the result's scale does not take up the factor", _tensors(data, root))
 
 
@@ -177,9 +165,11 @@ def _add_scalar(root: Expr) -> Verdict:
     size = fixed.data.size if isinstance(fixed, Constant) else 0
     if size != 1:
         return "the constant is no scalar"
-    summand = _number(call.args[at]) * (_number(fixed) - _number(call.args[at + 1]))
-    point = _number(call.args[7 - at]) - summand / _number(call.args[6 - at])
-    return every(point - _number(call.args[7]) <= 1 or "the result's zero point does not take up the summand", _tensors(data, root))
+    summand = first_number(call.args[at]) * (first_number(fixed) - first_number(call.args[at + 1]))
+    point = first_number(call.args[7 - at]) - summand / first_number(call.args[6 - at])
+    return every(
+        point - first_number(call.args[7]) <= 1 or "the result's zero point does not take up the summand", _tensors(data, root)
+    )
 
 
 def _add(root: Expr) -> Verdict:
@@ -192,6 +182,7 @@ def _add(root: Expr) -> Verdict:
 
 def pattern_table() -> list[Entry]:
     """The rows for the Ethos-N, in TVM's order."""
+    dense = _requantized(is_op("nn.bias_add")(is_op("qnn.dense")(wildcard(), *_constants(5)), is_constant()))
     mean = _requantized(is_op("mean")(is_op("cast")(wildcard())))
     average = is_op("cast")(is_op("nn.avg_pool2d")(is_op("cast")(wildcard())))
     return as_entries(
@@ -204,10 +195,10 @@ def pattern_table() -> list[Entry]:
             ("ethos-n.qnn_conv2d", qnn_conv_pattern(), _conv2d),
             ("ethos-n.qnn_conv2d_transpose", _transposed(), _conv2d_transpose),
             ("ethos-n.qnn_avg_pool2d", average, _avg_pool2d),
-            ("ethos-n.qnn_sigmoid", _between_quantizations("sigmoid"), _sigmoid),
-            ("ethos-n.qnn_fc", _fc(), _fc_check),
+            ("ethos-n.qnn_sigmoid", _between_quantizations("sigmoid"), _on_scale(1 / 256, -128, 0)),
+            ("ethos-n.qnn_fc", dense, lambda root: _tensors(call_of(root, "qnn.dense").args[0], root)),
             ("ethos-n.qnn_mean", mean, _of(3)),
-            ("ethos-n.qnn_tanh", _between_quantizations("tanh"), _tanh),
+            ("ethos-n.qnn_tanh", _between_quantizations("tanh"), _on_scale(1 / 128, 0, 128)),
             ("ethos-n.qnn_leaky_relu", _between_quantizations("nn.leaky_relu"), _leaky_relu),
             ("ethos-n.qnn_resize", is_op("image.resize2d")(wildcard()).has_attr({"method": "nearest_neighbor"}), _of(1)),
             ("ethos-n.qnn_requantize", is_op("qnn.requantize")(wildcard(), *_constants(4)), _of(1)),

@@ -12,18 +12,17 @@ from relaylang.ir import (
     GlobalVar,
     IRModule,
     Let,
-    Match,
     Type,
     TypeVar,
     Var,
     children,
-    pattern_vars,
     post_order,
     rebuild,
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.typed import retype, typed
 from relaylang.ir.types import written
+from relaylang.ir.visit import binders
 from relaylang.passes.analysis import free_type_vars
 from relaylang.passes.manager import Pass
 from relaylang.passes.rewriting import copy_with, is_kernel
@@ -68,12 +67,7 @@ def _captured(func: Function, own: Var | None) -> tuple[Var, ...]:
         inner = children(node)
         stack.extend(reversed((inner[-1], *inner[:-1]) if isinstance(node, Call) else inner))  # TVM's order: callee first
     for node in order:
-        if isinstance(node, Function):
-            bound.update(node.params)
-        elif isinstance(node, Let):
-            bound.add(node.variable)
-        elif isinstance(node, Match):
-            bound.update([v for c in node.clauses for v in pattern_vars(c.lhs)])
+        bound.update(binders(node))
     for node in order:
         if isinstance(node, Var) and node not in bound and node is not own:
             used[node] = None

@@ -55,10 +55,11 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Pattern
 from relaylang.ir.typemaps import HasPart
 from relaylang.ir.types import written
+from relaylang.ir.visit import Walk, walk
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
-from relaylang.passes.normal_forms.blocks import Walk, map_pattern, walk
+from relaylang.passes.normal_forms.blocks import map_pattern
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.normal_forms.to_graph_normal_form import recursive_variables
 from relaylang.passes.rewriting import is_kernel, is_opaque

@@ -51,8 +51,9 @@ from relaylang.ir.bulk import gc_paused
 from relaylang.ir.typed import typed
 from relaylang.ir.typemaps import HasPart, TypeMap, replacing
 from relaylang.ir.types import written
+from relaylang.ir.visit import Walk, walk
 from relaylang.ops.record import Op
-from relaylang.passes.normal_forms.blocks import Walk, free_name, is_data, map_pattern, type_of, walk
+from relaylang.passes.normal_forms.blocks import free_name, is_data, map_pattern, type_of
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.rewriting import is_kernel, is_opaque
 from relaylang.rules.gradient import RULES, NoGradient

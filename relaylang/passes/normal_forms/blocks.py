@@ -1,10 +1,8 @@
-"""Helpers of passes over blocks (chains of lets in A-normal form): walks without Python's stack, and patterns with new
-variables."""
+"""Helpers of passes over blocks (chains of lets in A-normal form): types of values, and patterns with new variables."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from relaylang.ir import (
     Expr,
@@ -19,26 +17,6 @@ from relaylang.ir import (
 from relaylang.ir.expr import Pattern
 from relaylang.ir.typemaps import HasPart
 from relaylang.ir.types import type_parts
-
-#: A walk: it yields the walks that it waits for, is sent what they return, and returns its own result.
-Walk = Generator["Walk", Any, Any]
-
-
-def walk(first: Walk) -> Any:
-    """Run a walk and those that it yields, to any depth."""
-    stack = [first]
-    value: Any = None
-    while stack:
-        try:
-            inner = stack[-1].send(value)
-        except StopIteration as end:
-            stack.pop()
-            value = end.value
-        else:
-            stack.append(inner)
-            value = None
-    return value
-
 
 #: How many fields a value has at most that a pass takes apart field by field.
 MOST_FIELDS = 10_000

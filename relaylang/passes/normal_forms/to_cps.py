@@ -35,9 +35,10 @@ from relaylang.ir import (
 )
 from relaylang.ir.typemaps import TypeMap, with_parts
 from relaylang.ir.types import written
+from relaylang.ir.visit import Walk, walk
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.normal_forms.blocks import Walk, free_name, map_pattern, type_of, walk
+from relaylang.passes.normal_forms.blocks import free_name, map_pattern, type_of
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.passes.rewriting import is_kernel
 from relaylang.typing import check

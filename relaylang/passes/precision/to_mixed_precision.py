@@ -160,11 +160,6 @@ class _Mixed:
             return new
         return self.cast(new, "float32")
 
-    def small_one(self, expr: Expr) -> bool:
-        ty = expr.checked_type
-        fields = ty.fields if isinstance(ty, TupleType) else (ty,)
-        return any(isinstance(t, TensorType) and t.dtype == self.small for t in fields)
-
     def wide_one(self, expr: Expr) -> bool:
         ty = expr.checked_type
         fields = ty.fields if isinstance(ty, TupleType) else (ty,)

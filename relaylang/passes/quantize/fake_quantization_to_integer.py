@@ -208,7 +208,7 @@ class _Conversion:
         if self.use_qat and known and node.op.name in FOLLOWS:
             self.follows.add(id(node))
             if isinstance(node.checked_type, TensorType):
-                return retype(real(integers, node.checked_type.dtype), node)
+                return retype(real(integers, node.checked_type.dtype, len(node.checked_type.shape)), node)
         return new
 
 
@@ -217,7 +217,8 @@ class FakeQuantizationToInteger(Pass):
     """Convert float operators between qnn.dequantize and qnn.quantize to integer ones.
 
     `hard_fail`: an operator without an integer form is an error (R0516); else it stays in floats. `use_qat`: convert
-    operators without a quantize behind them, too. `optional_qnn_ops` names the operators to convert on demand (nn.softmax).
+    operators without a quantize behind them, too. `optional_qnn_ops` names the operators to convert on demand: nn.softmax, and add
+    and subtract with one rounding.
     """
 
     hard_fail: bool = False

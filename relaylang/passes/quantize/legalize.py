@@ -21,8 +21,8 @@ from relaylang.passes.quantize.legalizations import MAPS, apply_rule
 from relaylang.passes.quantize.qnn_canonicalize_ops import QnnCanonicalizeOps
 from relaylang.passes.rewriting import per_function, rewrite_typed
 from relaylang.passes.simplify.fold_constant import evaluator
+from relaylang.rules import qnn_legalize
 from relaylang.rules.legalize import Rule
-from relaylang.rules.qnn_legalize import table_rules
 
 
 def legalize(mod: IRModule, attr_name: str = "FTVMLegalize", more: Mapping[str, Rule] | None = None) -> IRModule:
@@ -67,5 +67,6 @@ class Legalize(Pass):
     def run(self, mod: IRModule) -> IRModule:
         if self.legalize_map_attr_name == "FTVMQnnCanonicalize":
             return QnnCanonicalizeOps().run(mod)
-        more = table_rules(evaluator()) if self.legalize_map_attr_name == "FTVMQnnLegalize" else {}
+        tables = qnn_legalize.RULES if self.legalize_map_attr_name == "FTVMQnnLegalize" else {}
+        more = {name: rule(evaluator()) for name, rule in tables.items()}
         return legalize(mod, self.legalize_map_attr_name, more)

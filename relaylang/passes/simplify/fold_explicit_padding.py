@@ -6,20 +6,11 @@ import re
 from dataclasses import dataclass
 
 from relaylang.ir import Call, Expr, IRModule
+from relaylang.ir.tensors import scalar_value
 from relaylang.ops.record import Op
 from relaylang.passes.manager import Pass
-from relaylang.passes.rewriting import is_call, per_function, rewrite_typed, scalar_value, with_attrs
-from relaylang.rules.padding import PAD, RULES, Rule
-
-
-def _padding(call: Call, rank: int) -> list[int]:
-    """Padding in front of each spatial axis, then behind each, from any of the forms in which attributes write it."""
-    given = list(call.attrs.padding)
-    if len(given) == 1:
-        return given * (2 * rank)
-    if len(given) == rank:
-        return given * 2
-    return given
+from relaylang.passes.rewriting import is_call, per_function, rewrite_typed, with_attrs
+from relaylang.rules.padding import PAD, RULES, Rule, both_sides
 
 
 def fold_explicit_padding(mod: IRModule) -> IRModule:
@@ -45,17 +36,14 @@ def _total_padding(rule: Rule, call: Call, pad: Call) -> list[int] | None:
     widths = [(int(b), int(a)) for b, a in pad.attrs.pad_width]
     if len(parts) != len(widths) or any(w != (0, 0) for i, w in enumerate(widths) if i not in axes):
         return None
-    if any(w < 0 for pair in widths for w in pair) or not _fills(rule, call, pad):
+    if any(w < 0 for pair in widths for w in pair):
         return None
-    own = _padding(call, len(axes))
+    value = scalar_value(pad.args[1])
+    if value is None or not rule.fills(call, value, getattr(pad.args[0].checked_type, "dtype", "")):
+        return None
+    own = both_sides(call.attrs.padding, len(axes))
     before = [own[i] + widths[a][0] for i, a in enumerate(axes)]
     return before + [own[len(axes) + i] + widths[a][1] for i, a in enumerate(axes)]
-
-
-def _fills(rule: Rule, call: Call, pad: Call) -> bool:
-    """Whether the pad fills in the number with which the operator itself pads."""
-    value = scalar_value(pad.args[1])
-    return value is not None and rule.fills(call, value, getattr(pad.args[0].checked_type, "dtype", ""))
 
 
 @dataclass(frozen=True)

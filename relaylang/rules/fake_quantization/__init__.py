@@ -19,6 +19,7 @@ from relaylang.rules.fake_quantization.operators import (
     clip,
     concatenate,
     extreme,
+    finer_sum,
     function,
     identity,
     mean,
@@ -78,7 +79,11 @@ RULES: Mapping[str, Rule] = {
     "minimum": extreme,
 }
 #: Rules that apply only where a caller asks for them by name.
-OPTIONAL: Mapping[str, Rule] = {"nn.softmax": function("qnn.softmax", ("axis",))}
+OPTIONAL: Mapping[str, Rule] = {
+    "nn.softmax": function("qnn.softmax", ("axis",)),
+    "add": finer_sum("add"),
+    "subtract": finer_sum("subtract"),
+}
 #: Operators that take sums of 64 bits.
 WIDE = frozenset({"nn.bias_add"})
 #: Operators whose operands are wanted at the scale of their result. A range may hold numbers before them or behind.

@@ -174,6 +174,8 @@ def quantized_at(c: Constant, x: Affine, rank: int) -> Constant | None:
     return const(held, x.dtype) if held.size and held.min() >= info.min and held.max() <= info.max else None
 
 
-def real(x: Affine, dtype: str) -> Expr:
-    """The real numbers of a tensor of whole ones."""
+def real(x: Affine, dtype: str, rank: int) -> Expr:
+    """The real numbers of a tensor of whole ones. Sums of 64 bits, which qnn.dequantize does not take, have the zero point 0."""
+    if x.dtype == "int64":
+        return op_call("multiply", [op_call("cast", [x.ints], dtype=dtype), const(spread(x.scale, x.axis, rank), dtype)])
     return op_call("qnn.dequantize", [x.ints, *parts(x)], axis=x.axis, out_dtype=dtype)

@@ -243,6 +243,16 @@ def _along_outputs(call: Call, weight: Affine) -> bool:
     return bool(call.op.name == "nn.dense") and weight.axis % 2 == 0  # type: ignore[attr-defined]
 
 
+def _with_computed_bias(call: Call, x: Affine, b: Affine) -> Affine | None:
+    if x.dtype == "int64":
+        return None
+    if b.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
+        return replace(x, ints=again(call, [x.ints, b.ints]))
+    if x.scale.ndim or not b.plain or float(b.scale) > float(x.scale) * 2**20:
+        return None
+    return replace(x, ints=again(call, [x.ints, at(b, x.scale, x.zero, "int32").ints]))
+
+
 def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
     """The sum in the data's 32 or 64 bits, at the scale of the data."""
     x, b = operands[:2]
@@ -261,13 +271,7 @@ def bias_add(call: Call, operands: list[Affine | None], wanted: Wanted | None) -
         if b.dtype == x.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
             return replace(x, ints=again(call, [x.ints, b.ints]))
     elif b is not None:
-        if x.dtype == "int64":
-            return None
-        if b.dtype == "int32" and np.array_equal(b.scale, x.scale) and not b.zero.any():
-            return replace(x, ints=again(call, [x.ints, b.ints]))
-        if x.scale.ndim or not b.plain or float(b.scale) > float(x.scale) * 2**20:
-            return None
-        return replace(x, ints=again(call, [x.ints, at(b, x.scale, x.zero, "int32").ints]))
+        return _with_computed_bias(call, x, b)
     if not isinstance(given, Constant) or given.data.dtype.kind != "f" or not np.isfinite(given.data).all():
         return None
     bits = 31 if x.dtype == "int32" else 39  # accelerators hold sums of 40 bits
@@ -350,6 +354,37 @@ def binary(name: str) -> Rule:
             result = op_call(name, [x.ints, y.ints, *parts(x), *parts(y), *_out(target)], **axes)
             return _as_wanted(result, target, x.dtype)
         return _sum(plain, sides) if plain else _product(call, x, y)
+
+    return rule
+
+
+#: How much finer than its result a finer sum is.
+_FINER = np.float32(256)
+
+
+def finer_sum(name: str) -> Rule:
+    """Sums and differences in int32 at a finer scale, so that one rounding remains.
+
+    `qnn.add` rounds both operands to the result's scale: the error's power is up to three times that of one rounding.
+    """
+    usual = binary(f"qnn.{name}")
+
+    def rule(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
+        known = [x for x in operands if x is not None]
+        if wanted is None or not all(x.plain and x.narrow for x in known) or all(float(x.scale) == float(wanted.scale) for x in known):
+            return usual(call, operands, wanted)
+        like = affine(call, wanted.scale / _FINER, 0, "int32")
+        sides = []
+        for x, arg in zip(operands, call.args):
+            if x is not None:
+                fits = float(x.scale) / float(like.scale) < 1 << 20
+                side: Expr | None = at(x, like.scale, like.zero, "int32").ints if fits else None
+            else:
+                side = quantized_at(arg, like, _rank(call)) if isinstance(arg, Constant) else None
+            if side is None or (isinstance(side, Constant) and np.abs(side.data).max() >= 1 << 29):
+                return usual(call, operands, wanted)
+            sides.append(side)
+        return replace(like, ints=op_call(name, sides))
 
     return rule
 

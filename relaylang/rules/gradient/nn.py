@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 from relaylang.ir import Call, Expr, TensorType
 from relaylang.ir.tensors import static_shape
@@ -23,17 +22,13 @@ from relaylang.rules.gradient.common import (
     rank_of,
     sub,
 )
+from relaylang.rules.padding import both_sides
 
 
 def _softmax(call: Call, grad: Expr) -> Grads:
     inner = mul(grad, call)
     total = of("sum", inner, axis=[call.attrs.axis], keepdims=True)
     return [mul(sub(grad, total), call)]
-
-
-def _log_softmax(call: Call, grad: Expr) -> Grads:
-    total = of("sum", grad, axis=[call.attrs.axis], keepdims=True)
-    return [sub(grad, mul(of("exp", call), total))]
 
 
 def _bias_add(call: Call, grad: Expr) -> Grads:
@@ -80,10 +75,6 @@ def _matmul(call: Call, grad: Expr) -> Grads:
     return _product("nn.matmul", call, grad)
 
 
-def _batch_product(call: Call, grad: Expr) -> Grads:
-    return [_batches(part, side) for part, side in zip(_product("nn.batch_matmul", call, grad), call.args)]
-
-
 def _batches(grad: Expr, operand: Expr) -> Expr:
     ty = operand.checked_type
     assert isinstance(ty, TensorType)
@@ -101,7 +92,7 @@ def _conv2d(call: Call, grad: Expr) -> Grads:
     data, weight = (in_layout(e, *layouts) for e, *layouts in zip(call.args, given, plain))
     grad = in_layout(of_dtype(grad, call, call.args[0]), given[2], "NCHW")
     (_, channels, h, w), (made, _, kh, kw), (_, _, oh, ow) = shapes
-    top, left, bottom, right = _four(attrs.padding)
+    top, left, bottom, right = both_sides(attrs.padding, 2)
     sh, sw = attrs.strides
     dh, dw = attrs.dilation
     out_pad = (
@@ -137,15 +128,6 @@ def plain_extents(expr: Expr, layout: str, plain: str) -> tuple[int, ...]:
     return tuple(found.values())
 
 
-def _four(padding: Any) -> tuple[int, int, int, int]:
-    given = list(padding)
-    if len(given) == 1:
-        given = given * 4
-    elif len(given) == 2:
-        given = given * 2
-    return tuple(given)  # type: ignore[return-value]
-
-
 def _pool(name: str) -> Gradient:
     def gradient(call: Call, grad: Expr) -> Grads:
         op = get(name)
@@ -176,11 +158,13 @@ def _cross_entropy_with_logits(call: Call, grad: Expr) -> Grads:
 
 RULES: dict[str, Gradient] = {
     "nn.softmax": _softmax,
-    "nn.log_softmax": _log_softmax,
+    "nn.log_softmax": lambda call, grad: [sub(grad, mul(of("exp", call), of("sum", grad, axis=[call.attrs.axis], keepdims=True)))],
     "nn.bias_add": _bias_add,
     "nn.dense": _dense,
     "nn.matmul": _matmul,
-    "nn.batch_matmul": _batch_product,
+    "nn.batch_matmul": lambda call, grad: [
+        _batches(part, side) for part, side in zip(_product("nn.batch_matmul", call, grad), call.args)
+    ],
     "nn.conv2d": _conv2d,
     "nn.max_pool2d": _pool("nn.max_pool2d_grad"),
     "nn.avg_pool2d": _pool("nn.avg_pool2d_grad"),

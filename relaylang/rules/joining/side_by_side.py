@@ -51,6 +51,25 @@ class SideBySide:
         self.full = full
         self.written = written
 
+    def _others_fit(self, calls: list[Call], position: int, new: int) -> bool:
+        """Whether the operands of broadcasting calls, but for the one at `position`, join along the axis `new` of the results."""
+        rank = len(shape_of(calls[0]))
+        for i in range(len(calls[0].args)):
+            if i == position:
+                continue
+            operands = [c.args[i] for c in calls]
+            if tensor_type(operands[0]) is None:
+                return False
+            own = len(shape_of(operands[0]))
+            at = new - rank + (own or int(self.stretch))
+            if not are_alike(operands, at):
+                return False
+            for call, operand in zip(calls, operands):
+                extent = shape_of(operand)[at] if own else 1
+                if extent != shape_of(call)[new] and not (self.stretch and extent == 1):
+                    return False
+        return True
+
     def fits(self, calls: list[Call], position: int, axis: int) -> int | None:
         first = calls[0]
         before = tensor_type(first.args[position])
@@ -73,21 +92,7 @@ class SideBySide:
         new = axis + rank - len(before.shape)
         if any([shape_of(c)[new] != shape_of(c.args[position])[axis] for c in calls]):
             return None
-        for i in range(len(first.args)):
-            if i == position:
-                continue
-            operands = [c.args[i] for c in calls]
-            if tensor_type(operands[0]) is None:
-                return None
-            own = len(shape_of(operands[0]))
-            at = new - rank + (own or int(self.stretch))
-            if not are_alike(operands, at):
-                return None
-            for call, operand in zip(calls, operands):
-                extent = shape_of(operand)[at] if own else 1
-                if extent != shape_of(call)[new] and not (self.stretch and extent == 1):
-                    return None
-        return new
+        return new if self._others_fit(calls, position, new) else None
 
     def product(self, step: Step, data: Expr, weights: list[Expr]) -> Expr:
         first, total = step.calls[0], total_extent(step.calls, step.axis)

@@ -44,10 +44,6 @@ def blocks_stated(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -
     return Out([attrs.data_layout, full.kernel_layout], [attrs.out_layout or attrs.data_layout], attrs)
 
 
-def backward_weight(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -> Out | None:
-    return Out([attrs.data_layout, attrs.kernel_layout], [attrs.out_layout or attrs.data_layout], attrs)
-
-
 def _whole_space(layout: str, own: str) -> bool:
     """Whether a layout has an operator's axes, and at most the channels in blocks."""
     return sorted(whole(layout)) == sorted(whole(own)) and not any(is_split(layout, c) for c in whole(own) if c != "C")
@@ -195,7 +191,9 @@ RULES: dict[str, Rule] = {
         _CONV,
     ),
     **dict.fromkeys(having(Trait.CONV, Trait.BLOCKED), blocks_stated),
-    "nn.conv2d_backward_weight": backward_weight,
+    "nn.conv2d_backward_weight": lambda attrs, new, old, types: Out(
+        [attrs.data_layout, attrs.kernel_layout], [attrs.out_layout or attrs.data_layout], attrs
+    ),
     "nn.deformable_conv2d": stated("data_layout", "data_layout", "kernel_layout"),
     "nn.correlation": stated("layout", "layout", result="layout"),
     "vision.roi_align": stated("layout", PLAIN, result="layout"),

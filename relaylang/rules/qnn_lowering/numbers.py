@@ -31,10 +31,6 @@ def is_zero(expr: Expr) -> bool:
     return isinstance(expr, Constant) and not expr.data.any()
 
 
-def is_one_scalar(expr: Expr) -> bool:
-    return isinstance(expr, Constant) and expr.data.size == 1
-
-
 #: Casts that every library makes alike.
 _EXACT = frozenset({("float32", "float64"), ("int32", "float32"), ("int32", "float64"), ("int32", "int64")})
 

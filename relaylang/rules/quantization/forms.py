@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 
 from relaylang.ir import Call, Constant, Expr, TensorType
+from relaylang.ir.tensors import static_shape
 from relaylang.ir.typed import typed_constant
+from relaylang.ops import Trait, having
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
+
+#: Functions of a channel's elements for which f(sx) = s f(x), where s is positive.
+_SCALES = frozenset({"nn.relu", "nn.leaky_relu", "mean", "nn.pad", *having(Trait.LARGEST), *having(Trait.AVERAGE)})
+#: Operators that give the same elements another shape.
+_SHAPES = ("reshape", "squeeze", "expand_dims", "nn.batch_flatten")
 
 
 def channel_axis(call: Call) -> int:
@@ -17,6 +24,65 @@ def channel_axis(call: Call) -> int:
     attrs: Any = call.attrs
     layout = (getattr(attrs, "out_layout", "") or getattr(attrs, "data_layout", "")) if attrs is not None else ""
     return int(layout.index("C")) if "C" in layout else -1
+
+
+def output_axis(product: Call) -> int | None:
+    """The axis of a product's weight that has the result's channels; None where there is none."""
+    assert isinstance(product.op, Op)
+    attrs: Any = product.attrs
+    shape, out = static_shape(product.args[1].checked_type), static_shape(product.checked_type)
+    if shape is None:
+        return None
+    if not hasattr(attrs, "kernel_layout"):
+        return 0 if product.op.name == "nn.dense" and not getattr(attrs, "transpose_b", False) else None
+    axis = int(attrs.kernel_layout.index("O"))
+    return axis if out is not None and shape[axis] == out[channel_axis(product)] else None
+
+
+def input_axis(product: Call, axis: int) -> int | None:
+    """The axis of a product's weight that has the channels of the data, which are the data's `axis`; None for other axes."""
+    attrs: Any = product.attrs
+    out = output_axis(product)
+    shape = static_shape(product.args[0].checked_type)
+    if out is None or shape is None:
+        return None
+    if not hasattr(attrs, "kernel_layout"):
+        return 1 if axis == len(shape) - 1 else None
+    if attrs.data_layout.find("C") != axis:
+        return None
+    if attrs.groups == 1:
+        return int(attrs.kernel_layout.index("I"))
+    channels = static_shape(product.checked_type)
+    each = channels is not None and channels[channel_axis(product)] == shape[axis]
+    return out if attrs.groups == shape[axis] and each else None
+
+
+def channel_behind(call: Call, axis: int) -> int | None:
+    """The axis of channels behind a call whose data have theirs at `axis`; None where positive factors of channels do not pass."""
+    assert isinstance(call.op, Op)
+    attrs: Any = call.attrs
+    name, before, after = call.op.name, static_shape(call.args[0].checked_type), static_shape(call.checked_type)
+    if before is None or after is None:
+        return None
+    if name == "transpose":
+        axes = [a % len(before) for a in attrs.axes] if attrs.axes else [*range(len(before))][::-1]
+        return axes.index(axis)
+    if name in _SHAPES:  # the channels are the one axis that has elements
+        places = [i for i, n in enumerate(after) if n != 1]
+        return places[0] if [n for n in before if n != 1] == [before[axis]] and len(places) == 1 else None
+    if name not in _SCALES:
+        return None
+    if name == "nn.pad":
+        value = call.args[1]
+        zeros = isinstance(value, Constant) and not value.data.any() and not any(attrs.pad_width[axis])
+        return axis if zeros else None
+    if name == "mean":
+        gone = {a % len(before) for a in attrs.axis or range(len(before))}
+        if attrs.exclude or axis in gone:
+            return None
+        return axis if attrs.keepdims else axis - sum(a < axis for a in gone)
+    layout = getattr(attrs, "layout", "")
+    return axis if not layout or layout.find("C") == axis else None
 
 
 def _along_channels(constant: np.ndarray, rank: int, axis: int) -> np.ndarray | None:
@@ -89,4 +155,13 @@ def in_two_dimensions(call: Call) -> Call | None:
     return op_call("squeeze", [conv], axis=[2])
 
 
-__all__ = ["as_mean", "bias_of", "channel_axis", "in_two_dimensions", "with_bias"]
+__all__ = [
+    "as_mean",
+    "bias_of",
+    "channel_axis",
+    "channel_behind",
+    "in_two_dimensions",
+    "input_axis",
+    "output_axis",
+    "with_bias",
+]

@@ -34,10 +34,6 @@ def _convolution(call: Call, args: Sequence[Value], config: QConfig) -> Value:
     return Cut(with_args(call, [plain(a) for a in args]), config.dtype_input)
 
 
-def _element_wise(call: Call, args: Sequence[Value], config: QConfig) -> Value:
-    return Cut(with_args(call, [_within(args[0])]), config.dtype_input) if isinstance(args[0], Cut) else None
-
-
 def _add(call: Call, args: Sequence[Value], config: QConfig) -> Value:
     lhs, rhs = args
     if isinstance(lhs, Cut) and isinstance(rhs, Constant):  # a bias
@@ -59,7 +55,10 @@ def _global_pool(call: Call, args: Sequence[Value], config: QConfig) -> Value:
 
 RULES: Rules = {
     "nn.conv2d": _convolution,
-    **dict.fromkeys(("clip", "nn.relu", "nn.max_pool2d"), _element_wise),
+    **dict.fromkeys(
+        ("clip", "nn.relu", "nn.max_pool2d"),
+        lambda call, args, config: Cut(with_args(call, [_within(args[0])]), config.dtype_input) if isinstance(args[0], Cut) else None,
+    ),
     "add": _add,
     "multiply": _multiply,
     "nn.global_avg_pool2d": _global_pool,

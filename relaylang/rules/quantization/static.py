@@ -6,7 +6,7 @@ bias, or with the limits behind it, is one layer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -53,6 +53,10 @@ BOUNDED: Mapping[str, tuple[float, float]] = {
 }
 
 
+#: Sums that round once where a target has integers of 32 bits for them.
+_SUMS = ("add", "subtract")
+
+
 @dataclass(frozen=True)
 class Wishes:
     """What an accelerator, or the processor, wants of a quantised network."""
@@ -63,12 +67,14 @@ class Wishes:
     asymmetric: bool = True
     #: Functions of one element are tables.
     tables: bool = False
+    #: Sums of bytes that round once, else as `qnn.add`, which kernels of other libraries stand for.
+    finer_sums: Sequence[str] = ()
 
 
 TARGETS: Mapping[str, Wishes] = {
-    "c": Wishes(everything=False),
+    "c": Wishes(everything=False, finer_sums=_SUMS),
     "cmsis-nn": Wishes(everything=True),
-    "ethos-u": Wishes(everything=True, tables=True),
+    "ethos-u": Wishes(everything=True, tables=True, finer_sums=_SUMS),
 }
 
 __all__ = ["BOUNDED", "ROLES", "TARGETS", "Role", "Wishes"]

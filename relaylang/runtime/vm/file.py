@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
@@ -238,6 +238,26 @@ def unpacked(content: bytes, name: str) -> tuple[VMProgram, dict[str, bytes], di
     return program, files, manifest
 
 
+def _module(text: bytes) -> IRModule:
+    module = parse(text.decode(), "<declarations>").module
+    if module is None:
+        raise ValueError("its declarations are no module")
+    check(module)
+    return module
+
+
+def _kernel(number: int, item: Mapping[str, Any], files: Mapping[str, bytes], span: Callable[[int], Span | None]) -> Packed:
+    """The kernel of a row of the manifest. `span` gives the places of its calls."""
+    kernel = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
+    kernel.region, kernel.arena, kernel.fixed, kernel.sizes, kernel.status = (item[name] for name in _PACKED[2:])
+    kernel.weights, kernel.constants, kernel.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
+    if item["relay"]:
+        kernel.module = _module(files[f"kernel{number}.relay"])
+        for call, place in zip(_calls(kernel.module), item["calls"], strict=True):
+            call.span = span(place)
+    return kernel
+
+
 def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Budget) -> VMProgram:
     texts = [SourceFile(name, files[f"source{n}"].decode("utf-8", "surrogatepass")) for n, name in enumerate(manifest["sources"])]
     places = [Span(texts[n], int(first), int(last)) for n, first, last in manifest["places"]]
@@ -245,14 +265,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Bu
     def span(number: int) -> Span | None:
         return places[number] if number >= 0 else None
 
-    def module(text: bytes) -> IRModule:
-        found = parse(text.decode(), "<declarations>").module
-        if found is None:
-            raise ValueError("its declarations are no module")
-        check(found)
-        return found
-
-    declared = module(files["declarations.relay"])
+    declared = _module(files["declarations.relay"])
     code, offsets, spans = _loaded(files["code.npz"], budget)
     if code.ndim != 1 or code.dtype != np.int32 or offsets.shape != spans.shape or offsets.dtype != np.int64:
         raise ValueError("its code is no list of words")
@@ -265,16 +278,7 @@ def _program(manifest: Mapping[str, Any], files: Mapping[str, bytes], budget: Bu
         )
         for f in manifest["functions"]
     ]
-    kernels = []
-    for n, item in enumerate(manifest["packed"]):
-        made = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
-        made.region, made.arena, made.fixed, made.sizes, made.status = (item[name] for name in _PACKED[2:])
-        made.weights, made.constants, made.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
-        if item["relay"]:
-            made.module = module(files[f"kernel{n}.relay"])
-            for call, number in zip(_calls(made.module), item["calls"], strict=True):
-                call.span = span(number)
-        kernels.append(made)
+    kernels = [_kernel(n, item, files, span) for n, item in enumerate(manifest["packed"])]
     entries = manifest["entries"]
     for name, number in entries.items():
         if not 0 <= number < len(functions):

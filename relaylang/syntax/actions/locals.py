@@ -48,11 +48,13 @@ class Locals:
     `names` maps `%name` to its expression at this point; it is one dict for the whole text. `bind` returns what the name
     hid, and `unbind` puts it back, so that nothing is searched and nothing is copied.
     `gone` holds the graph bindings of ended blocks: where they begin, where the block ends, their expression.
+    `again` holds the variables of lets that are read once more: they stay the same where their annotations do.
     `bare` lets names without `%` stand for variables: the documented dialect binds them in patterns.
     """
 
     __slots__ = (
         "_binders",
+        "again",
         "bare",
         "bindings",
         "first_graph",
@@ -81,6 +83,7 @@ class Locals:
         self.in_def = False
         self.fn_depth = 0
         self.bare = False
+        self.again: dict[str, Var] = {}
         self.first_graph: int | None = None
 
     def begin_definition(self) -> None:

@@ -34,6 +34,8 @@ class StatementActions:
         self.names = locals.names
         self.type_actions = type_actions
         self.attributes = attributes
+        #: the blocks that have ended with the values of their names, where somebody wants them
+        self.closed: list[tuple[Block, dict[str, AnyValue]]] | None = None
 
     def on_stmts_one(self, v: AnyValue, first: int, last: int) -> Block:
         return self.on_stmts_more([Block(), v], first, last)
@@ -87,7 +89,12 @@ class StatementActions:
 
     def _let(self, token: str, ty: AnyValue, first: int, at: int) -> AnyValue:
         key = local_key(token)
-        var = Var(name_of(key), ty, Span(self.source, at, at))
+        known = self.locals.again.pop(key, None) if self.locals.again else None
+        if known is not None and known.type_annotation == ty and known.virtual_device is None:
+            var = known
+            var.type_annotation, var.span = ty, Span(self.source, at, at)
+        else:
+            var = Var(name_of(key), ty, Span(self.source, at, at))
         names = self.names
         hidden = names.get(key)
         names[key] = Pending(var, at, self.locals.fn_depth, hidden)
@@ -167,6 +174,8 @@ class StatementActions:
     def close(self, block: Block, value: Expr, first: int, last: int) -> Expr:
         """The block's value inside its lets. Ends the scope of the block's names."""
         names, gone = self.names, self.locals.gone
+        if self.closed is not None:
+            self.closed.append((block, {key: names.get(key) for key in block.seen}))
         for key, (hidden, at, graph) in block.seen.items():
             if graph:
                 gone[key] = (at, last + 1, names.get(key))

@@ -44,6 +44,15 @@ class TargetKind:
         return hash(self.name)
 
 
+def _text_of(target: Mapping[str, Any]) -> str:
+    """A target that is given by its attributes, as text."""
+    words = [str(target["kind"])]
+    for key, value in target.items():
+        if key not in ("kind", "host", "tag"):
+            words.append(f"-{key}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}")
+    return " ".join(words)
+
+
 class Target(str):
     """A target: the text, with its parts as attributes. A `with` block makes it the current one.
 
@@ -62,11 +71,7 @@ class Target(str):
         if isinstance(target, Mapping):
             if host is None and target.get("host") is not None:
                 host = target["host"]
-            words = [str(target["kind"])]
-            for key, value in target.items():
-                if key not in ("kind", "host", "tag"):
-                    words.append(f"-{key}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}")
-            target = " ".join(words)
+            target = _text_of(target)
         made = super().__new__(cls, target)
         words = shlex.split(str(target)) or [""]
         made.kind = TargetKind(words[0])

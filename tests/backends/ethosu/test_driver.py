@@ -17,7 +17,7 @@ pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
 pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang.backends import compile_module, ethosu
-from relaylang.backends.ethosu import driver
+from relaylang.backends.ethosu import regions
 from relaylang.backends.ethosu.reference import run_tosa
 from relaylang.backends.ethosu.vela import ACCELERATORS, CompileError, compile_model, settings
 from relaylang.diagnostics import RelayError
@@ -234,7 +234,7 @@ def test_what_the_compiler_refuses_stays_on_the_host(monkeypatch: pytest.MonkeyP
             raise CompileError("MaxPool: too wet")
         return compile_model(tosa, how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(driver, "compile_model", no_pools)
+    monkeypatch.setattr(regions, "compile_model", no_pools)
     artifact = ethosu.compile(bars())
     assert "nn.max_pool2d: the Ethos-U compiler says: MaxPool: too wet" in artifact.report()
     assert len(artifact.regions) == 2
@@ -257,7 +257,7 @@ def test_what_the_compiler_refuses_in_company_stays_on_the_host(monkeypatch: pyt
             raise CompileError("Pad: only alone")
         return compile_model(tosa, how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(driver, "compile_model", no_company)
+    monkeypatch.setattr(regions, "compile_model", no_company)
     mod, rng = parse(text).module, np.random.default_rng(1)
     x, w = (rng.integers(-128, 128, s).astype("int8") for s in ((1, 8, 8, 4), (3, 3, 4, 8)))
     artifact = ethosu.compile(mod, params={"w": w})

@@ -9,7 +9,7 @@ pytest.importorskip("tosa_reference_model", reason="needs relaylang[ethosu]")
 pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang.backends import ethosu
-from relaylang.backends.ethosu import driver
+from relaylang.backends.hosted import bind_params, check
 from relaylang.interpreter import evaluate
 from relaylang.ir import IRModule, TensorType
 from relaylang.syntax import fromtext
@@ -57,8 +57,21 @@ def averaged(quantised: str, attrs: str, dtype: str = "int8") -> str:
     return f'qnn.quantize(nn.avg_pool2d(qnn.dequantize(%x, {quantised}), {attrs}), {quantised}, out_dtype="{dtype}")'
 
 
+def finer(total: str, scale: float, zero_point: int) -> str:
+    """A sum of int32 numbers at a 256th of the result's scale."""
+    fine = f"{scale / 256}f, 0"
+    lines = [
+        f'%{i} = qnn.requantize(%{x}, {s}, {fine}, out_dtype="int32"); '
+        for i, (x, s) in enumerate({"x": "0.05f, 3", "y": "0.02f, -7"}.items())
+    ]
+    return "".join(lines) + f'qnn.requantize({total}, {fine}, {scale}f, {zero_point}, out_dtype="int8")'
+
+
 PROGRAMS = {
     "difference": ("qnn.subtract(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, -12)", XY),
+    "finer sum": (finer("add(%0, %1)", 0.06, 5), XY),
+    "finer difference": (f"clip({finer('subtract(%0, %1)', 0.06, -5)}, a_min=-90f, a_max=99f)", XY),
+    "finer sum with a constant": (finer("add(-1234, %0)", 0.06, 5), XY),
     "sum of a large operand": ("qnn.add(%x, %y, 0.09f, 3, 0.02f, 1, 0.05f, -12)", XY),
     "sum with an operand at its scale": ("qnn.add(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
     "product": ("clip(qnn.mul(%x, %y, 0.05f, 3, 0.02f, 1, 0.05f, 12), a_min=9f, a_max=100f)", f"{U}, %y: Tensor[(8, 1, 1), uint8]"),
@@ -237,7 +250,7 @@ def program(body: str, params: str) -> tuple[IRModule, dict[str, np.ndarray]]:
             numbers[0], numbers[-1] = low, high
         values[param.name_hint] = numbers.astype(ty.dtype)
     constants = {param.name_hint: CONSTANTS[param.name_hint] for param in mod["main"].params if param.name_hint in CONSTANTS}
-    return driver.bind_params(driver.check(mod), constants, "main"), values
+    return bind_params(check(mod), constants, "main"), values
 
 
 @pytest.mark.sample(3)

@@ -54,7 +54,7 @@ def _tail(rng: np.random.Generator, value: Expr, shape: tuple[int, ...]) -> Expr
         value = relay.nn.bias_add(value, relay.const(rng.integers(-5000, 5000, channels).astype(np.int32)))
     if rng.random() < 0.2:
         value = relay.nn.relu(value)
-    kind = rng.integers(4)
+    kind = rng.integers(5)
     if kind == 0:
         scales = np.float32(10.0 ** -rng.uniform(1, 4, channels if rng.random() < 0.5 else ()))
         zero = int(rng.integers(-20, 20))
@@ -68,6 +68,11 @@ def _tail(rng: np.random.Generator, value: Expr, shape: tuple[int, ...]) -> Expr
             out_dtype="int8",
         )
         return relay.nn.relu(value) if rng.random() < 0.2 else value
+    if kind == 4:
+        multiplier, shift = int(rng.integers(1 << 30, 1 << 31)), int(rng.integers(-11, 1))
+        value = relay.fixed_point_multiply(value, multiplier, shift)
+        value = relay.add(value, relay.const(np.int32(rng.integers(-20, 20))))
+        return relay.cast(relay.clip(value, -128, 127), "int8")
     if kind == 1:
         value = relay.multiply(value, relay.const(np.int32(rng.integers(-9, 40000))))
     if kind == 2:
@@ -78,8 +83,25 @@ def _tail(rng: np.random.Generator, value: Expr, shape: tuple[int, ...]) -> Expr
     return relay.cast(value, "int8")
 
 
+def random_pool(seed: int) -> tuple[IRModule, list[np.ndarray]]:
+    """A pool of an image: windows of any size, steps, dilation and padding, which an average counts or leaves out."""
+    rng = np.random.default_rng(seed)
+    n, c, h, w = (int(size) for size in rng.integers(1, (3, 40, 16, 16)))
+    size = tuple(int(rng.integers(1, extent + 1)) for extent in (min(h, 5), min(w, 5)))
+    more = {"pool_size": size, "strides": tuple(rng.integers(1, 4, 2).tolist()), "ceil_mode": bool(rng.random() < 0.3)}
+    more["padding"] = [int(rng.integers(0, extent)) for extent in size * 2]
+    x = relay.var("x", shape=(n, c, h, w), dtype="int8")
+    if rng.random() < 0.4:
+        value = relay.nn.max_pool2d(x, **more)
+    else:
+        counted = bool(rng.random() < 0.5)
+        value = relay.nn.avg_pool2d(relay.cast(x, "int32"), count_include_pad=counted, **more)
+        value = relay.cast(value, "int8")
+    return IRModule.from_expr(relay.Function([x], value)), [int8(rng, n, c, h, w)]
+
+
 def random_region(seed: int) -> tuple[IRModule, list[np.ndarray]]:
-    """A dense layer or a convolution, at times with a second input that is added, or with a second layer after it."""
+    """A dense layer or a convolution, at times in groups, with a second input that is added, or with a second layer after it."""
     rng = np.random.default_rng(seed)
     pick: Any = lambda *values: values[int(rng.integers(len(values)))]  # noqa: E731
     n, ci, co = pick(1, 1, 1, 2, 3), int(rng.integers(1, 50)), int(rng.integers(1, 70))
@@ -95,8 +117,18 @@ def random_region(seed: int) -> tuple[IRModule, list[np.ndarray]]:
         pad = [int(rng.integers(0, r)) for r in reach * 2]
         strides = (int(rng.integers(1, 4)), int(rng.integers(1, 4)))
         x = relay.var("x", shape=(n, ci, h, w), dtype="int8")
-        weight = relay.const(int8(rng, co, ci, *k))
-        more = {"strides": strides, "padding": pad, "dilation": dilation, "channels": co, "kernel_size": k, "out_dtype": "int32"}
+        groups = pick(*[g for g in range(1, ci + 1) if ci % g == 0]) if rng.random() < 0.3 else 1
+        co = -(-co // groups) * groups
+        weight = relay.const(int8(rng, co, ci // groups, *k))
+        more = {
+            "groups": groups,
+            "strides": strides,
+            "padding": pad,
+            "dilation": dilation,
+            "channels": co,
+            "kernel_size": k,
+            "out_dtype": "int32",
+        }
         if rng.random() < 0.3:
             zero = relay.const(np.int32(rng.integers(-128, 128)))
             product = relay.qnn.conv2d(

@@ -65,8 +65,8 @@ def test_what_cannot_be_built(target: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("[1]", "holds no JSON object"),
-        ("{", "holds no JSON object"),
+        ("[1]", "is no vta_config.json"),
+        ("{", "is no vta_config.json"),
         ('{"LOG_BLOCKS": 4}', "LOG_BLOCKS is no key of it"),
         ('{"LOG_BLOCK": "4"}', "LOG_BLOCK is no whole number"),
         ('{"LOG_INP_WIDTH": 4}', "inputs and weights have 8 bits"),

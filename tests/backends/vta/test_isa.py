@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import relaylang as relay
 from relaylang.backends.vta.config import Config
-from relaylang.backends.vta.isa import KINDS, Codec, documentation
+from relaylang.backends.vta.isa import BYTES, KINDS, Codec, documentation
 from relaylang.backends.vta.program import Program, listing, read_program
 from relaylang.diagnostics import RelayError
 from tests.backends.vta.regions import CONFIGS, compiled, random_region
@@ -68,6 +69,23 @@ def test_bad_streams_are_named_with_their_place() -> None:
     ]:
         with pytest.raises(RelayError, match=f"R0615.*:1 is no instruction of VTA: .*{said}"):
             codec.assemble(line)
+
+
+def test_streams_that_cannot_be_read_name_the_relay_line() -> None:
+    """The byte in the stream and the call, of a stream that is cut off, of an undefined opcode, and of an undefined memory."""
+    mod = relay.parse(
+        'def @main(%x: Tensor[(1, 16), int8]) {\n  nn.relu(cast(maximum(%x, 3i8), dtype="int8"))\n}\n', source_name="n.relay"
+    )
+    program = next(iter(compiled(mod).regions.values())).program
+    load = Codec(program.config).encode("LOAD", {"memory": 6})
+    for stream, said in [
+        (program.stream[:-3], f"at byte {len(program.stream) - BYTES:#x}, the last instruction is cut off"),
+        (program.stream[:BYTES] + bytes([7]) + program.stream[BYTES + 1 :], "at byte 0x10, the opcode 7 is not defined"),
+        (program.stream[:BYTES] + load + program.stream[2 * BYTES :], "at byte 0x10, memory of LOAD is 6"),
+    ]:
+        with pytest.raises(RelayError, match=f"R0615.*{said}") as problem:
+            listing(program._replace(stream=stream))
+        assert "at n.relay:2:" in problem.value.diagnostics[0].notes[0]
 
 
 def test_a_listing_can_be_assembled_again() -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
+import numpy as np
 import pytest
 
-from tests.backends.vta.regions import CONFIGS, differs, random_region
+from relaylang.ir import IRModule
+from tests.backends.vta.regions import CONFIGS, differs, random_pool, random_region
 from tests.shared import check_each
 
 
-def _check(seeds: range) -> None:
+def _check(seeds: Iterable[int], generator: Callable[[int], tuple[IRModule, list[np.ndarray]]] = random_region) -> None:
     configs = list(CONFIGS.values())
 
     def same(seed: int) -> None:
-        mod, inputs = random_region(seed)
+        mod, inputs = generator(seed)
         assert not differs(mod, configs[seed % len(configs)], inputs)
 
     check_each(same, seeds)
@@ -20,6 +24,10 @@ def _check(seeds: range) -> None:
 
 def test_generated_regions() -> None:
     _check(range(25))
+
+
+def test_generated_pools() -> None:
+    _check([*range(25), 5067], random_pool)  # the last one has a column of windows on padding alone
 
 
 @pytest.mark.sweep

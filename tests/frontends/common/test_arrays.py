@@ -26,6 +26,8 @@ ALLOCATING = set(
 #: What takes the bytes of all its arrays in another place.
 ELSEWHERE = {
     ("common/arrays.py", ""): "it is the place",
+    ("coreml/families/packed.py", "_spread"): "it takes the bytes of the data's shape, to which factors are repeated",
+    ("coreml/families/packed.py", "lut_to_sparse"): "it takes the bytes of the repeated mask",
     ("mxnet/params.py", "sparse"): "it takes the bytes of the dense array itself, and the file holds an entry for each row",
     ("tensorflow/tensors.py", "_filled"): "its caller takes the bytes of the tensor",
     ("tflite/tensors.py", "_dense"): "its caller takes the bytes of every level of the sparse tensor",

@@ -122,7 +122,8 @@ def check(found: list[np.ndarray], results: Any, extent: int) -> None:
     """Boxes, scores, labels, and masks or keypoints are those of torch, in its order but for nearly equal scores."""
     assert [(f.shape, f.dtype) for f in found] == [(w.shape, w.numpy().dtype) for w in results]
     boxes, scores, labels, *more = [w.numpy() for w in results]
-    np.testing.assert_allclose(found[1], scores, rtol=1e-4)
+    # Sums of float32 in another order than torch's, which the processor decides: 5e-4 with AVX-512.
+    np.testing.assert_allclose(found[1], scores, rtol=1e-3)
     order = partners((boxes, scores, labels), found, extent)
     for part, right in zip(found[3:], more):
         np.testing.assert_allclose(part[order], right, rtol=0, atol=1e-3 if right.ndim == 4 else 1e-4 * extent)
@@ -146,7 +147,7 @@ def partners(wanted: Any, found: list[np.ndarray], extent: int) -> np.ndarray:
     """The place of each wanted box among those found. Boxes whose scores differ in the last bits may change places."""
     rows = [np.concatenate([b / extent, s[:, None], n[:, None]], 1) for b, s, n in (wanted, found[:3])]
     apart = np.abs(rows[0][:, None] - rows[1]).max(2)
-    assert max(apart.min(0).max(), apart.min(1).max()) < 1e-4
+    assert max(apart.min(0).max(), apart.min(1).max()) < 2e-4
     return apart.argmin(1)
 
 

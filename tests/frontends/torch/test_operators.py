@@ -46,6 +46,7 @@ MORE: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "add_number_to_ints": (lambda x: x + 1.5, (whole(3, 4),)),
     "ints_and_reals": (lambda x, y: x * y, (whole(3, 4), real(4))),
     "rsub": (lambda x: 1 - x, (X,)),
+    "rsub_scaled": (lambda x: torch.rsub(x, 3, alpha=2.5) + torch.rsub(x, x * x, alpha=0.5), (X,)),
     "div_floor": (lambda x: torch.div(x, 0.7, rounding_mode="floor"), (X,)),
     "div_trunc": (lambda x: torch.div(x, 3, rounding_mode="trunc"), (whole(3, 4) - 4,)),
     "div_ints": (lambda x: x / 3, (whole(3, 4),)),

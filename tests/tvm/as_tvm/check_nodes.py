@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import tvm
@@ -93,18 +91,6 @@ def test_types_say_whether_an_extent_is_unknown() -> None:
     known, unknown = relay.TensorType((2, 3)), relay.TensorType((relay.Any(), 3))
     assert not relay.ty.is_dynamic(known) and relay.ty.is_dynamic(unknown)
     assert relay.ty.is_dynamic(relay.TupleType([known, relay.FuncType([known], unknown)])) and not relay.ty.type_has_any(known)
-
-
-def test_logs_of_tuners_build_with_the_default_schedules_and_a_warning() -> None:
-    mod = tvm.IRModule.from_expr(relay.nn.relu(relay.var("x", shape=(2,))))
-    for block in (tvm.autotvm.apply_history_best, tvm.auto_scheduler.ApplyHistoryBest):
-        with pytest.warns(UserWarning, match="default schedules"), block("tuned.log"):
-            lib = relay.build(mod, target="llvm")
-        assert np.array_equal(lib.run(x=np.array([-1, 2], "float32")), [0, 2])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with tvm.autotvm.FallbackContext():
-            pass
 
 
 def test_importers_of_ones_own_find_operators_shapes_and_values() -> None:

@@ -161,7 +161,11 @@ def test_layouts_and_passes(net: str, tmp_path: Path, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "needle"),
     [
-        (["tune", "x.onnx"], "--schedule"),
+        (["tune", "-o", "log.jsonl", "--trials", "0"], "--trials 0 is not 1 or more"),
+        (["tune", "-o", "log.jsonl", "--tasks", "9"], "--tasks 9 is out of range"),
+        (["tune", "-o", "log.jsonl", "--tasks", "a"], "--tasks a names no tasks"),
+        (["tune", "-o", "log.jsonl", "--tuning-records", "no_such.log"], "cannot read the log no_such.log"),
+        (["tune", "-o", "log.jsonl", "--rpc-tracker", "a:1"], "tuning on another machine"),
         (["micro", "create"], "-f mlf"),
         (["compile", "--dump-code", "ll"], "asm"),
         (["compile", "--dump-code", "tir"], "--emit loops"),
@@ -174,12 +178,11 @@ def test_layouts_and_passes(net: str, tmp_path: Path, capsys: Any) -> None:
         (["compile", "-f", "mlf", "--executor", "aot", "--executor-aot-workspace-byte-alignment", "128"], "64 bytes"),
         (["compile", "--executor-aot-interface-api", "c"], "--executor aot"),
         (["compile", "--executor", "aot", "--executor-aot-interface-api=c"], 'Runtime("crt")'),
-        (["compile", "--tuning-records", "no_such.log"], "cannot read no_such.log"),
+        (["compile", "--tuning-records", "no_such.log"], "cannot read the log no_such.log"),
         (["compile", "--executor-graph-link-parms", "1"], "did you mean link-params"),
         (["compile", "--runtime-cpp-system-lib=maybe"], "0 or 1"),
         (["compile", "--runtime-zig-x=1"], "there are cpp, crt"),
         (["compile", "--print-pass-times"], "--time"),
-        (["compile", "--model-format", "paddle"], "ONNX"),
         (["run", "--device", "cuda"], "cuda"),
         (["run", "--device", "micro"], "-f mlf"),
         (["run", "--rpc-tracker", "a:1"], "copy the package"),
@@ -196,6 +199,8 @@ def test_what_is_refused_says_what_to_use(arguments: list[str], needle: str, net
         arguments = [*arguments, package]
     elif arguments[:1] == ["compile"]:
         arguments = [*arguments, "-o", package, net]
+    elif arguments[:1] == ["tune"]:
+        arguments = [*arguments, net]
     status, _, err = called(capsys, *arguments)
     assert status != 0 and needle in err and "error[R" in err and "Traceback" not in err
 
@@ -251,8 +256,8 @@ def test_python_functions(net: str, tmp_path: Path) -> None:
     module.run(data=data)
     np.testing.assert_array_equal(module.get_output(0).numpy(), result.outputs["output_0"])
     assert Path(tvmc.compile(model, target="llvm").package_path).exists()
-    with pytest.raises(RelayError, match="R0609"):
-        tvmc.tune(model, target="llvm")
+    with pytest.raises(RelayError, match="R0707"):
+        tvmc.tune(model, target="llvm", tuner="xbg")
 
 
 def test_networks(tmp_path: Path, capsys: Any) -> None:

@@ -78,7 +78,7 @@ typedef int64_t r_eights __attribute__((vector_size(16)));
 // Another number for a nan.
 #define r_number_vf(x, y) ({ const r_vf n_ = (x); const r_vi m_ = n_ == n_; (r_vf)(((r_vi)n_ & m_) | ((r_vi)(y) & ~m_)); })
 // As r_quotient_f32.
-#ifdef __FP_FAST_FMAF
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)  // clang has no first macro
 #define r_quotient_vf(x, divisor, high, low) ({ const r_vf q_ = (x); r_fma_vf(q_, (high), q_ * (low)); })
 #else
 #define r_quotient_vf(x, divisor, high, low) ((x) / (divisor))

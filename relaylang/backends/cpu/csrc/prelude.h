@@ -93,7 +93,7 @@ static inline float r_odd_f32(double x) {
 #define r_f64_f16(x) r_f32_f16(r_odd_f32(x))
 
 //@ r_fma_f32
-#ifdef __FP_FAST_FMAF
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)  // clang has no first macro
 #define r_fma_f32(x, y, z) __builtin_fmaf((x), (y), (z))
 #else
 #define r_fma_f32(x, y, z) ((x) * (y) + (z))
@@ -246,7 +246,7 @@ R_INLINE float r_round_f32(float x) {
 
 //@ r_quotient_f32
 // A quotient whose nearest whole number counts, by the two parts of the divisor's reciprocal.
-#ifdef __FP_FAST_FMAF
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA)  // clang has no first macro
 R_INLINE float r_quotient_f32(float x, float divisor, float high, float low) { return __builtin_fmaf(x, high, x * low); }
 #else
 R_INLINE float r_quotient_f32(float x, float divisor, float high, float low) { return x / divisor; }

@@ -105,102 +105,139 @@ def lowest(dtype: str, acc: str) -> float:
     return float(np.finfo(dtype).min) if is_float(dtype) else start_of("max", acc)
 
 
+@dataclass(frozen=True)
+class _Pool:
+    """A pool of a call: its data with rows along `row`, its spatial axes, and its windows. `acc` is the type of its sums."""
+
+    kernel: Kernel
+    data: Buf
+    axes: list[int]
+    channel: int
+    row: int
+    window: Window
+    mean: bool
+    include_pad: bool
+    acc: str
+
+    def average(self, nest: Nest, index: Sequence[Index], total: Scalar, out: Sequence[int]) -> Scalar:
+        number = self.window.count(self.kernel, nest, index, self.axes, self.data.shape, out, self.include_pad)
+        return total / number.cast(self.acc)
+
+    def in_tiles(self, out: Sequence[int]) -> bool:
+        """Whether tiles hold the results: channels are last, and there are vectors of floats, or of bytes for a maximum."""
+        data, acc = self.data, self.acc
+        vectors = data.dtype == acc == "float32" or (
+            not self.mean and acc in BYTES and surely_less(self.kernel.isa.of(acc).lanes - 1, data.shape[self.channel])
+        )
+        return self.row == self.channel and vectors and 0 not in (*data.shape, *out)
+
+    def tiles(self, sink: Sink) -> None:
+        """Windows over channels-last data, several results at a time."""
+        data, window, out = self.data, self.window, sink.anchor.shape
+        extents, outs = [data.shape[d] for d in self.axes], [out[d] for d in self.axes]
+        conv = Conv(
+            data.shape[0],
+            data.shape[self.channel],
+            1,
+            1,
+            extents,
+            window.size,
+            window.stride,
+            window.dilation,
+            [p for p, _ in window.pads],
+            window.behind(extents, outs),
+            outs,
+            self.axes,
+            self.channel,
+            True,
+        )
+
+        def finish(sink: Sink, nest: Nest, index: Sequence[Index], value: Scalar) -> None:
+            sink.store(nest, index, self.average(nest, index, value, out))
+
+        if self.mean:
+            lower_tiles(self.kernel, conv, data, sink, self.acc, "sum", finish=finish)
+        else:
+            lower_tiles(self.kernel, conv, data, sink, self.acc, "peak")
+
+    def rows(self, sink: Sink) -> None:
+        """A row of results at a time: each tap of the window adds a row of the data."""
+        data, row, acc, out = self.data, self.row, self.acc, sink.anchor.shape
+        width = out[row]
+        bounds: Bounds = {} if surely_less(width, ROW + 1) else {row: ("w0", "w1")}
+        begin, end = (ir.Var("w0"), ir.Var("w1")) if bounds else (ir.number(0), ir.number(width))
+        nest = Nest(out, bounds)
+        index = [variable(d) for d in range(len(data.shape))]
+        value = nest.load(Buf("acc", (width,), acc), index[row])
+        if self.mean:
+            value = self.average(nest, index, value, out)
+        sink.store(nest, index, value.cast(data.dtype))
+        start = ir.Const(0 if self.mean else lowest(data.dtype, acc), acc)
+        stores = written_out(nest.build(fixed=row), self.kernel.isa.explicit_lanes)
+        body = [ir.loop("w", begin, end, [ir.Store("acc", ir.Var("w"), start)]), *self._taps(width, bool(bounds)), *stores]
+        held = ir.Local("held" if bounds else "acc", acc, (ROW if bounds else width,))
+        if bounds:
+            # A part of a wide row at a time.
+            w0 = ir.Var("w0")
+            part: ir.Body = [ir.Let("w1", ir.minimum(w0 + ROW, width)), ir.Let("acc", ir.address(held, w0 * -1, written=True))]
+            body = [ir.Loop("w0", ir.number(0), ir.number(width), [*part, *body], step=ROW)]
+        self.kernel.stage(body=around(out[:row], [held, *body]))
+
+    def _taps(self, width: int, in_parts: bool) -> ir.Body:
+        """The loops over the window that add each of its taps to a row of results."""
+        data, window, row = self.data, self.window, self.row
+        size, stride, dilation = window.size, window.stride, window.dilation
+        first = [p for p, _ in window.pads]
+        looped = [n for n, d in enumerate(self.axes) if d < row]
+        places = {self.axes[n]: ir.Var(f"y{n}") for n in looped}
+        base = sum((places.get(d, ir.Var(f"i{d}")) * data.strides[d] for d in range(row)), ir.number(0))
+        w = ir.Var("w")
+        body: ir.Body = [ir.Let("x", ir.address(data, base))]
+        if row == self.channel:
+            body += self._tap(0, width, w, width, in_parts)
+        else:
+            for k in range(size[-1]):
+                at = k * dilation[-1]
+                low, high = _reach(at, width, data.shape[row], stride[-1], first[-1])
+                body += self._tap(low, high, w * stride[-1] + (at - first[-1]), width, in_parts)
+        for n in reversed(looped):
+            d, y = self.axes[n], ir.Var(f"y{n}")
+            place = ir.Var(f"i{d}") * stride[n] + ir.Var(f"k{n}") * dilation[n] - first[n]
+            inside = (y >= 0) & (y < data.shape[d])
+            body = [ir.loop(f"k{n}", 0, size[n], [ir.Let(y.name, place), ir.If(inside, body)])]
+        return body
+
+    def _tap(self, low: int, high: int, at: ir.Expr, width: int, in_parts: bool) -> ir.Body:
+        """Add one tap to the accumulators of results `low..high` of a row, or of its part `w0..w1`."""
+        if not isinstance(high, Size) and high <= low:
+            return []
+        both = combine("sum" if self.mean else "peak", self.acc)
+        update = ir.Reduce(both, "acc", ir.Var("w"), ir.cast(ir.Load("x", at, self.data.dtype), self.acc))
+        if not in_parts:
+            return [ir.loop("w", low, high, [update], ir.VECTOR)]
+        w0, w1 = ir.Var("w0"), ir.Var("w1")
+        begin, end = ir.maximum(w0, low) if low else w0, w1 if high == width else ir.minimum(w1, high)
+        return [ir.loop("w", begin, end, [update], ir.VECTOR)]
+
+
 def _pool(kind: str) -> Any:
     mean = kind == "avg"
 
     def lower(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         attrs = call.attrs
         axes, channel = spatial_axes(attrs.layout, call)
-        rank, count = len(args[0].shape), len(axes)
-        row = channel if channel == rank - 1 else axes[-1]
+        count = len(axes)
+        row = channel if channel == len(args[0].shape) - 1 else axes[-1]
         data = kernel.strided(args[0], lambda buf: buf.strides[row] == 1)
         window = Window(
             spread(attrs.pool_size, count), spread(attrs.strides, count), spread(attrs.dilation, count), pads_of(attrs.padding, count)
         )
-        size, stride, dilation = window.size, window.stride, window.dilation
-        first = [p for p, _ in window.pads]
-        out_shape = sink.anchor.shape
-        acc = wide_type(data.dtype, mean)
-        # Tiles hold floats, and the greatest of bytes if there are vectors of them.
-        tiles = data.dtype == acc == "float32" or (
-            not mean and acc in BYTES and surely_less(kernel.isa.of(acc).lanes - 1, data.shape[channel])
-        )
-        if row == channel and tiles and 0 not in (*data.shape, *out_shape):
-            behind = window.behind([data.shape[d] for d in axes], [out_shape[d] for d in axes])
-            conv = Conv(
-                data.shape[0],
-                data.shape[channel],
-                1,
-                1,
-                [data.shape[d] for d in axes],
-                size,
-                stride,
-                dilation,
-                first,
-                behind,
-                [out_shape[d] for d in axes],
-                axes,
-                channel,
-                True,
-            )
-
-            def finish(sink: Sink, nest: Nest, index: Sequence[Index], value: Scalar) -> None:
-                number = window.count(kernel, nest, index, axes, data.shape, out_shape, attrs.count_include_pad)
-                sink.store(nest, index, value / number.cast(acc))
-
-            if mean:
-                lower_tiles(kernel, conv, data, sink, acc, "sum", finish=finish)
-            else:
-                lower_tiles(kernel, conv, data, sink, acc, "peak")
-            return
-        both = combine("sum" if mean else "peak", acc)
-        steps = data.strides
-        width = out_shape[row]
-        bounds: Bounds = {} if surely_less(width, ROW + 1) else {row: ("w0", "w1")}
-        w, w0, w1 = ir.Var("w"), ir.Var("w0"), ir.Var("w1")
-        looped = [n for n, d in enumerate(axes) if d < row]
-        places = {axes[n]: ir.Var(f"y{n}") for n in looped}
-        base = sum((places.get(d, ir.Var(f"i{d}")) * steps[d] for d in range(row)), ir.number(0))
-
-        def tap(low: int, high: int, at: ir.Expr) -> ir.Body:
-            """Add one tap to the accumulators of results `low..high` of a row, or of its part `w0..w1`."""
-            if not isinstance(high, Size) and high <= low:
-                return []
-            update = ir.Reduce(both, "acc", w, ir.cast(ir.Load("x", at, data.dtype), acc))
-            if not bounds:
-                return [ir.loop("w", low, high, [update], ir.VECTOR)]
-            begin, end = ir.maximum(w0, low) if low else w0, w1 if high == width else ir.minimum(w1, high)
-            return [ir.loop("w", begin, end, [update], ir.VECTOR)]
-
-        body: ir.Body = [ir.Let("x", ir.address(data, base))]
-        if row == channel:
-            body += tap(0, width, w)
+        include_pad = mean and attrs.count_include_pad
+        pool = _Pool(kernel, data, axes, channel, row, window, mean, include_pad, wide_type(data.dtype, mean))
+        if pool.in_tiles(sink.anchor.shape):
+            pool.tiles(sink)
         else:
-            for k in range(size[-1]):
-                at = k * dilation[-1]
-                body += tap(*_reach(at, width, data.shape[row], stride[-1], first[-1]), w * stride[-1] + (at - first[-1]))
-        for n in reversed(looped):
-            d, y = axes[n], ir.Var(f"y{n}")
-            place = ir.Var(f"i{d}") * stride[n] + ir.Var(f"k{n}") * dilation[n] - first[n]
-            inside = (y >= 0) & (y < data.shape[d])
-            body = [ir.loop(f"k{n}", 0, size[n], [ir.Let(y.name, place), ir.If(inside, body)])]
-        nest = Nest(out_shape, bounds)
-        index = [variable(d) for d in range(rank)]
-        value = nest.load(Buf("acc", (width,), acc), index[row])
-        if mean:
-            number = window.count(kernel, nest, index, axes, data.shape, out_shape, attrs.count_include_pad)
-            value = value / number.cast(acc)
-        sink.store(nest, index, value.cast(data.dtype))
-        start = ir.Const(0 if mean else lowest(data.dtype, acc), acc)
-        begin, end = (w0, w1) if bounds else (ir.number(0), ir.number(width))
-        stores = written_out(nest.build(fixed=row), kernel.isa.explicit_lanes)
-        body = [ir.loop("w", begin, end, [ir.Store("acc", w, start)]), *body, *stores]
-        held = ir.Local("held" if bounds else "acc", acc, (ROW if bounds else width,))
-        if bounds:
-            # A part of a wide row at a time.
-            part: ir.Body = [ir.Let("w1", ir.minimum(w0 + ROW, width)), ir.Let("acc", ir.address(held, w0 * -1, written=True))]
-            body = [ir.Loop("w0", ir.number(0), ir.number(width), [*part, *body], step=ROW)]
-        kernel.stage(body=around(out_shape[:row], [held, *body]))
+            pool.rows(sink)
 
     return lower
 

@@ -159,14 +159,12 @@ def _cast(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return elementwise(shape, dtype, args[:1], lambda nest, xs: xs[0].cast(dtype))
 
 
-def _logical_not(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    shape, dtype = result_type(call)
-    return elementwise(shape, dtype, args, lambda nest, xs: xs[0].eq(0))
+def _not(bits: bool) -> Any:
+    def lower(kernel: Kernel, call: Call, args: list[Any]) -> Value:
+        shape, dtype = result_type(call)
+        return elementwise(shape, dtype, args, lambda nest, xs: xs[0].op("not") if bits and dtype != "bool" else xs[0].eq(0))
 
-
-def _bitwise_not(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    shape, dtype = result_type(call)
-    return elementwise(shape, dtype, args, lambda nest, xs: xs[0].eq(0) if dtype == "bool" else xs[0].op("not"))
+    return lower
 
 
 def _clip(kernel: Kernel, call: Call, args: list[Any]) -> Value:
@@ -225,8 +223,8 @@ RECIPES: dict[str, Any] = {
     **{name: _float_test(name) for name in TESTS},
     "cast": _cast,
     "cast_like": _cast,
-    "logical_not": _logical_not,
-    "bitwise_not": _bitwise_not,
+    "logical_not": _not(False),
+    "bitwise_not": _not(True),
     "clip": _clip,
     "where": _where,
     "zeros": _filled(0),

@@ -25,8 +25,11 @@ from relaylang.backends.ethosu.layers.operands import (
 from relaylang.backends.ethosu.layers.writer import Composite, Value, Writer
 from relaylang.backends.ethosu.tosa import Tensor
 from relaylang.diagnostics.unsupported import Unsupported
-from relaylang.ir import Call, Constant
+from relaylang.ir import Call, Constant, Expr
 from relaylang.partition.fixed_point import Rescale, make_rescale, unscaled
+
+#: The sums of int32 numbers.
+_FINER = {"add": "ADD", "subtract": "SUB"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,10 @@ class Operand:
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum (`op` "ADD") or difference ("SUB") of two rescaled operands, plus `output_zp`, saturated and clamped."""
+    """The sum (`op` "ADD") or difference ("SUB") of two rescaled operands, plus `output_zp`, saturated and clamped.
+
+    Where `out` has a rescale, the sum is finer than the result, and the rescale adds the zero point.
+    """
 
     op: str
     operands: tuple[Operand, Operand]
@@ -92,6 +98,38 @@ def read_sum(calls: Sequence[Call]) -> Sum:
         sides.append(operand(dtype, scale, zp, output_scale, output_zp, 0))
     op = "ADD" if op_name(call) == "qnn.add" else "SUB"
     return Sum(op, (sides[0], sides[1]), output_zp, _limited(rest, result.dtype))
+
+
+def read_finer_sum(calls: Sequence[Call]) -> Sum:
+    """A sum or difference of two requantized feature maps in int32, then a requantize and limits."""
+    at = next(i for i, c in enumerate(calls) if op_name(c) in _FINER)
+    total, rest = calls[at], calls[at + 1 :]
+    sides, bound = [], 0
+    for side, name in zip(total.args, ("left", "right")):
+        if isinstance(side, Constant):
+            sides.append(Operand(0, unscaled()))
+            bound += int(np.abs(side.data.astype(np.int64)).max(initial=0))
+            continue
+        assert isinstance(side, Call)
+        source = feature_type(side.args[0], f"its {name} side")
+        feature_type(side, f"its {name} side", ("int32",))
+        scale, finer = (scales(side.args[i], f"a scale of its {name} side") for i in (1, 3))
+        if scalar(side.args[4], f"the new zero point of its {name} side") != 0:
+            raise Unsupported("int32 operands want the zero point 0")
+        zp = scalar(side.args[2], f"the zero point of its {name} side")
+        sides.append(operand(source.dtype, scale, zp, finer, 0, 0))
+        bound += int(np.ceil(spread_of(source.dtype, zp) * (float(scale.flat[0]) / float(finer.flat[0])))) + 1
+    if bound >= 1 << 31:
+        raise Unsupported("its sums may have more than 31 bits")
+    return Sum(_FINER[op_name(total)], (sides[0], sides[1]), 0, tail(rest, np.array([bound], dtype=object)))
+
+
+def _summands(at: Composite) -> Sequence[Expr]:
+    """The feature maps that a sum has."""
+    total = next((c for c in at.calls if op_name(c) in _FINER), None)
+    if total is None:
+        return at.calls[0].args[:2]
+    return [side.args[0] if isinstance(side, Call) else side for side in total.args]
 
 
 def read_product(calls: Sequence[Call]) -> Product:
@@ -204,7 +242,7 @@ def _multiplied(w: Writer, x: Tensor, factor: int, zero_point: int) -> Tensor:
 
 
 def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
-    perm, found = w.operands(at, at.calls[0].args[:2])
+    perm, found = w.operands(at, _summands(at))
     sides = [(x, operand.rescale, operand.input_zp - value.offset) for (x, value), operand in zip(found, layer.operands)]
     if not w.is_u85 and all(_in_bytes(*side) for side in sides):
         sides = [_tabled(w, *side) for side in sides]
@@ -212,8 +250,13 @@ def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
     if len(factors) == 2 and factors[0] != factors[1]:
         operands = [_multiplied(w, x, factor, zero_point) for (x, _, zero_point), factor in zip(sides, factors)]
     else:
-        operands = [w.rescale(x, rescale, "int32", zero_point) for x, rescale, zero_point in sides]
+        operands = [
+            x if x.dtype == "int32" and rescale == unscaled() else w.rescale(x, rescale, "int32", zero_point)
+            for x, rescale, zero_point in sides
+        ]
     total = w.graph.binary(layer.op, *operands)
+    if layer.out.rescale is not None:
+        return at.broadcast(layer.out.dtype, perm, w.finish(total, layer.out))
     back = unscaled(layer.output_zp)
     out = w.clamp(w.rescale(total, back, layer.out.dtype), layer.out)
     return at.broadcast(layer.out.dtype, perm, out)

@@ -187,6 +187,10 @@ def _layers() -> Iterator[Layer]:
     yield Layer("matmul_widened", patterns, matmul.read_widened, matmul.matmul, products)
     yield Layer("add", [_binary("qnn.add")], arithmetic.read_sum, arithmetic.sum_)
     yield Layer("sub", [_binary("qnn.subtract")], arithmetic.read_sum, arithmetic.sum_)
+    one, two = [is_op("qnn.requantize")(*_any(5)) for _ in range(2)]
+    finer = [(one, two), (one, is_constant()), (is_constant(), two)]
+    patterns = [_requantize(is_op(name)(*sides)) for name in ("add", "subtract") for sides in finer]
+    yield Layer("finer_sum", patterns, arithmetic.read_finer_sum, arithmetic.sum_)
     yield Layer("mul", [_binary("qnn.mul")], arithmetic.read_product, arithmetic.product)
     yield Layer("shl", [_clips(is_op("left_shift")(*_any(2)), cast=False)], arithmetic.read_shift, arithmetic.shift)
     yield Layer("shr", [_clips(is_op("right_shift")(*_any(2)), cast=False)], arithmetic.read_shift, arithmetic.shift)

@@ -1,115 +1,86 @@
-"""Requantization on an ALU of 32 bits: `(v * m + 2^(s - 1)) >> s` with a multiplier m of up to 31 bits, exact to the integer.
+"""Requantization on VTA's ALU, exact to the integer: products of 32 bits, as few as `multiply_shift` finds.
 
-Relay computes it in 64 bits. Where v * m' fits 32 bits, m' being m without its trailing zeros, it is one multiplication and
-one shift. Otherwise v = vh * 2^11 + vl and m = mh * 2^16 + ml, with vl and ml signed, and
-
-    v * m = vh * mh * 2^27 + vh * ml * 2^11 + vl * mh * 2^16 + vl * ml.
-
-Each partial product fits 32 bits. Shifts of partial sums keep the floor: floor((x * 2^k + y) / 2^k) = x + floor(y / 2^k).
+Where limits follow, the value is limited first: its interval gets short, and the limits after it cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+import itertools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from relaylang.backends.vta.steps import FULL, Slots, Step
+from relaylang.backends.multiply_shift import Bounds, Product, Scale, products_of
+from relaylang.backends.vta.layers.steps import FULL, Layer, Value
 from relaylang.diagnostics.unsupported import Unsupported
 
-#: Appends a step with a constant, one number or one for each channel.
-Apply = Callable[[str, int, Any], None]
-#: The bits of v and m below the split.
-_LOW_V, _LOW_M = 11, 16
+#: The most products for each value.
+_MOST_PRODUCTS = 8
 
 
-class _Bounded(Protocol):
-    @property
-    def slot(self) -> int: ...
+def requantize(layer: Layer, value: Value, multipliers: np.ndarray, shifts: np.ndarray, wanted: Bounds | None = None) -> Value:
+    """Append the steps that scale a value, and return the result.
 
-    @property
-    def low(self) -> int: ...
-
-    @property
-    def high(self) -> int: ...
-
-
-def requantize(slots: Slots, apply: Apply, value: _Bounded, multipliers: np.ndarray, shifts: np.ndarray) -> tuple[int, int]:
-    """Append the steps that scale a value in its slot. Returns the bounds of the result.
-
-    `multipliers` and `shifts` are int64, one or one for each channel. Raises `Unsupported`.
+    `multipliers` and `shifts` are int64, one or one for each channel. `wanted` is the interval that limits after it keep; the
+    result is right after these limits. Raises `Unsupported`.
     """
-    multipliers, shifts = np.asarray(multipliers, np.int64), np.asarray(shifts, np.int64)
-    if (multipliers < 0).any() or (multipliers >= 1 << 31).any():
+    scales = [Scale(int(m), int(s)) for m, s in np.broadcast(np.asarray(multipliers, np.int64), np.asarray(shifts, np.int64))]
+    if not any(scale.multiplier for scale in scales):
+        layer.apply("MUL", value.slot, 0)
+        return Value(value.slot, 0, 0)
+    wide = dict.fromkeys(scales, (value.low, value.high))
+    _check(wide)
+    narrow = wide if wanted is None else {scale: scale.limits(bounds, wanted) for scale, bounds in wide.items()}
+    for count, intervals in itertools.product(range(1, _MOST_PRODUCTS + 1), (wide, narrow)):
+        products = products_of(intervals, count)
+        if products is not None:
+            for operation, end in (("MAX", 0), ("MIN", 1)):
+                if any(interval[end] != value[1 + end] for interval in intervals.values()):
+                    layer.apply(operation, value.slot, _one([intervals[scale][end] for scale in scales]))
+            _scale(layer, value.slot, [products[scale] for scale in scales])
+            results = _results(intervals)
+            return Value(value.slot, min(results), max(results))
+    raise Unsupported(f"values up to {max(-value.low, value.high)} times a multiplier of 31 bits need too many products of 32 bits")
+
+
+def _check(intervals: dict[Scale, Bounds]) -> None:
+    """Raises `Unsupported` for scales that Relay does not compute as VTA can."""
+    if any(not 0 <= scale.multiplier < 1 << 31 for scale in intervals):
         raise Unsupported("a multiplier is negative, or has more than 31 bits")
-    if not multipliers.any():
-        apply("MUL", value.slot, 0)
-        return 0, 0
-    zeros = np.array([(int(m) & -int(m)).bit_length() - 1 if m else 31 for m in multipliers], np.int64)
-    zeros = np.where(multipliers == 0, 0, np.minimum(zeros, shifts - 1))
-    short, by = multipliers >> np.maximum(zeros, 0), shifts - np.maximum(zeros, 0)
-    most = max(abs(value.low), abs(value.high))
-    bounds = [_scaled(v, int(m), int(s)) for v in (value.low, value.high) for m, s in zip(multipliers, shifts)]
-    if min(bounds) < FULL[0] or max(bounds) > FULL[1]:
-        raise Unsupported("the scaled value may leave the range of int32")
-    if (shifts < 1).any():
+    if any(scale.shift < 1 for scale in intervals):
         raise Unsupported("its scale enlarges values more than 2^30 times")
-    exact = all(0 < s < 32 and most * int(m) + (1 << int(s) - 1) <= FULL[1] for m, s in zip(short, by))
-    if exact:
-        if (short != 1).any():
-            apply("MUL", value.slot, _one(short))
-        apply("ADD", value.slot, _one(np.left_shift(np.int64(1), by - 1)))
-        apply("SHR", value.slot, _one(by))
-    else:
-        _wide(slots, apply, value.slot, most, multipliers, shifts)
-    return min(bounds), max(bounds)
+    results = _results(intervals)
+    if min(results) < FULL[0] or max(results) > FULL[1]:
+        raise Unsupported("the scaled value may leave the range of int32")
 
 
-def _scaled(v: int, m: int, s: int) -> int:
-    return (v * m + (1 << s - 1)) >> s if s > 0 else (v * m) << -s
+def _results(intervals: dict[Scale, Bounds]) -> list[int]:
+    """The least and greatest result of each scale."""
+    return [scale(v) for scale, interval in intervals.items() for v in interval]
 
 
-def _one(values: np.ndarray) -> Any:
+def _one(values: list[int]) -> Any:
     """A number where all are equal."""
-    return int(values[0]) if (values == values[0]).all() else values
+    return values[0] if len(set(values)) == 1 else np.array(values, np.int64)
 
 
-def _wide(slots: Slots, apply: Apply, v: int, most: int, multipliers: np.ndarray, shifts: np.ndarray) -> None:
-    low = ((multipliers + (1 << 15)) & 0xFFFF) - (1 << 15)
-    high = (multipliers - low) >> _LOW_M
-    if most >= 1 << 26 or (high >= 1 << 15).any():
-        raise Unsupported(f"values up to {most} times a multiplier of 31 bits need more than two numbers of 32 bits")
-    if (shifts < _LOW_V + _LOW_M + 1).any() or (shifts > 57).any():
-        raise Unsupported("its scale is above 8, or below 2^-26")
-    steps, mh, ml = slots.steps, _one(high), _one(low)
-    imm = lambda operation, slot, number: steps.append(Step(operation, slot, "imm", number))  # noqa: E731
-    upper = slots.copy(v)
-    imm("ADD", upper, 1 << _LOW_V - 1)
-    imm("SHR", upper, _LOW_V)  # vh
-    imm("SHR", v, _LOW_V - 32)
-    imm("SHR", v, 32 - _LOW_V)  # vl
-    sums = slots.copy(v)
-    apply("MUL", sums, ml)
-    imm("SHR", sums, _LOW_V)  # vl * ml / 2^11
-    apply("MUL", v, mh)  # vl * mh, in units of 2^16
-    part = slots.copy(upper)
-    apply("MUL", part, ml)  # vh * ml, in units of 2^11
-    steps.append(Step("ADD", sums, "slot", part))
-    apply("MUL", upper, mh)  # vh * mh, in units of 2^27
-    steps += [Step("reset", part), Step("ADD", part, "slot", v)]
-    imm("SHR", part, _LOW_V - 32)
-    imm("SHR", part, 32 - _LOW_M)  # the low 11 bits of vl * mh, in units of 2^11
-    steps.append(Step("ADD", sums, "slot", part))
-    imm("SHR", sums, _LOW_M)
-    imm("ADD", v, 1 << _LOW_V - 1)
-    imm("SHR", v, _LOW_V)
-    steps += [Step("ADD", v, "slot", upper), Step("ADD", v, "slot", sums)]
-    rest = shifts - _LOW_V - _LOW_M
-    apply("ADD", v, _one(np.left_shift(np.int64(1), rest - 1)))
-    apply("SHR", v, _one(rest))
-    for slot in (upper, sums, part):
-        slots.free(slot)
+def _scale(layer: Layer, slot: int, products: Sequence[Product]) -> None:
+    digits, bits, summand, shift = zip(*products)
+    *lower, last = [_one(list(values)) for values in zip(*digits)]
+    total = None
+    for digit in lower:
+        part = layer.copy(slot)
+        layer.apply("MUL", part, digit)
+        if total is not None:
+            layer.add(part, total)
+        layer.apply("SHR", part, _one(list(bits)))
+        total = part
+    layer.apply("MUL", slot, last)
+    if total is not None:
+        layer.add(slot, total)
+    layer.apply("ADD", slot, _one(list(summand)))
+    layer.apply("SHR", slot, _one(list(shift)))
 
 
 __all__ = ["requantize"]

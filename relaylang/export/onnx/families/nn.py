@@ -13,6 +13,7 @@ from relaylang.export.onnx.emitter import Emitter
 from relaylang.export.onnx.families.shape import channels_first
 from relaylang.export.walk import Value
 from relaylang.ir import Call, TensorType
+from relaylang.ops.record import Op
 
 
 def geometry(attrs: Any, count: int) -> dict[str, Any]:
@@ -28,13 +29,8 @@ def kernel_first(e: Emitter, w: Value, layout: str, order: str) -> Value:
     return e.transpose(w, [layout.index(c) for c in plain])
 
 
-def _small(*operands: Value) -> bool:
-    """Whether all are integers of 8 bits, which ONNX multiplies to 32 bits."""
-    return all(v.dtype in ("int8", "uint8") for v in operands)
-
-
 def _conv(count: int) -> Any:
-    def rule(e: Emitter, call: Call, x: Value, w: Value) -> Value:
+    def rule(e: Emitter, call: Call, x: Value, w: Value, bias: Value | None = None) -> Value:
         a: Any = call.attrs
         if "int" in x.dtype and "int" in w.dtype:
             x, w = x.narrow or x, w.narrow or w
@@ -47,7 +43,7 @@ def _conv(count: int) -> Any:
         if "int" in x.dtype and "int" in w.dtype and "int" in dtype:
             return back(_whole_conv(e, data, kernel, dtype, attrs))
         wide = _wide(x, w, dtype)
-        made = e.op("Conv", e.cast(data, wide), e.cast(kernel, wide), **attrs)
+        made = e.op("Conv", e.cast(data, wide), e.cast(kernel, wide), bias, **attrs)
         return e.cast(back(made), dtype, made.dtype)
 
     return rule
@@ -178,7 +174,7 @@ def dense(e: Emitter, call: Call, x: Value, w: Value) -> Value:
 
 def _product(e: Emitter, call: Call, x: Value, y: Value) -> Value:
     dtype = result(call).dtype
-    if _small(x, y) and dtype == "int32":
+    if {x.dtype, y.dtype} <= {"int8", "uint8"} and dtype == "int32":  # ONNX multiplies bytes to 32 bits
         (left, at), (right, zero) = _unsigned(e, x), _unsigned(e, y)
         return e.op("MatMulInteger", left, right, at, zero)
     return e.cast(e.op("MatMul", e.cast(x, dtype), e.cast(y, dtype)), dtype)
@@ -199,6 +195,13 @@ def along(e: Emitter, v: Value, axis: int, rank: int) -> Value:
 
 def bias_add(e: Emitter, call: Call, x: Value, bias: Value) -> Value:
     a: Any = call.attrs
+    found = e.defined(call.args[0])
+    node = found[0] if found is not None else None
+    if found is not None and isinstance(node, Call) and isinstance(node.op, Op) and node.op.name == "nn.conv2d":
+        data, weight = (found[1][arg] for arg in node.args)  # type: ignore[index]
+        layout = node.attrs.out_layout or node.attrs.data_layout
+        if a.axis % x.rank == layout.find("C") and data.dtype == weight.dtype == bias.dtype == x.dtype == "float32":
+            return _conv(2)(e, node, data, weight, bias)  # a layer without the bias is dropped where nothing else takes it
     return e.op("Add", x, along(e, bias, a.axis, x.rank))
 
 

@@ -129,12 +129,30 @@ def requantize(e: Emitter, call: Call, x: Value, scale: Value, zero: Value, out_
         if made is not None:
             return made
     attrs: Any = call.attrs
-    if dtype == "int32":
-        raise Unsupported("ONNX quantizes to 8 and 16 bits")
     if zero.data is not None and zero.data.any() and x.dtype == "int32":
         x, zero = e.op("Sub", x, e.cast(zero, "int32"), ty=x.type), e.scalar(0, "int32")
         zero = e.array(np.zeros(scale.static(), np.int32), "zero")
-    return e.op("QuantizeLinear", _real(e, x, scale, zero, attrs.axis), out_scale, _zero(e, out_zero, dtype, out_scale))
+    real = _real(e, x, scale, zero, attrs.axis)
+    if dtype == "int32":  # QuantizeLinear makes 8 and 16 bits
+        whole = e.cast(e.op("Round", e.op("Div", real, out_scale, ty=real.type), ty=real.type), "int32")
+        return whole if out_zero.data is not None and not out_zero.data.any() else e.op("Add", whole, out_zero, ty=whole.type)
+    return e.op("QuantizeLinear", real, out_scale, _zero(e, out_zero, dtype, out_scale))
+
+
+def _of_channels(e: Emitter, bias: Value, axis: int | None, channel: int) -> Value | None:
+    """The bias of a convolution as a vector of int32, one for each channel; None where it is another.
+
+    Without an `axis`, it is the constant operand of an `add`, with the shape of channels.
+    """
+    if bias.dtype != "int32" or (axis is not None and axis % 4 != channel):
+        return None
+    if axis is not None:
+        return bias
+    at = channel - 4 + len(bias.shape)
+    if bias.data is None or any(extent != 1 for i, extent in enumerate(bias.shape) if i != at):
+        return None
+    vector: Value = e.reshape(bias, [-1])
+    return vector
 
 
 def _fused(e: Emitter, call: Call, scale: Value, out_scale: Value, out_zero: Value) -> Value | None:
@@ -165,15 +183,8 @@ def _fused(e: Emitter, call: Call, scale: Value, out_scale: Value, out_zero: Val
         return e.op("QLinearMatMul", x, left, zeros[0], e.transpose(w, [1, 0]), right, zeros[1], out_scale, out_zero)
     channel = (a.out_layout or a.data_layout).index("C") if "C" in a.data_layout else -1
     if bias is not None:
-        if axis is None:  # `add` of a constant with the shape of channels
-            at = channel - 4 + len(bias.shape)
-            rest = [n for i, n in enumerate(bias.shape) if i != at]
-            if bias.data is None or any(n != 1 for n in rest):
-                return None
-            bias = e.reshape(bias, [-1])
-        elif axis % 4 != channel:
-            return None
-        if bias.dtype != "int32":
+        bias = _of_channels(e, bias, axis, channel)
+        if bias is None:
             return None
     data, back = channels_first(e, x, a.data_layout, a.out_layout)
     kernel = kernel_first(e, w, a.kernel_layout, "OI")

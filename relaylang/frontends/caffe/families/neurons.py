@@ -128,19 +128,8 @@ def dropout(n: Node, x: Expr) -> Any:
     return x if p.scale_train else n.b.op("multiply", x, 1.0 - n.float(p, "dropout_ratio"))
 
 
-def axpy(n: Node, scale: Expr, x: Expr, y: Expr) -> Any:
-    """Channels times numbers of their own, plus another operand."""
-    return n.b.op("add", n.b.op("multiply", x, n.b.reshape(n.b.of_rank(scale, 4), [0, 0, 1, 1])), y)
-
-
 def softmax(n: Node, x: Expr) -> Any:
     return n.b.op("nn.softmax", x, axis=n.axis(n.params("softmax_param"), x))
-
-
-def softmax_loss(n: Node, x: Expr) -> Any:
-    """The shares that the loss is about. A second result has them, too."""
-    made = softmax(n, x)
-    return [made, made]
 
 
 def _each(name: str, **attrs: float) -> Callable[[Node, Expr], Any]:
@@ -165,7 +154,7 @@ def swish(n: Node, x: Expr) -> Any:
 
 RULES = (
     Rule("AbsVal", _each("abs")),
-    Rule("Axpy", axpy),
+    Rule("Axpy", lambda n, scale, x, y: n.b.op("add", n.b.op("multiply", x, n.b.reshape(n.b.of_rank(scale, 4), [0, 0, 1, 1])), y)),
     Rule("BNLL", softplus),
     Rule("Clip", clip),
     Rule("Dropout", dropout),
@@ -182,7 +171,7 @@ RULES = (
     Rule("Sigmoid", _each("sigmoid")),
     Rule("SigmoidCrossEntropyLoss", _each("sigmoid")),
     Rule("Softmax", softmax),
-    Rule("SoftmaxWithLoss", softmax_loss),
+    Rule("SoftmaxWithLoss", lambda n, x: [softmax(n, x)] * 2),  # a second result has the shares, too
     Rule("Swish", swish),
     Rule("TanH", _each("tanh")),
     Rule("Threshold", threshold),

@@ -137,11 +137,6 @@ def argmax(n: Node, x: Expr) -> Any:
     return b.unsqueeze(made, list(range(3, b.rank(x)))) if b.rank(x) > 3 else made
 
 
-def reindex(n: Node, x: Expr, order: Expr) -> Any:
-    """Examples by their numbers."""
-    return n.b.op("take", x, n.b.cast(n.b.of_rank(order, 1), "int32"), axis=0)
-
-
 def shuffle(n: Node, x: Expr) -> Any:
     """Channels of groups in turn."""
     b, groups = n.b, n.params("shuffle_channel_param").group
@@ -172,7 +167,7 @@ def dummy(n: Node) -> Any:
 
 RULES = (
     Rule("ArgMax", argmax),
-    Rule("BatchReindex", reindex),
+    Rule("BatchReindex", lambda n, x, order: n.b.op("take", x, n.b.cast(n.b.of_rank(order, 1), "int32"), axis=0)),
     Rule("Concat", concat),
     Rule("Crop", crop),
     Rule("DummyData", dummy),

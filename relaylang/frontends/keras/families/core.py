@@ -155,11 +155,6 @@ def unit(n: Node, x: Expr, axes: list[int], least: float) -> Any:
     return b.op("multiply", x, b.op("rsqrt", b.op("maximum", square, least * least)))
 
 
-def unit_norm(n: Node, x: Expr) -> Any:
-    x = n.real(x)
-    return unit(n, x, n.axes("axis", n.b.rank(x), -1), 1e-12 if n.spec.major >= 3 else 1e-6)
-
-
 def rms_norm(n: Node, x: Expr) -> Any:
     b = n.b
     x = n.real(x)
@@ -194,5 +189,5 @@ RULES = (
     Rule("RMSNormalization", rms_norm),
     Rule("ReversibleEmbedding", reversible_embedding),
     Rule("SpectralNormalization", spectral_norm),
-    Rule("UnitNormalization", unit_norm),
+    Rule("UnitNormalization", lambda n, x: unit(n, n.real(x), n.axes("axis", n.b.rank(x), -1), 1e-12 if n.spec.major >= 3 else 1e-6)),
 )

@@ -87,11 +87,6 @@ def softmax_output(n: Node, x: Expr) -> Any:
     return b.op("reshape_like", b.op("nn.softmax", b.op("nn.batch_flatten", x), axis=-1), x)
 
 
-def softmax_activation(n: Node, x: Expr) -> Any:
-    channels = n.choice("mode", "instance", ("instance", "channel")) == "channel"
-    return n.b.op("nn.softmax", x, axis=1 if channels else -1)
-
-
 RULES = (
     Rule("Activation", activation),
     Rule("LeakyReLU", leaky_relu),
@@ -100,7 +95,10 @@ RULES = (
     Rule("softmin", _softmax("nn.softmax", -1.0)),
     Rule("log_softmax", _softmax("nn.log_softmax")),
     Rule("SoftmaxOutput", softmax_output),
-    Rule("SoftmaxActivation", softmax_activation),
+    Rule(
+        "SoftmaxActivation",
+        lambda n, x: n.b.op("nn.softmax", x, axis=1 if n.choice("mode", "instance", ("instance", "channel")) == "channel" else -1),
+    ),
 )
 
 __all__ = ["FUNCTIONS", "RULES"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from relaylang.frontends.common import Builder, Malformed, Rule, nn
 from relaylang.frontends.mxnet.node import Node
@@ -35,13 +34,8 @@ def _values(n: Node, weights: Expr, v: Expr) -> Expr:
     return b.reshape_exactly(turned, [steps, rows // heads, heads * size])
 
 
-def self_scores(n: Node, qkv: Expr) -> Any:
-    q, k, _ = _parts(n, qkv, 3)
-    return _scores(n.b, q, k)
-
-
 RULES = (
-    Rule("_contrib_interleaved_matmul_selfatt_qk", self_scores),
+    Rule("_contrib_interleaved_matmul_selfatt_qk", lambda n, qkv: _scores(n.b, *_parts(n, qkv, 3)[:2])),
     Rule("_contrib_interleaved_matmul_selfatt_valatt", lambda n, qkv, weights: _values(n, weights, _parts(n, qkv, 3)[2])),
     Rule("_contrib_interleaved_matmul_encdec_qk", lambda n, q, kv: _scores(n.b, _parts(n, q, 1)[0], _parts(n, kv, 2)[0])),
     Rule("_contrib_interleaved_matmul_encdec_valatt", lambda n, kv, weights: _values(n, weights, _parts(n, kv, 2)[1])),

@@ -21,10 +21,6 @@ def slice_(n: Node, x: Expr) -> Any:
     return slice_axes(n.b, x, firsts, lasts, list(range(len(begin))), strides)
 
 
-def slice_axis(n: Node, x: Expr) -> Any:
-    return slice_axes(n.b, x, [n.int("begin", 0)], [n.int("end", FAR)], [n.axis("axis", n.b.rank(x))], [1])
-
-
 def slice_like(n: Node, x: Expr, like: Expr) -> Any:
     b = n.b
     axes = n.axes("axes", b.rank(x)) or list(range(b.rank(x)))
@@ -56,7 +52,7 @@ def size_array(n: Node, x: Expr) -> Any:
 
 RULES = (
     Rule("slice", slice_),
-    Rule("slice_axis", slice_axis),
+    Rule("slice_axis", lambda n, x: slice_axes(n.b, x, [n.int("begin", 0)], [n.int("end", FAR)], [n.axis("axis", n.b.rank(x))], [1])),
     Rule("slice_like", slice_like),
     Rule("Crop", crop),
     Rule("shape_array", lambda n, x: n.b.shape_of(x)),

@@ -148,10 +148,6 @@ def roi_align(n: Node, x: Expr, rois: Expr, batch: Expr) -> Any:
     return b.op("vision.roi_align", x, numbered, pooled_size=list(size), spatial_scale=scale, sample_ratio=ratio or -1, mode="avg")
 
 
-def max_roi_pool(n: Node, x: Expr, rois: Expr) -> Any:
-    return n.b.op("vision.roi_pool", x, rois, pooled_size=n.ints("pooled_shape"), spatial_scale=n.float("spatial_scale", 1.0))
-
-
 def _next(b: Builder, overlap: Expr | None) -> Expr:
     """The next number of float32 after a threshold, by default 0."""
     known = np.float32(0) if overlap is None else b.value(overlap)
@@ -208,7 +204,12 @@ def non_max_suppression(
 RULES = (
     Rule("AffineGrid", affine_grid),
     Rule("GridSample", grid_sample),
-    Rule("MaxRoiPool", max_roi_pool),
+    Rule(
+        "MaxRoiPool",
+        lambda n, x, rois: n.b.op(
+            "vision.roi_pool", x, rois, pooled_size=n.ints("pooled_shape"), spatial_scale=n.float("spatial_scale", 1.0)
+        ),
+    ),
     Rule("NonMaxSuppression", non_max_suppression),
     Rule("Resize", resize_10, since=10, until=10),
     Rule("Resize", resize, since=11),

@@ -55,11 +55,6 @@ def bias_softmax(n: Node, x: Expr, bias: Expr) -> Any:
     return b.reshape(b.op("nn.softmax", flat, axis=-1), shape)
 
 
-def scaled_silu(n: Node, x: Expr, scale: Expr | None = None) -> Any:
-    b = n.b
-    return nn.swish(b, b.op("multiply", x, n.float("alpha", 1.0) if scale is None else scale))
-
-
 def swiglu(n: Node, gate: Expr, up: Expr | None = None) -> Any:
     b, limit = n.b, n.float("limit", 0.0)
     if up is None:
@@ -317,7 +312,7 @@ _ROWS = (
     ("QEmbedLayerNormalization", quantised_embed_layer_norm),
     ("QuickGelu", lambda n, x: nn.swish(n.b, x, n.float("alpha", 1.702))),
     ("ReduceSumInteger", lambda n, x: n.b.op("sum", n.b.cast(x, "int32"), axis=n.ints("axes"), keepdims=bool(n.int("keepdims", 1)))),
-    ("ScaledSiLU", scaled_silu),
+    ("ScaledSiLU", lambda n, x, scale=None: nn.swish(n.b, n.b.op("multiply", x, n.float("alpha", 1.0) if scale is None else scale))),
     ("SkipGroupNorm", skip_group_norm),
     ("SkipLayerNormalization", skip_layer_norm),
     ("SkipSimplifiedLayerNormalization", skip_rms_norm),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
@@ -41,26 +42,14 @@ def _numbers(n: Node, name: str, shape: tuple[int, ...], dtype: str, first: floa
     return n.b.cast(_drawn(n, name, pair, out_shape=list(shape), out_dtype=made), dtype)
 
 
-def _shape(n: Node) -> tuple[int, ...]:
-    return tuple(n.ints("shape"))
+def drawn(name: str, first: str, second: str) -> Callable[..., Any]:
+    """Numbers of the shape of the operand, or of the attribute `shape`; `first` and `second` name the two parameters."""
 
+    def convert(n: Node, x: Expr | None = None) -> Any:
+        shape, dtype = (n.ints("shape"), "float32") if x is None else (n.b.static_shape(x), n.b.dtype(x))
+        return _numbers(n, name, tuple(shape), n.dtype("dtype", dtype), n.float(first, 0.0), n.float(second, 1.0))
 
-def normal(n: Node) -> Any:
-    return _numbers(n, "random.normal", _shape(n), n.dtype("dtype", "float32"), n.float("mean", 0.0), n.float("scale", 1.0))
-
-
-def normal_like(n: Node, x: Expr) -> Any:
-    shape, dtype = n.b.static_shape(x), n.dtype("dtype", n.b.dtype(x))
-    return _numbers(n, "random.normal", shape, dtype, n.float("mean", 0.0), n.float("scale", 1.0))
-
-
-def uniform(n: Node) -> Any:
-    return _numbers(n, "random.uniform", _shape(n), n.dtype("dtype", "float32"), n.float("low", 0.0), n.float("high", 1.0))
-
-
-def uniform_like(n: Node, x: Expr) -> Any:
-    shape, dtype = n.b.static_shape(x), n.dtype("dtype", n.b.dtype(x))
-    return _numbers(n, "random.uniform", shape, dtype, n.float("low", 0.0), n.float("high", 1.0))
+    return convert
 
 
 def bernoulli(n: Node, x: Expr) -> Any:
@@ -85,8 +74,8 @@ def multinomial(n: Node, x: Expr) -> Any:
 RULES = (
     Rule("Bernoulli", bernoulli, since=15),
     Rule("Multinomial", multinomial),
-    Rule("RandomNormal", normal),
-    Rule("RandomNormalLike", normal_like),
-    Rule("RandomUniform", uniform),
-    Rule("RandomUniformLike", uniform_like),
+    Rule("RandomNormal", drawn("random.normal", "mean", "scale")),
+    Rule("RandomNormalLike", drawn("random.normal", "mean", "scale")),
+    Rule("RandomUniform", drawn("random.uniform", "low", "high")),
+    Rule("RandomUniformLike", drawn("random.uniform", "low", "high")),
 )

@@ -17,16 +17,6 @@ from relaylang.ir import Expr
 Reduce = Callable[[Builder, Expr, list[int], bool], Expr]
 
 
-def by_attribute(convert: Reduce) -> Callable[..., Any]:
-    """The form with axes as an attribute."""
-    return lambda n, x: _reduced(n, x, n.ints("axes", []), convert)
-
-
-def by_input(convert: Reduce) -> Callable[..., Any]:
-    """The form with axes as an operand."""
-    return lambda n, x, axes=None: _reduced(n, x, n.b.need_ints(axes, "the axes") if axes is not None else [], convert)
-
-
 def _reduced(n: Node, x: Expr, axes: list[int], convert: Reduce) -> Any:
     rank = n.b.rank(x)
     if not axes and n.int("noop_with_empty_axes", 0):
@@ -182,7 +172,12 @@ def _unique_slices(n: Node, x: Expr, axis: int, sorted_: bool) -> list[Expr]:
 
 def both(name: str, convert: Reduce, since: int = 18) -> tuple[Rule, Rule]:
     """The two forms of a reduction: axes are an operand from version `since` on."""
-    return Rule(name, by_attribute(convert), until=since - 1), Rule(name, by_input(convert), since=since)
+
+    def with_operand(n: Node, x: Expr, axes: Expr | None = None) -> Any:
+        return _reduced(n, x, [] if axes is None else n.b.need_ints(axes, "the axes"), convert)
+
+    with_attribute = Rule(name, lambda n, x: _reduced(n, x, n.ints("axes", []), convert), until=since - 1)
+    return with_attribute, Rule(name, with_operand, since=since)
 
 
 RULES = (

@@ -43,10 +43,6 @@ def _computed(n: Node, position: Expr, xs: Expr) -> Expr:
     return from_end if b.value(place) is not None else b.op("where", b.op("less", place, 0), from_end, place)
 
 
-def construct(n: Node, *items: Expr) -> Any:
-    return [list(items)]
-
-
 def empty(n: Node) -> Any:
     return [[]]
 
@@ -229,7 +225,7 @@ RULES = (
     Rule("OptionalGetElement", get_element),
     Rule("OptionalHasElement", has_element),
     Rule("SequenceAt", at),
-    Rule("SequenceConstruct", construct),
+    Rule("SequenceConstruct", lambda n, *items: [list(items)]),
     Rule("SequenceEmpty", empty),
     Rule("SequenceErase", erase),
     Rule("SequenceInsert", insert),

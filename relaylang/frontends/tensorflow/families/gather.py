@@ -16,11 +16,6 @@ def gather(n: Node, x: Expr, at: Expr) -> Any:
     return n.b.op("take", x, at, axis=0)
 
 
-def gather_2(n: Node, x: Expr, at: Expr, axis: Expr) -> Any:
-    b = n.b
-    return b.op("take", x, at, axis=n.axis_of(axis, b.rank(x)), batch_dims=n.int("batch_dims", 0))
-
-
 def _columns(b: Builder, at: Expr) -> Expr:
     """Positions with their axis first, as Relay wants them."""
     rank = b.rank(at)
@@ -252,7 +247,9 @@ RULES = (
     Rule("DenseBincount", dense_bincount),
     Rule("Gather", gather),
     Rule("GatherNd", gather_nd),
-    Rule("GatherV2", gather_2),
+    Rule(
+        "GatherV2", lambda n, x, at, axis: n.b.op("take", x, at, axis=n.axis_of(axis, n.b.rank(x)), batch_dims=n.int("batch_dims", 0))
+    ),
     Rule("ScatterNd", scatter_nd),
     Rule("SegmentMax", sorted_segments("max")),
     Rule("SegmentMean", segment_mean),

@@ -35,14 +35,6 @@ def array(n: Node, size: Value) -> Any:
     return [Handle(dtype), made]
 
 
-def array_scatter(n: Node, handle: Value, places: Value, value: Value, flow: Value) -> Any:
-    return [items.scattered(n.b, _list(flow), need_tensor(places), need_tensor(value))]
-
-
-def array_split(n: Node, handle: Value, value: Value, lengths: Value, flow: Value) -> Any:
-    return [items.split(n.b, _list(flow), need_tensor(value), need_tensor(lengths))]
-
-
 # ---- TensorLists
 
 
@@ -139,9 +131,15 @@ RULES = (
     Rule("TensorArrayConcatV3", lambda n, handle, flow: list(items.joined(n.b, _list(flow)))),
     Rule("TensorArrayGatherV3", lambda n, handle, places, flow: [items.gathered(n.b, _list(flow), need_tensor(places))]),
     Rule("TensorArrayReadV3", lambda n, handle, at, flow: [items.get(n.b, _list(flow), _number(n, at))]),
-    Rule("TensorArrayScatterV3", array_scatter),
+    Rule(
+        "TensorArrayScatterV3",
+        lambda n, handle, places, value, flow: [items.scattered(n.b, _list(flow), need_tensor(places), need_tensor(value))],
+    ),
     Rule("TensorArraySizeV3", lambda n, handle, flow: [items.length(n.b, _list(flow))]),
-    Rule("TensorArraySplitV3", array_split),
+    Rule(
+        "TensorArraySplitV3",
+        lambda n, handle, value, lengths, flow: [items.split(n.b, _list(flow), need_tensor(value), need_tensor(lengths))],
+    ),
     Rule("TensorArrayV3", array),
     Rule("TensorArrayWriteV3", lambda n, handle, at, value, flow: [items.put(n.b, _list(flow), _number(n, at), need_tensor(value))]),
     Rule("TensorListConcat", concat),

@@ -223,22 +223,19 @@ def _rows(n: Node, x: Expr, what: str) -> list[list[int]]:
     return [given[i : i + 2] for i in range(0, len(given), 2)]
 
 
-def space_to_batch(n: Node, x: Expr, block: Expr, pads: Expr) -> Any:
-    return n.b.op("nn.space_to_batch_nd", x, block_shape=n.ints_of(block, "the block"), paddings=_rows(n, pads, "the padding"))
+def _blocks(n: Node, op: str, x: Expr, block: Expr | None, **widths: list[list[int]]) -> Any:
+    """Blocks of space as examples, or back; without the operand `block`, the attribute `block_size` is its extent in a picture."""
+    if block is not None:
+        return n.b.op(op, x, block_shape=n.ints_of(block, "the block"), **widths)
+    return n.b.op(op, n.b.of_rank(x, 4), block_shape=[n.int("block_size")] * 2, **widths)
 
 
-def batch_to_space(n: Node, x: Expr, block: Expr, crops: Expr) -> Any:
-    return n.b.op("nn.batch_to_space_nd", x, block_shape=n.ints_of(block, "the block"), crops=_rows(n, crops, "the crops"))
+def space_to_batch(n: Node, x: Expr, pads: Expr, block: Expr | None = None) -> Any:
+    return _blocks(n, "nn.space_to_batch_nd", x, block, paddings=_rows(n, pads, "the padding"))
 
 
-def space_to_batch_2(n: Node, x: Expr, pads: Expr) -> Any:
-    block = n.int("block_size")
-    return n.b.op("nn.space_to_batch_nd", n.b.of_rank(x, 4), block_shape=[block] * 2, paddings=_rows(n, pads, "the padding"))
-
-
-def batch_to_space_2(n: Node, x: Expr, crops: Expr) -> Any:
-    block = n.int("block_size")
-    return n.b.op("nn.batch_to_space_nd", n.b.of_rank(x, 4), block_shape=[block] * 2, crops=_rows(n, crops, "the crops"))
+def batch_to_space(n: Node, x: Expr, crops: Expr, block: Expr | None = None) -> Any:
+    return _blocks(n, "nn.batch_to_space_nd", x, block, crops=_rows(n, crops, "the crops"))
 
 
 def reverse(n: Node, x: Expr, axes: Expr) -> Any:
@@ -374,8 +371,8 @@ def empty(n: Node, shape: Expr) -> Any:
 
 
 RULES = (
-    Rule("BatchToSpace", batch_to_space_2),
-    Rule("BatchToSpaceND", batch_to_space),
+    Rule("BatchToSpace", lambda n, x, crops: batch_to_space(n, x, crops)),
+    Rule("BatchToSpaceND", lambda n, x, block, crops: batch_to_space(n, x, crops, block)),
     Rule("BroadcastArgs", broadcast_args),
     Rule("BroadcastTo", broadcast),
     Rule("Concat", concat),
@@ -412,8 +409,8 @@ RULES = (
     Rule("ShapeN", shapes),
     Rule("Size", size),
     Rule("Slice", slice_),
-    Rule("SpaceToBatch", space_to_batch_2),
-    Rule("SpaceToBatchND", space_to_batch),
+    Rule("SpaceToBatch", lambda n, x, pads: space_to_batch(n, x, pads)),
+    Rule("SpaceToBatchND", lambda n, x, block, pads: space_to_batch(n, x, pads, block)),
     Rule("SpaceToDepth", blocks("nn.space_to_depth")),
     Rule("Split", split),
     Rule("SplitV", split_v),

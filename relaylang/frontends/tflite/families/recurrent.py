@@ -40,9 +40,13 @@ _FORWARD = Places(1, 5, 9, 12, 16, 35, 36, aux=40)
 _BACKWARD = Places(18, 22, 26, 29, 33, 37, 38, aux=44)
 
 
-def _real_only(n: Node) -> None:
-    if n.q(0) is not None or n.q_out() is not None:
-        raise Unsupported("its operand and its result are quantised")
+def real_only(convert: Callable[[Node], Any]) -> Callable[[Node], Any]:
+    def checked(n: Node) -> Any:
+        if n.q(0) is not None or n.q_out() is not None:
+            raise Unsupported("its operand and its result are quantised")
+        return convert(n)
+
+    return checked
 
 
 def _rows(n: Node, x: Expr) -> Expr:
@@ -118,15 +122,9 @@ def _clipped(n: Node, x: Expr, bound: float) -> Expr:
     return clip(n.b, x, -bound, bound) if bound > 0 else x
 
 
-def sequence_lstm(n: Node) -> Any:
-    _real_only(n)
-    return _batches(n, _lstm(n, _steps(n, 0), _ONE_WAY))
-
-
 def lstm(n: Node) -> Any:
     """One step. The basic form has one matrix, and its states are operands and results."""
     b = n.b
-    _real_only(n)
     if n.options.get("kernel_type"):
         return _basic_lstm(n)
     if len(n.outs) != 1:
@@ -147,7 +145,6 @@ def _basic_lstm(n: Node) -> Any:
 
 def both_lstm(n: Node) -> Any:
     """A second operand without weights of its own is the data of the backward layer."""
-    _real_only(n)
     x = _steps(n, 0)
     aux = _steps(n, 39) if n.has(39) else None
     own = aux is not None and n.has(_FORWARD.aux + 1)
@@ -180,19 +177,8 @@ def _rnn(n: Node, x: Expr, at: Sequence[int], aux: tuple[Expr, int] | None = Non
     return outputs
 
 
-def rnn(n: Node) -> Any:
-    _real_only(n)
-    return n.b.squeeze(_rnn(n, n.b.unsqueeze(n.x(0), [0]), (1, 2, 3, 4)), [0])
-
-
-def sequence_rnn(n: Node) -> Any:
-    _real_only(n)
-    return _batches(n, _rnn(n, _steps(n, 0), (1, 2, 3, 4)))
-
-
 def both_rnn(n: Node) -> Any:
     """As `both_lstm`: a second operand without weights is the data of the backward layer."""
-    _real_only(n)
     x = _steps(n, 0)
     aux = _steps(n, 9) if n.has(9) else None
     own = aux is not None and n.has(10) and n.has(11)
@@ -205,7 +191,6 @@ def both_rnn(n: Node) -> Any:
 def svdf(n: Node) -> Any:
     """A filter over features, then one over time: operands are data, both weights, a bias, and the memory."""
     b, rank = n.b, n.options["rank"]
-    _real_only(n)
     filters, depth = b.static_shape(n.x(2), "the weights")
     if rank < 1 or filters % rank:
         raise Malformed(f"the option rank is {rank}; it must divide the {filters} filters")
@@ -227,9 +212,9 @@ _LAYERS: dict[str, Callable[[Node], Any]] = {
     "BIDIRECTIONAL_SEQUENCE_LSTM": both_lstm,
     "BIDIRECTIONAL_SEQUENCE_RNN": both_rnn,
     "LSTM": lstm,
-    "RNN": rnn,
+    "RNN": lambda n: n.b.squeeze(_rnn(n, n.b.unsqueeze(n.x(0), [0]), (1, 2, 3, 4)), [0]),
     "SVDF": svdf,
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": sequence_lstm,
-    "UNIDIRECTIONAL_SEQUENCE_RNN": sequence_rnn,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lambda n: _batches(n, _lstm(n, _steps(n, 0), _ONE_WAY)),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": lambda n: _batches(n, _rnn(n, _steps(n, 0), (1, 2, 3, 4))),
 }
-RULES = tuple([Rule(name, convert) for name, convert in _LAYERS.items()])
+RULES = tuple([Rule(name, real_only(convert)) for name, convert in _LAYERS.items()])

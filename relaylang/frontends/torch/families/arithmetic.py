@@ -63,11 +63,6 @@ def scaled(op: str) -> Callable[[Node], Any]:
     return convert
 
 
-def reverse_subtract(n: Node) -> Any:
-    x, y = promoted(n.b, n.get("self"), n.get("other"))
-    return n.b.op("subtract", y, x)
-
-
 def divide(n: Node) -> Any:
     """True division, or one that is rounded down or towards zero."""
     b, mode = n.b, n.get("rounding_mode")
@@ -317,7 +312,7 @@ RULES = (
     Rule("aten.relu6", lambda n: nn.clip(n.b, n.x(), 0.0, 6.0)),
     Rule("aten.relu_", unary("nn.relu")),
     Rule("aten.remainder", remainder),
-    Rule("aten.rsub", reverse_subtract),
+    Rule("aten.rsub", lambda n: scaled("subtract")(n.replaced({"self": n.get("other"), "other": n.get("self")}))),
     Rule("aten.selu", lambda n: nn.selu(n.b, n.x())),
     Rule("aten.sgn", sign_of),
     Rule("aten.sign", sign_of),

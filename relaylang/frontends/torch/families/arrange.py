@@ -38,10 +38,6 @@ def swap_axes(n: Node) -> Any:
     return b.transpose(x, order)
 
 
-def reverse_axes(n: Node) -> Any:
-    return n.b.transpose(n.x(), list(range(n.b.rank(n.x())))[::-1])
-
-
 def turn_matrices(n: Node) -> Any:
     rank = n.b.rank(n.x())
     return n.b.transpose(n.x(), [*range(rank - 2), rank - 1, rank - 2])
@@ -330,7 +326,8 @@ _RULES: dict[str, Convert] = {
     "cartesian_prod": cartesian, "column_stack": column_stack, "dsplit": tensor_split, "dstack": stacked_along(2),
     "empty_like": empty_like, "fliplr": flipped(1), "flipud": flipped(0), "hsplit": tensor_split, "hstack": stacked_along(1),
     "item": one_number, "linspace": spaced(False), "logspace": spaced(True), "mH": turn_matrices, "mT": turn_matrices,
-    "meshgrid": mesh_grid, "moveaxis": move_axes, "movedim": move_axes, "narrow": narrow, "numel": number_of, "numpy_T": reverse_axes,
+    "meshgrid": mesh_grid, "moveaxis": move_axes, "movedim": move_axes, "narrow": narrow, "numel": number_of,
+    "numpy_T": lambda n: n.b.transpose(n.x(), list(range(n.b.rank(n.x())))[::-1]),
     "range": ranges, "ravel": flat, "repeat": tile, "reshape_as": like_other, "rot90": rotate, "row_stack": stacked_along(0),
     "sym_is_contiguous": lambda n: True, "sym_numel": number_of, "sym_storage_offset": offset, "sym_stride": step,
     "swapaxes": swap_axes, "swapdims": swap_axes, "tensor_split": tensor_split, "tile": tile, "view_as": like_other,

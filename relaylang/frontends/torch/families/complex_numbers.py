@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
 from relaylang.frontends.common import complexes as cx
 from relaylang.frontends.common.complexes import Complex
 from relaylang.frontends.common.nn import matmul
@@ -123,9 +123,8 @@ def _operand(function: Callable[[Node, Complex], Any]) -> Any:
     return convert
 
 
-def _exponential(n: Node, x: Complex) -> Any:
-    b, size = n.b, n.b.op("exp", x.real)
-    return Complex(b.op("multiply", size, b.op("cos", x.imaginary)), b.op("multiply", size, b.op("sin", x.imaginary)))
+def _polar(b: Builder, size: Expr, angle: Expr) -> Complex:
+    return Complex(b.op("multiply", size, b.op("cos", angle)), b.op("multiply", size, b.op("sin", angle)))
 
 
 def _sign(n: Node, x: Complex) -> Any:
@@ -186,7 +185,7 @@ _TAKES: dict[str, Callable[[Node], Any]] = {
     "true_divide": _quotient,
     "angle": _operand(lambda n, x: atan2(n.replaced({"self": x.imaginary, "other": x.real}))),
     "reciprocal": _operand(lambda n, x: cx.quotient(n.b, cx.as_complex(n.b, 1, x.real), x)),
-    "exp": _operand(_exponential),
+    "exp": _operand(lambda n, x: _polar(n.b, n.b.op("exp", x.real), x.imaginary)),
     "sgn": _operand(_sign),
     "square": _operand(lambda n, x: cx.product(n.b, x, x)),
     "pow": _power,
@@ -248,11 +247,6 @@ def make(n: Node) -> Any:
     return Complex(n.x("real"), n.x("imag"))
 
 
-def polar(n: Node) -> Any:
-    b, size, angle = n.b, n.x("abs"), n.x("angle")
-    return Complex(b.op("multiply", size, b.op("cos", angle)), b.op("multiply", size, b.op("sin", angle)))
-
-
 def unpaired(n: Node) -> Any:
     return cx.unpaired(n.b, n.x())
 
@@ -269,7 +263,7 @@ RULES = (
     *(Rule(f"aten.{name}", _itself) for name in ("conj", "conj_physical", "_conj", "_conj_physical")),
     *(Rule(f"aten.{name}", _refused) for name in ("imag", "view_as_real", "view_as_real_copy")),
     Rule("aten.complex", make),
-    Rule("aten.polar", polar),
+    Rule("aten.polar", lambda n: _polar(n.b, n.x("abs"), n.x("angle"))),
     Rule("aten.view_as_complex", unpaired),
     Rule("aten.view_as_complex_copy", unpaired),
 )

@@ -72,8 +72,8 @@ def soft_shrink(n: Node) -> Any:
     return b.op("subtract", x, less)
 
 
-def tanh_shrink(n: Node) -> Any:
-    return n.b.op("subtract", n.x(), n.b.op("tanh", n.x()))
+def less(op: str) -> Convert:
+    return lambda n: n.b.op("subtract", n.x(), n.b.op(op, n.x()))
 
 
 def threshold(n: Node) -> Any:
@@ -128,10 +128,6 @@ def known_extreme(op: str) -> Convert:
         return b.op("where", b.op("isnan", x), y, b.op("where", b.op("isnan", y), x, b.op(op, x, y)))
 
     return convert
-
-
-def frac(n: Node) -> Any:
-    return n.b.op("subtract", n.x(), n.b.op("trunc", n.x()))
 
 
 def sinc(n: Node) -> Any:
@@ -238,13 +234,10 @@ def digits(n: Node) -> Any:
     b, x = n.b, n.x()
     if "float" not in b.dtype(x):
         return x
-    return rounded(b, x) if not decimals else _decimals(b, x, decimals)
-
-
-def _decimals(b: Builder, x: Expr, decimals: int) -> Expr:
-    power = 10.0 ** abs(decimals)
-    ways = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    return b.op(ways[1], rounded(b, b.op(ways[0], x, power)), power)
+    if not decimals:
+        return rounded(b, x)
+    power, (scale, back) = 10.0 ** abs(decimals), ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    return b.op(back, rounded(b, b.op(scale, x, power)), power)
 
 
 def rounded(b: Builder, x: Expr) -> Expr:
@@ -305,14 +298,14 @@ _RULES: dict[str, Convert] = {
     "__lshift__": shift("left_shift"), "__rshift__": shift("right_shift"), "addcdiv": addcdiv,
     "angle": angle, "bitwise_left_shift": shift("left_shift"), "bitwise_right_shift": shift("right_shift"),
     "copysign": copy_sign, "deg2rad": scaled_by(math.pi / 180), "erfc": erfc, "exp2": exp2,
-    "float_power": float_power, "fmax": known_extreme("maximum"), "fmin": known_extreme("minimum"), "frac": frac,
+    "float_power": float_power, "fmax": known_extreme("maximum"), "fmin": known_extreme("minimum"), "frac": less("trunc"),
     "hardshrink": hard_shrink, "heaviside": heaviside, "hypot": hypot, "isclose": is_close, "isneginf": infinite(-1),
     "isposinf": infinite(1), "isreal": is_real, "ldexp": ldexp, "lift": nothing_changes, "lift_fresh": nothing_changes,
     "log_sigmoid": log_sigmoid, "log_sigmoid_forward": log_sigmoid, "logaddexp": log_add_exp(1.0),
     "logaddexp2": log_add_exp(math.log(2)), "logit": logit, "nan_to_num": nan_to_num, "positive": nothing_changes,
     "rad2deg": scaled_by(180 / math.pi), "real": nothing_changes, "resolve_conj": nothing_changes,
     "resolve_neg": nothing_changes, "round": digits, "rrelu": rrelu, "signbit": lambda n: negative_sign(n.b, n.x()), "sinc": sinc,
-    "softshrink": soft_shrink, "tanhshrink": tanh_shrink, "threshold": threshold, "xlogy": x_log_y,
+    "softshrink": soft_shrink, "tanhshrink": less("tanh"), "threshold": threshold, "xlogy": x_log_y,
     "double": cast_to("float64"), "float": cast_to("float32"), "half": cast_to("float16"), "bfloat16": cast_to("bfloat16"),
     "int": cast_to("int32"), "long": cast_to("int64"), "alpha_dropout": arithmetic.dropout,
 }  # fmt: skip

@@ -45,10 +45,6 @@ def prelu(n: Node) -> Any:
     return nn.prelu(n.b, n.x(), n.x("weight"))
 
 
-def rectified(convert: Convert) -> Convert:
-    return lambda n: n.b.op("nn.relu", convert(n))
-
-
 def activated(n: Node) -> Any:
     """`addmm`, then relu or gelu with tanh."""
     made = _of(layers, "addmm")(n)
@@ -161,7 +157,7 @@ _CASTS = {
     "Double": "float64",
 }
 _RULES: dict[str, Convert] = {
-    "_add_relu": rectified(arithmetic.scaled("add")),
+    "_add_relu": lambda n: n.b.op("nn.relu", arithmetic.scaled("add")(n)),
     "_addmm_activation": activated,
     "_euclidean_dist": products.distances,
     "_int_mm": lambda n: matmul(n.b, n.x(), n.x("mat2"), "int32"),

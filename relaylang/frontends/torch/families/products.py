@@ -79,11 +79,6 @@ def _scaled(n: Node, product: Expr) -> Any:
     return b.op("add", bias, product)
 
 
-def addr(n: Node) -> Any:
-    b = n.b
-    return _scaled(n, b.op("multiply", b.unsqueeze(n.x("vec1"), [1]), b.unsqueeze(n.x("vec2"), [0])))
-
-
 def chain(n: Node) -> Any:
     b = n.b
     matrices = n.get("tensors" if "tensors" in n.call.args else "matrices")
@@ -197,7 +192,7 @@ RULES = (
     Rule("aten._pdist_forward", own_distances),
     Rule("aten.addbmm", lambda n: _scaled(n, n.b.op("sum", matmul(n.b, n.x("batch1"), n.x("batch2")), axis=[0]))),
     Rule("aten.addmv", lambda n: _scaled(n, matmul(n.b, n.x("mat"), n.x("vec")))),
-    Rule("aten.addr", addr),
+    Rule("aten.addr", lambda n: _scaled(n, n.b.op("multiply", n.b.unsqueeze(n.x("vec1"), [1]), n.b.unsqueeze(n.x("vec2"), [0])))),
     Rule("aten.bilinear", bilinear),
     Rule("aten.cdist", distances),
     Rule("aten.chain_matmul", chain),

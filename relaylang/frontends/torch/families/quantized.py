@@ -54,12 +54,6 @@ def quantize_tensor(n: Node) -> Any:
     return _held(b, quantize(b, x, b.cast(scale, "float32"), zero, dtype), low, high)
 
 
-def dequantize_tensor(n: Node) -> Any:
-    b = n.b
-    scale, zero = _scalar(n, "scale", "float32"), _scalar(n, "zero_point", "int32")
-    return dequantize(b, n.x("input"), scale, zero, dtype=n.dtype("out_dtype") or n.result_dtype())
-
-
 def _channels(n: Node) -> tuple[Expr, Expr | None]:
     b = n.b
     scales = b.cast(n.x("scales"), "float32")
@@ -216,7 +210,13 @@ _RULES = {
     "convert_element_type": as_dtype,
     "dequantize_per_channel": dequantize_channels,
     "dequantize_per_channel_group": dequantize_groups,
-    "dequantize_per_tensor": dequantize_tensor,
+    "dequantize_per_tensor": lambda n: dequantize(
+        n.b,
+        n.x("input"),
+        _scalar(n, "scale", "float32"),
+        _scalar(n, "zero_point", "int32"),
+        dtype=n.dtype("out_dtype") or n.result_dtype(),
+    ),
     "dequantize_per_token": dequantize_rows,
     "fake_quant_per_channel": fake_quantize_channels,
     "quantize_per_channel": quantize_channels,

@@ -71,22 +71,12 @@ def log_cum_sum_exp(n: Node) -> Any:
     return x
 
 
-def arg_sort(n: Node) -> Any:
-    b, x = n.b, n.x()
-    return b.op("argsort", x, axis=n.int("dim", -1), is_ascend=not n.get("descending", False), dtype="int64")
-
-
 def _ranked(n: Node, x: Expr, place: int, axis: int, keep: bool) -> list[Expr]:
     """The element that has this place in order, and its index."""
     b = n.b
     order = b.slice(b.op("argsort", x, axis=axis, dtype="int64"), [place], [place + 1], [axis])
     found = b.slice(b.op("sort", x, axis=axis), [place], [place + 1], [axis])
     return [found, order] if keep else [b.squeeze(v, [axis]) for v in (found, order)]
-
-
-def kth_value(n: Node) -> Any:
-    x = n.x()
-    return _ranked(n, x, n.int("k") - 1, n.int("dim", -1) % n.b.rank(x), bool(n.get("keepdim", False)))
 
 
 def median(n: Node) -> Any:
@@ -159,10 +149,6 @@ def _axes(n: Node) -> list[int] | None:
     return None if dims is None or dims == [] else n.ints("dim")
 
 
-def a_min_max(n: Node) -> Any:
-    return [n.b.op(op, n.x(), axis=_axes(n), keepdims=bool(n.get("keepdim", False))) for op in ("min", "max")]
-
-
 def without_nan(mean: bool) -> Callable[[Node], Any]:
     """The sum or the mean of the elements that are numbers."""
 
@@ -211,13 +197,24 @@ def unique(n: Node) -> Any:
 
 RULES = (
     Rule("aten._unique2", unique),
-    Rule("aten.aminmax", on_axes(a_min_max)),
-    Rule("aten.argsort", on_axes(arg_sort, -1)),
+    Rule(
+        "aten.aminmax",
+        on_axes(lambda n: [n.b.op(op, n.x(), axis=_axes(n), keepdims=bool(n.get("keepdim", False))) for op in ("min", "max")]),
+    ),
+    Rule(
+        "aten.argsort",
+        on_axes(
+            lambda n: n.b.op("argsort", n.x(), axis=n.int("dim", -1), is_ascend=not n.get("descending", False), dtype="int64"), -1
+        ),
+    ),
     Rule("aten.count_nonzero", on_axes(count_nonzero)),
     Rule("aten.cummax", on_axes(running_extreme(1))),
     Rule("aten.cummin", on_axes(running_extreme(-1))),
     Rule("aten.diff", diff),
-    Rule("aten.kthvalue", on_axes(kth_value, -1)),
+    Rule(
+        "aten.kthvalue",
+        on_axes(lambda n: _ranked(n, n.x(), n.int("k") - 1, n.int("dim", -1) % n.b.rank(n.x()), bool(n.get("keepdim", False))), -1),
+    ),
     Rule("aten.logcumsumexp", on_axes(log_cum_sum_exp)),
     Rule("aten.median", on_axes(median)),
     Rule("aten.msort", lambda n: n.b.op("sort", n.x(), axis=0, is_ascend=True)),

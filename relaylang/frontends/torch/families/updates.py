@@ -180,10 +180,6 @@ def masked_scatter(n: Node) -> Any:
     return b.op("where", mask, b.reshape_to(flat, b.shape_of(x)), x)
 
 
-def slice_scatter(n: Node) -> Any:
-    return replace_slice(n.b, n.x(), n.x("src"), n.int("dim", 0), n.get("start"), n.get("end"), n.int("step", 1))
-
-
 def diagonal_scatter(n: Node) -> Any:
     b, x = n.b, n.x()
     rank = b.rank(x)
@@ -248,6 +244,9 @@ RULES = (
     Rule("aten.scatter_add", scatter),
     Rule("aten.scatter_reduce", on_axes(scatter_reduce)),
     Rule("aten.select_scatter", lambda n: replace_row(n.b, n.x(), n.x("src"), n.int("dim"), n.get("index"))),
-    Rule("aten.slice_scatter", slice_scatter),
+    Rule(
+        "aten.slice_scatter",
+        lambda n: replace_slice(n.b, n.x(), n.x("src"), n.int("dim", 0), n.get("start"), n.get("end"), n.int("step", 1)),
+    ),
     Rule("aten.zero", zero),
 )

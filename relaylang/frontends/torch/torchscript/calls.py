@@ -42,6 +42,13 @@ def wrapped(value: Any) -> Any:
     return value
 
 
+def _note_views(result: Any, target: Tensor) -> None:
+    """Note that the tensors of a result see the memory of an operand."""
+    for part in result if isinstance(result, list) else [result]:
+        if isinstance(part, Tensor) and part is not target:
+            part.view_of(target, None, None)
+
+
 def convert(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
     """The result of `aten.name`. Raises `Unsupported`."""
     if name in SCALED:
@@ -62,9 +69,7 @@ def convert(b: Builder, rules: Table, name: str, args: Sequence[Any], named: dic
     made = special if special is not None else _apply(b, rule.convert, schema, bound)
     target = next(iter(bound.values()), None)
     if special is not None and schema.operator in VIEWS and isinstance(target, Tensor):
-        for part in special if isinstance(special, list) else [special]:
-            if isinstance(part, Tensor) and part is not target:
-                part.view_of(target, None, None)
+        _note_views(special, target)
     if inplace and isinstance(target, Tensor) and isinstance(made, Tensor):
         target.write(_like(b, made.value, target))
         return target

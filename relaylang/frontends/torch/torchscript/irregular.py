@@ -44,10 +44,6 @@ def _parted(value: Any) -> Expr:
     return made
 
 
-def _len(m: Operators, x: Any) -> Any:
-    return _size(m, x, 0) if isinstance(x, Tensor) else len(x)
-
-
 def _numel(m: Operators, x: Tensor) -> Any:
     count: Any = 1
     for extent in _size(m, x):
@@ -98,10 +94,6 @@ def _to_tensor(m: Operators, data: Any, dtype: Any = None, device: Any = None, r
     return Tensor(b.const(array, DTYPES[dtype] if dtype is not None else plain))
 
 
-def _number_tensor(m: Operators, value: Any) -> Any:
-    return Tensor(number(m.b, value))
-
-
 def _cast(m: Operators, x: Tensor, dtype: str) -> Tensor:
     value, b = x.read(), m.b
     if isinstance(value, Complex) or dtype in PARTS:
@@ -145,10 +137,6 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 def _is(m: Operators, x: Any, y: Any) -> Any:
     return x is y
-
-
-def _not(m: Operators, x: Any) -> Any:
-    return compute(m.b, "__not__", [m.truth(x)])
 
 
 def _raise(m: Operators, message: Any = "", *args: Any) -> Any:
@@ -218,16 +206,20 @@ def _quant(x: Tensor) -> Quant:
 
 #: Operators by name; `NotImplemented` is their result where the operator takes the usual way.
 SPECIAL: dict[str, Callable[..., Any]] = {
-    "size": _size, "dim": _dim, "len": _len, "numel": _numel, "stride": _stride, "item": _item(""), "int": _item("int64"),
+    "size": _size, "dim": _dim, "len": lambda m, x: _size(m, x, 0) if isinstance(x, Tensor) else len(x),
+    "numel": _numel, "stride": _stride, "item": _item(""), "int": _item("int64"),
     "float": _item("float64"), "bool": _item("bool"), "Int": _item("int64"), "Float": _item("float64"), "Bool": _item("bool"),
     "IntImplicit": _item("int64"), "FloatImplicit": _item("float64"), "ScalarImplicit": _item(""), "tensor": _to_tensor,
-    "as_tensor": _to_tensor, "NumToTensor": _number_tensor, "to": _to, "_to_copy": _to, "cpu": _itself, "cuda": _itself,
+    "as_tensor": _to_tensor, "NumToTensor": lambda m, value: Tensor(number(m.b, value)),
+    "to": _to, "_to_copy": _to, "cpu": _itself, "cuda": _itself,
     "requires_grad_": _itself, "data": _itself, "dtype": _dtype, "device": _constant("cpu"), "layout": _constant(0),
     "type": _constant("cpu"),
     "is_cuda": _constant(False), "is_mkldnn": _constant(False), "is_sparse": _constant(False), "requires_grad": _constant(True),
     "is_nested": _constant(False), "is_grad_enabled": _constant(True), "is_autocast_enabled": _constant(False),
     "is_contiguous": _constant(True), "is_complex": lambda m, x: isinstance(x.value, Complex), "is_scripting": _constant(True),
-    "is_floating_point": _is_float, "__is__": _is, "__isnot__": lambda m, x, y: x is not y, "__not__": _not, "RaiseException": _raise,
+    "is_floating_point": _is_float, "__is__": _is, "__isnot__": lambda m, x, y: x is not y,
+    "__not__": lambda m, x: compute(m.b, "__not__", [m.truth(x)]),
+    "RaiseException": _raise,
     "warn": _constant(None), "Print": _constant(None), "_assert": _constant(None), "append": _changed(_append),
     "extend": _changed(_extend), "_set_item": _changed(_set), "insert": _changed(list.insert),
     "pop": _changed(lambda v, *a: v.pop(*a)), "clear": _changed(lambda v: v.clear()), "reverse": _changed(list.reverse),

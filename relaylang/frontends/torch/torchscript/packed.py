@@ -360,11 +360,6 @@ def by_reals(function: Callable[..., Expr]) -> Callable[..., Any]:
     return convert
 
 
-def _leaky(b: Builder, x: Expr, slope: float, inplace: bool) -> Expr:
-    made: Expr = b.op("nn.leaky_relu", x, alpha=float(slope))
-    return made
-
-
 def _softmax(b: Builder, x: Expr, dim: int) -> Expr:
     made: Expr = b.op("nn.softmax", x, axis=dim)
     return made
@@ -456,7 +451,7 @@ _LAYERS: dict[str, Callable[..., Any]] = {
     "cat": concatenate(False),
     "cat_relu": concatenate(True),
     "hardswish": by_reals(nn.hard_swish),
-    "leaky_relu": by_reals(_leaky),
+    "leaky_relu": by_reals(lambda b, x, slope, inplace: b.op("nn.leaky_relu", x, alpha=float(slope))),
     "softmax": by_reals(_softmax),
     "sigmoid": by_reals(_sigmoid),
     "layer_norm": by_reals(_layer_norm),

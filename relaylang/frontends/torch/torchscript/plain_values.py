@@ -41,14 +41,6 @@ def _div(x: Any, y: Any, rounding_mode: Any = None) -> Any:
     return math.floor(x / y) if rounding_mode == "floor" else math.trunc(x / y)
 
 
-def _slice(values: Any, start: Any = None, end: Any = None, step: Any = 1) -> Any:
-    return values[start:end:step]
-
-
-def _range_length(start: int, stop: int, step: int) -> int:
-    return max(0, -(-(stop - start) // step) if step > 0 else -(-(start - stop) // -step))
-
-
 def _format(text: str, *values: Any) -> str:
     """The text with values in the place of braces. Python's own format would look into objects."""
     parts = text.split("{}")
@@ -60,10 +52,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join([_shown(v) if isinstance(v, (int, float, str)) else "?" for v in value[:20]]) + "]"
     return str(value)[:200] if isinstance(value, (int, float, str)) else "?"
-
-
-def _unite(x: Any, y: Any) -> Any:
-    return (x or y) if isinstance(x, bool) else x | y
 
 
 def _least(*values: Any) -> Any:
@@ -81,9 +69,11 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "le": operator.le, "gt": operator.gt, "ge": operator.ge, "abs": abs, "min": _least, "max": _most, "sum": sum,
     "ceil": math.ceil, "floor": math.floor, "round": round, "sqrt": math.sqrt, "log": math.log, "exp": math.exp,
     "log2": math.log2, "log10": math.log10, "sin": math.sin, "cos": math.cos, "tan": math.tan, "tanh": math.tanh,
-    "__and__": operator.and_, "__or__": _unite, "__xor__": operator.xor, "__not__": operator.not_, "len": len,
+    "__and__": operator.and_, "__or__": lambda x, y: x or y if isinstance(x, bool) else x | y,
+    "__xor__": operator.xor, "__not__": operator.not_, "len": len,
     "__lshift__": lambda x, y: _mul(x, 1 << min(y, 64)), "__rshift__": operator.rshift, "__getitem__": lambda x, i: x[i],
-    "__contains__": lambda values, x: x in values, "slice": _slice, "__range_length": _range_length,
+    "__contains__": lambda values, x: x in values, "slice": lambda values, start=None, end=None, step=1: values[start:end:step],
+    "__range_length": lambda start, stop, step: max(0, -((start - stop) // step)),
     "__derive_index": lambda i, start, step: start + i * step, "format": _format, "str": str, "list": list, "copy": list,
     "keys": list, "values": lambda d: list(d.values()), "items": lambda d: [tuple(i) for i in d.items()], "dict": dict,
     "join": lambda by, values: by.join(values), "lower": str.lower, "upper": str.upper, "startswith": str.startswith,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from relaylang.passes.manager import Sequential
 from relaylang.passes.precision.to_mixed_precision import ToMixedPrecision
 from relaylang.runtime.external import find
 from relaylang.runtime.files import together
-from relaylang.runtime.text import read_bytes
+from relaylang.tvm.autotvm.dispatcher import ApplyHistoryBest
 from relaylang.tvm.build_module import build
 from relaylang.tvm.driver.tvmc.model import TVMCModel, TVMCPackage
 from relaylang.tvm.relay.backend import Executor, Runtime, executor
@@ -141,7 +140,7 @@ def compile_model(
     """Compile a model and write its package. Returns the package, loaded; for another machine its path alone is set.
 
     The package is a `.tar` or a library, by the suffix of `package_path`. The format "mlf" is C for a microcontroller in
-    TVM's Model Library Format.
+    TVM's Model Library Format. `tuning_records` is a log of `tune_model` or `relay tune`.
     Raises `RelayError`: what only TVM has is refused (R0609), with what replaces it.
     """
     path = compiled(locals())
@@ -175,7 +174,8 @@ def compiled(given: Mapping[str, Any]) -> str:
         main = {p.name_hint for p in mod["main"].params} if "main" in mod else set()
         params = {name: value for name, value in model.params.items() if name in main}
         source = {"executor": Executor("aot"), "runtime": Runtime("crt")} if given["output_format"] == "mlf" else {}
-        lib = build(mod, targets, params=params, mod_name=given["mod_name"], **source)
+        with ApplyHistoryBest(given["tuning_records"] or None):
+            lib = build(mod, targets, params=params, mod_name=given["mod_name"], **source)
     path = str(given["package_path"] or model.default_package_path())
     with together():
         if given["dump_offloads"]:
@@ -202,15 +202,12 @@ def _with_cross(target: Target, given: Mapping[str, Any]) -> Target:
 
 
 def _refuse(given: Mapping[str, Any]) -> None:
-    """Raise `RelayError` (R0609) for arguments of which only TVM has the meaning, and R0001 for a missing log."""
+    """Raise `RelayError` (R0609) for arguments of which only TVM has the meaning."""
     if callable(given["cross"]):
         raise refused("a function as cross compiler", "name the compiler, or relay.build(...).export_library(path, fcompile=...)")
     if given["output_format"] not in ("so", "tar", "mlf"):
         near = did_you_mean(given["output_format"], ["so", "tar", "mlf"])
         raise RelayError(error("R0707", f"unknown output format {given['output_format']}", notes=[f"did you mean {near or 'so'}?"]))
-    if given["tuning_records"]:
-        read_bytes(os.fspath(given["tuning_records"]))
-        raise refused("--tuning-records", "relay compile --emit space lists the schedules' knobs, and --schedule FILE sets them")
     executor.check_interface(given["executor"], given["runtime"])
     if given["workspace_pools"]:
         raise refused("--workspace-pools", POOLS)

@@ -23,7 +23,7 @@ FORMATS: dict[str, str] = {
     "relay": "",
     "keras": "",
     "pb": "",
-    "paddle": "export it as ONNX",
+    "paddle": "",
 }
 _SHAPE = re.compile(r"\s*(?P<name>[^\s:\[\]]+(?::\d+)?)\s*:\s*\[(?P<extents>[^\]]*)\]\s*,?")
 

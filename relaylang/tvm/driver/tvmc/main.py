@@ -1,4 +1,4 @@
-"""The command tvmc in TVM's spelling: compile, run; tune and micro say what replaces them."""
+"""The command tvmc in TVM's spelling: compile, run, tune; micro says what replaces it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,29 @@ from relaylang.cli.common import check_writable, report
 from relaylang.cli.reporting import begin, end
 from relaylang.cli.streams import prepare
 from relaylang.cli.usage import UsageError
-from relaylang.diagnostics import error
+from relaylang.diagnostics import RelayError, error
 from relaylang.plugins.files import load_file
 from relaylang.runtime.text import read_text
-from relaylang.tvm.driver.tvmc import TUNING, TVMCPackage, load, run
+from relaylang.tune.report import rows, table
+from relaylang.tvm.driver.tvmc import TVMCPackage, load, run, tune
+from relaylang.tvm.driver.tvmc.autotuner import TUNERS
 from relaylang.tvm.driver.tvmc.compiler import POOLS, compiled, refused
 from relaylang.tvm.driver.tvmc.frontends import FORMATS, parse_shapes
 from relaylang.tvm.driver.tvmc.runner import FILLS
 from relaylang.tvm.relay.backend import Executor, Runtime
+from relaylang.tvm.tuning import loaded
 
 #: `--target-llvm-mcpu=skylake`, `--executor-aot-interface-api=c`: an option beside the name that it belongs to.
 _OPTION = re.compile(r"--(target|executor|runtime)-(ethos-u|ethos-n|cmsis-nn|compute-library|[a-z_]+)-([\w-]+)(?:=(.*))?", re.S)
+#: Options of `tune` that have no effect: the compiler knows the machine, and one search stands for both of TVM's tuners.
+_WITHOUT_EFFECT = (
+    "enable-autoscheduler",
+    "include-simple-tasks",
+    "log-estimated-latency",
+    "mixed-precision-ops",
+    *("mixed-precision-acc-type", "number", "parallel", "target-host", "cache-line-bytes", "num-cores", "vector-unit-bytes"),
+    *("max-shared-memory-per-block", "max-local-memory-per-block", "max-threads-per-block", "max-vthread-extent", "warp-size"),
+)
 #: What belongs to memory pools.
 _POOLS = re.compile(r"--(workspace|constant)-pools-")
 
@@ -53,7 +65,7 @@ def _compile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mixed-precision-acc-type", default=None, help=argparse.SUPPRESS)
     parser.add_argument("--executor", default="graph", help="graph or aot: one program stands for both")
     parser.add_argument("--runtime", default="cpp", help="cpp; crt with -f mlf")
-    parser.add_argument("--tuning-records", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--tuning-records", default="", metavar="LOG", help="take the best schedules of a log")
     parser.add_argument("--workspace-pools", default="", help=argparse.SUPPRESS)
     parser.add_argument("--constant-pools", default="", help=argparse.SUPPRESS)
     parser.add_argument("--print-ir-before", default="", help=argparse.SUPPRESS)
@@ -152,11 +164,57 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _others(verb: str, rest: Sequence[str]) -> None:
-    if verb == "tune":
-        raise refused("tune", TUNING)
-    if verb == "micro":
-        raise refused("micro", "compile -f mlf writes C for a microcontroller")
+def _tune_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("FILE", help="the network, or a Relay text")
+    parser.add_argument("-o", "--output", required=True, metavar="LOG", help="the log, which grows")
+    parser.add_argument("--target", default="llvm", help="what to tune for, with accelerators in front")
+    parser.add_argument("--tuning-records", metavar="LOG", help="a log of other networks, to learn from")
+    parser.add_argument("--trials", type=int, default=1000, metavar="N", help="measurements in all (default: 1000)")
+    parser.add_argument("--tuner", choices=TUNERS, default="xgb", help="how points are chosen (default: xgb)")
+    parser.add_argument("--early-stopping", type=int, metavar="N", help="leave a task after N trials without a gain")
+    parser.add_argument("--tasks", default="all", help="which tasks: all, list, 0,2 or 3-5 (default: all)")
+    parser.add_argument("--timeout", type=int, default=10, metavar="SECONDS", help="for a compilation, and for runs (default: 10)")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="turns of a measurement, at least 4 (default: 1)")
+    parser.add_argument("--min-repeat-ms", type=int, metavar="N", help="the least time of a turn (default: 0)")
+    parser.add_argument("--model-format", choices=FORMATS, help="the network's format; its content says it, too")
+    parser.add_argument("--input-shapes", default="", metavar="SHAPES", help='shapes of inputs: "data:[1,3,224,224]"')
+    parser.add_argument("--desired-layout", nargs="+", default=[], help="NHWC or NHWC:HWIO, for convolutions")
+    parser.add_argument("--desired-layout-ops", nargs="+", default=[], help="the operators that get it")
+    parser.add_argument("--mixed-precision", action="store_true", help="compute products in 16 bits")
+    parser.add_argument("--mixed-precision-calculation-type", choices=["float16", "float32"], default="float16", help="their type")
+    parser.add_argument("--rpc-key", help=argparse.SUPPRESS)
+    parser.add_argument("--rpc-tracker", help=argparse.SUPPRESS)
+    for name in _WITHOUT_EFFECT:
+        parser.add_argument(f"--{name}", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help="code generators of your own")
+
+
+def _tune(args: argparse.Namespace) -> int:
+    for name in ("trials", "timeout", "repeat"):
+        if getattr(args, name) < 1:
+            raise RelayError(error("R0707", f"--{name} {getattr(args, name)} is not 1 or more"))
+    model = load(args.FILE, args.model_format, parse_shapes(args.input_shapes))
+    path = tune(
+        model,
+        _target(args.target),
+        args.output,
+        args.tuning_records,
+        rpc_key=args.rpc_key or args.rpc_tracker,
+        trials=args.trials,
+        tuner=args.tuner,
+        min_repeat_ms=args.min_repeat_ms,
+        early_stopping=args.early_stopping,
+        timeout=args.timeout,
+        repeat=args.repeat,
+        tasks_filter=args.tasks,
+        desired_layout=args.desired_layout,
+        desired_layout_ops=args.desired_layout_ops,
+        mixed_precision=args.mixed_precision,
+        mixed_precision_calculation_type=args.mixed_precision_calculation_type,
+    )
+    if path is not None:
+        print(table(rows(loaded(path))))
+    return 0
 
 
 def _options(arguments: Sequence[str]) -> tuple[list[str], dict[str, dict[str, dict[str, str]]]]:
@@ -187,15 +245,14 @@ def _called(arguments: Sequence[str]) -> int:
         add(sub)
         sub.add_argument("-v", "--verbose", action="count", default=0, help=argparse.SUPPRESS)
         sub.set_defaults(call=call)
-    for verb in ("tune", "micro"):
-        if verb in rest[:1]:
-            _others(verb, rest)
+    if rest[:1] == ["micro"]:
+        raise refused("micro", "compile -f mlf writes C for a microcontroller")
     args = parser.parse_args(rest)
     if args.version:
         print("0.16.0")
         return 0
     if args.verb is None:
-        raise UsageError("tvmc: it needs a verb: compile or run", "python -m relaylang.tvm.driver.tvmc --help")
+        raise UsageError("tvmc: it needs a verb: compile, run or tune", "python -m relaylang.tvm.driver.tvmc --help")
     for path in args.load:
         load_file(path)
     args.options = options
@@ -206,6 +263,7 @@ def _called(arguments: Sequence[str]) -> int:
 VERBS: dict[str, tuple[str, Any, Any]] = {
     "compile": ("compile a network", _compile_arguments, _compile),
     "run": ("run a compiled package", _run_arguments, _run),
+    "tune": ("search schedules of a network", _tune_arguments, _tune),
 }
 
 

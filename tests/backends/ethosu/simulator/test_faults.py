@@ -13,7 +13,7 @@ pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang import RelayError
 from relaylang.backends import ethosu
-from relaylang.backends.ethosu import driver
+from relaylang.backends.ethosu import regions
 from relaylang.backends.ethosu.artifact import RegionCode
 from relaylang.backends.ethosu.listing import listing
 from relaylang.backends.ethosu.simulator.jobs import early_reads
@@ -186,7 +186,7 @@ def test_blocks_behind_a_transposition(monkeypatch: pytest.MonkeyPatch) -> None:
         return artifact.run(x=x)
 
     np.testing.assert_array_equal(simulated(), x.min((1, 3), keepdims=True))
-    monkeypatch.setattr(driver, "early_reads", lambda stream: {})
+    monkeypatch.setattr(regions, "early_reads", lambda stream: {})
     with pytest.raises(RelayError, match=r"R0616.*OP_POOL, may use byte 0x38 of region 2 before"):
         simulated()
 

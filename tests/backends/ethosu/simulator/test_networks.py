@@ -12,7 +12,7 @@ pytest.importorskip("ethosu.regor", reason="needs relaylang[ethosu]")
 
 from relaylang import RelayError
 from relaylang.backends import ethosu
-from relaylang.backends.ethosu import driver, vela
+from relaylang.backends.ethosu import regions, vela
 from relaylang.interpreter import evaluate
 from relaylang.ir import Expr, IRModule
 from relaylang.syntax import parse
@@ -73,7 +73,7 @@ def test_tables_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vela's table would lie behind the memory of a small accelerator: the layer stays on the host instead."""
     network = random_network(58, FURTHER)
     assert differing(network, 58, "ethos-u55-32") is None
-    monkeypatch.setattr(driver, "has_room_for_tables", lambda stream: True)
+    monkeypatch.setattr(regions, "has_room_for_tables", lambda stream: True)
     with pytest.raises(RelayError, match=r"R0616.*OP_DMA_START, uses byte 0x8ff of the table memory"):
         differing(network, 58, "ethos-u55-32")
 
@@ -83,7 +83,7 @@ def test_transfers_next_to_two_images(monkeypatch: pytest.MonkeyPatch) -> None:
     assert differing(random_network(217), 217, "ethos-u85-128") == 0
     network = random_network(189)
     assert differing(network, 189, "ethos-u65-512") == 0
-    monkeypatch.setattr(driver, "_UNSAFE_FOR_PARTS", "")
+    monkeypatch.setattr(regions, "_UNSAFE_FOR_PARTS", "")
     with pytest.raises(RelayError, match=r"R0616.*OP_DMA_START.*OP_KERNEL_WAIT is missing"):
         differing(network, 189, "ethos-u65-512")
 

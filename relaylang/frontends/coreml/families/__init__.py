@@ -1,0 +1,1 @@
+"""Conversions of the operators of ML programs, by groups. Their parameters are the inputs that the operators name."""

@@ -1,0 +1,222 @@
+"""Pictures of another size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relaylang.frontends.common import Malformed, Rule, Unsupported
+from relaylang.frontends.common.resample import resample, stretch
+from relaylang.frontends.common.resize import Method
+from relaylang.frontends.coreml.node import Ints, Node
+from relaylang.ir import Expr
+
+#: How grids of points are laid -> the coordinates of Resize.
+GRIDS = {
+    "DEFAULT": "asymmetric",
+    "STRICT_ALIGN_CORNERS": "align_corners",
+    "ALIGN_CORNERS": "align_corners",
+    "UNALIGN_CORNERS": "half_pixel",
+}
+#: A result has at most so many elements along an axis.
+_LARGEST = 1 << 24
+
+
+def resized(n: Node, x: Expr, sizes: Mapping[int, int], method: Method) -> Expr:
+    """Axes of other extents. The places of results follow from both extents."""
+    b = n.b
+    if any(not 0 < size < _LARGEST for size in sizes.values()):
+        raise Malformed(f"its result has {list(sizes.values())} places")
+    b.arrays.reserve([*sizes.values()], "resizing its operand", 1)
+    return resample(b, x, {axis: stretch(b, x, axis, size=size) for axis, size in sizes.items()}, method)
+
+
+def _last_two(n: Node, x: Expr, sizes: Sequence[int]) -> dict[int, int]:
+    rank = n.b.rank(x)
+    if rank < 2:
+        raise Malformed("its operand is no picture")
+    return {rank - 2: int(sizes[0]), rank - 1: int(sizes[1])}
+
+
+def _scaled(n: Node, x: Expr, scales: Sequence[float]) -> dict[int, int]:
+    """The extents of a picture, each times a factor and rounded down."""
+    if not all(0 < scale < _LARGEST for scale in scales):
+        raise Malformed(f"its factors are {list(scales)}")
+    return _last_two(n, x, [int(n.b.extent(x, axis - 2) * scale) for axis, scale in enumerate(scales)])
+
+
+def nearest(n: Node, x: Expr, sizes: Mapping[int, int]) -> Any:
+    """Each element several times where extents are multiples, else the nearest one before each place."""
+    b, made = n.b, x
+    rest = {}
+    for axis, size in sizes.items():
+        extent = b.extent(x, axis)
+        if not 0 < size < _LARGEST:
+            raise Malformed(f"its result has {size} places")
+        if extent and size % extent == 0:
+            b.arrays.reserve(size, "resizing its operand", 1)
+            made = made if size == extent else b.op("repeat", made, repeats=size // extent, axis=axis)
+        else:
+            rest[axis] = size
+    return resized(n, made, rest, Method("nearest", "asymmetric", "floor")) if rest else made
+
+
+def linear(n: Node, x: Expr, sizes: Mapping[int, int], mode: str) -> Any:
+    """The weighted mean of the elements around each place of a grid."""
+    if mode not in GRIDS:
+        raise Unsupported(f"its grid is {mode[:40]}")
+    single = any(size == 1 != n.b.shape(x)[axis] for axis, size in sizes.items())
+    if mode == "ALIGN_CORNERS" and single:
+        raise Unsupported("its grid has one point in the middle")
+    return resized(n, x, sizes, Method("linear", GRIDS[mode]))
+
+
+def upsample_nearest(n: Node, x: Expr, scale_factor_height: float = 1.0, scale_factor_width: float = 1.0) -> Any:
+    return nearest(n, x, _scaled(n, x, [scale_factor_height, scale_factor_width]))
+
+
+def resize_nearest(n: Node, x: Expr, target_size_height: int, target_size_width: int) -> Any:
+    return nearest(n, x, _last_two(n, x, [target_size_height, target_size_width]))
+
+
+def upsample_bilinear(
+    n: Node,
+    x: Expr,
+    scale_factor_height: float = 1.0,
+    scale_factor_width: float = 1.0,
+    align_corners: bool = True,
+    half_pixel_centers: bool | None = None,
+) -> Any:
+    half = not align_corners if half_pixel_centers is None else half_pixel_centers
+    mode = "STRICT_ALIGN_CORNERS" if align_corners else "UNALIGN_CORNERS" if half else "DEFAULT"
+    return linear(n, x, _scaled(n, x, [scale_factor_height, scale_factor_width]), mode)
+
+
+def resize_bilinear(n: Node, x: Expr, target_size_height: int = 1, target_size_width: int = 1, sampling_mode: str = "DEFAULT") -> Any:
+    return linear(n, x, _last_two(n, x, [target_size_height, target_size_width]), sampling_mode)
+
+
+def resize(
+    n: Node, x: Expr, shape: Expr, resized_dims: int, interpolation_mode: str = "LINEAR", sampling_mode: str = "DEFAULT"
+) -> Any:
+    """The last axes have the last extents of a shape; 0 keeps one."""
+    b = n.b
+    wanted, rank = b.need_ints(shape, "its shape"), b.rank(x)
+    if not 0 <= resized_dims <= min(len(wanted), rank):
+        raise Malformed(f"it resizes {resized_dims} axes to {wanted[:8]}")
+    first = rank - resized_dims
+    sizes = {first + i: int(v) for i, v in enumerate(wanted[len(wanted) - resized_dims :]) if v}
+    if interpolation_mode == "LINEAR":
+        return linear(n, x, sizes, sampling_mode)
+    if interpolation_mode != "NEAREST_NEIGHBOR" or sampling_mode != "DEFAULT":
+        raise Unsupported(f"it resizes by {interpolation_mode[:40]} on the grid {sampling_mode[:40]}")
+    return nearest(n, x, sizes)
+
+
+def crop(n: Node, x: Expr, crop_height: Ints, crop_width: Ints) -> Any:
+    """A picture without some rows and columns before and behind."""
+    b, rank = n.b, n.b.rank(x)
+    if len(crop_height) != 2 or len(crop_width) != 2 or rank < 2:
+        raise Malformed(f"it cuts off {list(crop_height)[:4]} rows and {list(crop_width)[:4]} columns")
+    axes = [rank - 2, rank - 1]
+    begins, ends = zip(*[(int(a), b.extent(x, axis) - int(z)) for axis, (a, z) in zip(axes, (crop_height, crop_width))])
+    if min(begins) < 0 or any(not first <= end <= b.extent(x, axis) for first, end, axis in zip(begins, ends, axes)):
+        raise Malformed(f"it keeps the places {list(begins)} to {list(ends)} of its operand")
+    return b.slice(x, list(begins), list(ends), axes)
+
+
+def crop_resize(
+    n: Node,
+    x: Expr,
+    boxes: Expr | None = None,
+    box_indices: Expr | None = None,
+    target_height: int = 1,
+    target_width: int = 1,
+    normalized_coordinates: bool = False,
+    spatial_scale: float = 1.0,
+    box_coordinate_mode: str = "CORNERS_HEIGHT_FIRST",
+    sampling_mode: str = "DEFAULT",
+    pad_value: float = 0.0,
+    roi: Expr | None = None,
+) -> Any:
+    """Parts of pictures in one size: (boxes, channels, rows, columns). Boxes are (boxes, 4).
+
+    As `roi` they are (boxes, 1, 4, 1, 1) of one picture, or have the number of their picture before the four. The result
+    is (boxes, 1, channels, rows, columns) then.
+    """
+    b = n.b
+    if roi is not None:
+        boxes, box_indices = _regions(n, x, roi)
+    if boxes is None:
+        raise Malformed("its boxes are missing")
+    if sampling_mode not in ("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS"):
+        raise Unsupported(f"its grid is {sampling_mode[:40]}")
+    if not (0 < target_height < _LARGEST and 0 < target_width < _LARGEST):
+        raise Malformed(f"its result has {target_height} x {target_width} places")
+    high, wide = (b.extent(b.of_rank(x, 4), axis) for axis in (2, 3))
+    parts = [b.slice(b.of_rank(boxes, 2), [i], [i + 1], [1]) for i in range(4)]
+    if box_coordinate_mode.startswith("CENTER_SIZE"):
+        half = [b.op("multiply", v, 0.5) for v in parts[2:]]
+        parts = [b.op(op, v, h) for op in ("subtract", "add") for v, h in zip(parts[:2], half)]
+    elif not box_coordinate_mode.startswith("CORNERS"):
+        raise Malformed(f"its boxes are {box_coordinate_mode[:40]!r}")
+    if box_coordinate_mode.endswith("WIDTH_FIRST"):
+        parts = [parts[i] for i in (1, 0, 3, 2)]
+    if not normalized_coordinates:
+        lasts = [max(high - 1, 1), max(wide - 1, 1)] * 2
+        parts = [b.op("multiply", v, spatial_scale / last) for v, last in zip(parts, lasts)]
+    rows = b.concat(parts, 1)
+    count = b.extent(rows, 0, "the number of boxes")
+    places = b.cast(box_indices, "int32") if box_indices is not None else b.const(b.arrays.zeros(count, "int32"))
+    how = {"layout": "NCHW", "method": "bilinear", "extrapolation_value": pad_value}
+    made = b.op("image.crop_and_resize", x, rows, places, crop_size=[target_height, target_width], **how)
+    return made if roi is None else b.unsqueeze(made, [1])
+
+
+def _regions(n: Node, x: Expr, roi: Expr) -> tuple[Expr, Expr | None]:
+    """Boxes (boxes, 4) and the numbers of their pictures, None for boxes of one picture."""
+    b = n.b
+    count, one, width, *rest = b.static_shape(roi, "its boxes", 5)
+    if one != 1 or width not in (4, 5) or rest != [1, 1]:
+        raise Malformed(f"its boxes have the shape {tuple(b.shape(roi))}")
+    if width == 4 and b.extent(x, 0) != 1:
+        raise Unsupported("its boxes are those of every picture")
+    rows = b.reshape_exactly(roi, [count, width])
+    if width == 4:
+        return rows, None
+    return b.slice(rows, [1], [5], [1]), b.squeeze(b.slice(rows, [0], [1], [1]), [1])
+
+
+def resample_at(
+    n: Node,
+    x: Expr,
+    coordinates: Expr,
+    sampling_mode: str,
+    padding_mode: str,
+    padding_value: float,
+    coordinates_mode: str,
+    align_corners: bool,
+) -> Any:
+    """Pictures at computed places (batch, rows, columns, 2) of x and y between -1 and 1."""
+    b = n.b
+    if coordinates_mode != "normalized_minus_one_to_one" or padding_value != 0:
+        raise Unsupported(f"its places are {coordinates_mode[:40]}, and {padding_value} is beyond the picture")
+    modes = {"constant": "zeros", "border": "border", "reflection": "reflection"}
+    methods = {"bilinear": "bilinear", "nearest": "nearest"}
+    if padding_mode not in modes or sampling_mode not in methods:
+        raise Unsupported(f"it takes places by {sampling_mode[:40]} with the padding {padding_mode[:40]}")
+    grid = b.transpose(b.cast(b.of_rank(coordinates, 4), b.dtype(x)), [0, 3, 1, 2])
+    how = {"layout": "NCHW", "padding_mode": modes[padding_mode], "align_corners": align_corners}
+    return b.op("image.grid_sample", b.of_rank(x, 4), grid, method=methods[sampling_mode], **how)
+
+
+RULES = (
+    Rule("crop", crop),
+    Rule("crop_resize", crop_resize),
+    Rule("resample", resample_at),
+    Rule("resize", resize),
+    Rule("resize_bilinear", resize_bilinear),
+    Rule("resize_nearest_neighbor", resize_nearest),
+    Rule("upsample_bilinear", upsample_bilinear),
+    Rule("upsample_nearest_neighbor", upsample_nearest),
+)

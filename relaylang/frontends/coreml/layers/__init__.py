@@ -1,0 +1,1 @@
+"""Conversions of the layers of neural networks, by groups."""

@@ -1,0 +1,1 @@
+"""Conversions of PaddlePaddle's operators, a file per family."""
