@@ -195,6 +195,13 @@ def @main(%x: Tensor[(?, ?), float32], %i: Tensor[(3), float32]) {
 """,
         lambda n, m: [(n, m), (3,)],
     ),
+    "channels apart by an unknown extent": (
+        """
+def @main(%x: Tensor[(?, 3, ?, ?), float32], %w: Tensor[(32, 3, 3, 3), float32]) {
+  nn.conv2d(%x, %w, strides=[2, 2], padding=[0, 0, 0, 0], channels=32, kernel_size=[3, 3]) }
+""",
+        lambda n, m: [(n, 3, m + 2, n + 6), (32, 3, 3, 3)],
+    ),
     "quantised": (
         """
 def @main(%x: Tensor[(?, 5), float32]) {

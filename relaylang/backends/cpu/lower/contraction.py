@@ -145,8 +145,8 @@ class _Unit:
 
     def declare(self) -> None:
         """Add the functions that make blocks."""
-        # A product that writes one step out needs no distance, which may be a size.
-        steps, step = self.steps, self.steps.strides[-1] if self.steps.unroll > 1 or len(self.steps.counts) > 1 else 0
+        # A kernel that writes one step out needs no distance, which may be a size.
+        steps, step = self.steps, self.steps.strides[-1] if self.steps.unroll > 1 else 0
         for rows in self.sizes:
             made = block_kernel(
                 self.name(rows),
