@@ -1,5 +1,7 @@
 """Times of programs with control flow on the VM, beside the interpreter and TVM 0.16's VM: `make bench-vm`.
 
+Encoders of open batch and sequence run beside onnxruntime.
+
 RELAY_ORACLE names a Python with TVM 0.16, and RELAY_ORACLE_TARGET its target for this processor.
 `--write` writes the table to benchmarks/results/vm.md.
 """
@@ -199,6 +201,93 @@ def unknown() -> list[str]:
     return lines
 
 
+#: Encoders of open batch and sequence: layers and width; and the batches and sequences of the runs.
+ENCODERS = [(layers, width) for layers in (2, 6) for width in (64, 384, 768)]
+LENGTHS = ((1, 16), (4, 64), (1, 128))
+
+
+def encoder(layers: int, width: int) -> tuple[str, dict[str, np.ndarray]]:
+    """A transformer's encoder with heads of 64, as importers write it, and its weights."""
+    rng = np.random.default_rng(0)
+    heads = max(1, width // 64)
+    weights: dict[str, np.ndarray] = {}
+    lines = [
+        '  let %s = shape_of(%x, dtype="int64");',
+        "  let %b = strided_slice(%s, begin=[0], end=[1], strides=[1], axes=[0]);",
+        "  let %t = strided_slice(%s, begin=[1], end=[2], strides=[1], axes=[0]);",
+    ]
+
+    def weight(name: str, *shape: int) -> str:
+        weights[name] = (rng.standard_normal(shape) / np.sqrt(shape[-1])).astype("float32")
+        return f"%{name}"
+
+    def dense(data: str, name: str, units: int, depth: int) -> str:
+        return f"add(nn.dense({data}, {weight(name, units, depth)}), {weight(name + 'b', units)})"
+
+    def norm(data: str, name: str) -> str:
+        return f"nn.layer_norm({data}, {weight(name + 'g', width)}, {weight(name + 'o', width)})"
+
+    def joined(*parts: int | str) -> str:
+        return f"concatenate(({', '.join(p if isinstance(p, str) else f'expand_dims({p}i64, axis=0)' for p in parts)}))"
+
+    size, x = width // heads, "%x"
+    for n in range(layers):
+        for part in "qkv":
+            split = joined("%b", "%t", heads, size)
+            lines += [
+                f"  let %{part}{n} = dyn.reshape({dense(x, f'w{part}{n}_', width, width)}, {split}, newshape=None);",
+                f"  let %h{part}{n} = reshape(transpose(%{part}{n}, axes=[0, 2, 1, 3]), newshape=[-3, -2]);",
+            ]
+        back = joined("%b", heads, "%t", size)
+        lines += [
+            f"  let %a{n} = nn.softmax(multiply(nn.batch_matmul(%hq{n}, %hk{n}, transpose_b=True), {size**-0.5}f));",
+            f"  let %c{n} = nn.batch_matmul(%a{n}, %hv{n}, transpose_b=False);",
+            f"  let %d{n} = transpose(dyn.reshape(%c{n}, {back}, newshape=None), axes=[0, 2, 1, 3]);",
+            f"  let %e{n} = dyn.reshape(%d{n}, {joined('%b', '%t', width)}, newshape=None);",
+            f"  let %p{n} = add({x}, {dense(f'%e{n}', f'p{n}_', width, width)});",
+            f"  let %f{n} = {norm(f'%p{n}', f'n{n}_')};",
+            f"  let %g{n} = nn.relu({dense(f'%f{n}', f'u{n}_', 4 * width, width)});",
+            f"  let %l{n} = add(%f{n}, {dense(f'%g{n}', f'l{n}_', width, 4 * width)});",
+            f"  let %x{n} = {norm(f'%l{n}', f'm{n}_')};",
+        ]
+        x = f"%x{n}"
+    params = [f"%{name}: Tensor[({', '.join(map(str, w.shape))}{',' * (w.ndim == 1)}), float32]" for name, w in weights.items()]
+    head = f"def @main(%x: Tensor[(?, ?, {width}), float32], {', '.join(params)})"
+    return f"{head} {{\n" + "\n".join([*lines, f"  {x} }}"]), weights
+
+
+def encoders() -> list[str]:
+    """The rows of encoders, beside onnxruntime on their export. Both have one thread."""
+    import onnxruntime
+
+    import relaylang as relay
+    from relaylang.backends.vm import compile_vm
+    from relaylang.export.onnx import export_onnx
+    from relaylang.ir.binding import bind_params
+
+    lines = ["| encoder | batch, sequence | VM (ms) | onnxruntime (ms) | ratio | fallbacks |", "|---|---|---|---|---|---|"]
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    for layers, width in ENCODERS:
+        text, weights = encoder(layers, width)
+        mod = relay.transform.InferType()(bind_params(relay.parse(text), weights))
+        executable = compile_vm(mod, "c -num-threads=1", entries=["main"])
+        session = onnxruntime.InferenceSession(export_onnx(mod).SerializeToString(), options)
+        for batch, length in LENGTHS:
+            data = np.random.default_rng(1).standard_normal((batch, length, width)).astype("float32")
+            (theirs,) = session.run(None, {"x": data})
+            np.testing.assert_allclose(executable.call("main", (data,)), theirs, rtol=1e-3, atol=1e-4)
+            ratios = []
+            for _ in range(7):  # in turns: the clock of the processor changes
+                ours = best(lambda d=data, e=executable: e.call("main", (d,)), 0.1)
+                peer_time = best(lambda d=data, s=session: s.run(None, {"x": d}), 0.1)
+                ratios.append((ours / peer_time, ours, peer_time))
+            ratio, ours, peer_time = sorted(ratios)[len(ratios) // 2]
+            shape, fallbacks = f"{batch}, {length}", len(executable.fallbacks())
+            lines.append(f"| {layers} layers of {width} | {shape} | {ours:.2f} | {peer_time:.2f} | {ratio:.2f} | {fallbacks} |")
+    return lines
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -228,7 +317,7 @@ def main() -> None:
             np.testing.assert_allclose(executable.call("main", values), peer_time[1], rtol=1e-3, atol=1e-4)
         beside = f"{peer_time[0]:.2f} | {ours / peer_time[0]:.3f}" if peer_time is not None else "- | -"
         lines.append(f"| {name} | {ours:.3f} | {interpreted:.2f} | {beside} |")
-    table = "\n".join([*lines, "", *unknown()]) + "\n"
+    table = "\n".join([*lines, "", *unknown(), "", *encoders()]) + "\n"
     print(table)
     if given.write:
         head = "# Programs with control flow\n\nWritten by `make bench-vm WRITE=1`: least times of a run, one process at a time.\n"

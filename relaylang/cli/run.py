@@ -64,13 +64,14 @@ type a fragment's variable is; its value is then one of --random-params.
 _COMPILED = "goes with --executor cpu or --target"
 _INTERPRETED = "the debugging options are the interpreter's; leave --executor out"
 _DEBUGGING = dict.fromkeys(("trace", "breaks", "watch_nan", "save_intermediates"), _INTERPRETED)
+_OF_THE_VM = dict.fromkeys(("fallbacks", "no_fallback"), "--fallbacks and --no-fallback are for programs of the VM: --executor vm")
 _COMPARE = {"compare": "--compare is for programs compiled for an Ethos-U; relay compile makes one"}
 _NO_PROFILE = {"profile": "--profile goes with the interpreter and with --executor cpu"}
 _TEXT = "is about a program's text, and {file} is compiled"
 #: What runs a program -> the options that it does not have, each with the reason.
 _REFUSED: dict[str, dict[str, str]] = {
-    "interpreter": {"threads": f"--threads {_COMPILED}", **_COMPARE, "benchmark": f"--benchmark {_COMPILED}"},
-    "graph": {**_COMPARE, **_DEBUGGING},
+    "interpreter": {**_OF_THE_VM, "threads": f"--threads {_COMPILED}", **_COMPARE, "benchmark": f"--benchmark {_COMPILED}"},
+    "graph": {**_OF_THE_VM, **_COMPARE, **_DEBUGGING},
     "vm": {**_COMPARE, **_DEBUGGING, **_NO_PROFILE},
     "vm file": {
         **_COMPARE,
@@ -78,7 +79,7 @@ _REFUSED: dict[str, dict[str, str]] = {
         **dict.fromkeys(("expr", "target", "executor"), "a compiled program runs as it is; leave -e, --target and --executor out"),
         **_NO_PROFILE,
     },
-    "file": {**_DEBUGGING, "expr": f"-e {_TEXT}", "entry": f"--entry {_TEXT}", "target": f"--target {_TEXT}"},
+    "file": {**_OF_THE_VM, **_DEBUGGING, "expr": f"-e {_TEXT}", "entry": f"--entry {_TEXT}", "target": f"--target {_TEXT}"},
 }
 
 
@@ -101,6 +102,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads", type=int, metavar="N", help="threads of compiled code (default: the processors that are there for it)"
     )
     parser.add_argument("--fill", choices=["zeros", "ones"], help="what every parameter holds that nothing else gives")
+    parser.add_argument("--fallbacks", action="store_true", help="of the VM: say which kernels the interpreter computed, and why")
+    parser.add_argument("--no-fallback", action="store_true", help="of the VM: a kernel without compiled code is an error")
     add_load_option(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write the value's tensors to a .npz or .safetensors file")
     parser.add_argument(
@@ -259,8 +262,11 @@ def _on_machine(
     def call() -> Any:
         return executable.call(entry, (), inputs, memory_limit=limits.memory, time_limit=limits.seconds)
 
+    executable.fallback = not args.no_fallback
     with stages.stage("run"), limits.running():
         value = Value(call(), ty)
+    if args.fallbacks:
+        print("\n".join(map(str, executable.fallbacks())) or "compiled code has computed all kernels", file=sys.stderr)
     if not args.benchmark:
         return value, None
     with stages.stage("measure"):

@@ -144,8 +144,9 @@ def splittable(form: Expr, shape: Sequence[int], extents: Sequence[int]) -> tupl
         parts = divide(form, size, extents)
         if parts is None:
             for v, c in terms_of(form).items():
-                if c > 0 and size % c == 0 and surely_less(size // c, extents[v]) and extents[v] % (size // c) == 0:
-                    return v, size // c
+                cut = size // c if c > 0 and size % c == 0 else 0
+                if cut and surely_less(cut - 1, extents[v]) and extents[v] != cut and extents[v] % cut == 0:
+                    return v, cut
             return None
         form = parts[0]
     return None

@@ -114,7 +114,8 @@ class Renderer:
         match value:
             case Var(name):
                 return self.name(name)
-            case Linear():
+            case Linear(terms, const):
+                self.sizes.update(sizes_in(const, *[factor for _, factor in terms]))
                 settled = self._settled(value)
                 return sum_text(settled, self.expr) if isinstance(settled, Linear) else self.expr(settled)
             case Const(data, ty):

@@ -12,7 +12,8 @@ number would be wrong for others. So a kernel is made for two of them, and must 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import prod
+from dataclasses import dataclass, replace
+from math import gcd, prod
 from typing import NoReturn
 
 from relaylang.diagnostics import RelayError, error
@@ -45,6 +46,13 @@ class Sizes:
         #: of each atom: the numbers of the sizes that it is made of
         self.made_of = {f"size{n}": frozenset({n}) for n in range(len(numbers))}
         self.sizes = [self.atom(f"size{n}", 1, MOST, number, _USUAL) for n, number in enumerate(numbers)]
+
+    def another(self, number: int, low: int) -> Size:
+        """One more size, of at least `low`."""
+        name = f"size{len(self.sizes)}"
+        self.made_of[name] = frozenset({len(self.sizes)})
+        self.sizes.append(self.atom(name, low, MOST, number, _USUAL))
+        return self.sizes[-1]
 
     def begin(self) -> None:
         """Forget all assumptions."""
@@ -271,6 +279,45 @@ def _less(one: int, two: int, more: int) -> bool:
     return sizes.assume(f"{one} < {two + more}", number_of(one) < number_of(two + more))  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison that sizes answer in two ways: its text as C, and what it is for their numbers."""
+
+    sizes: Sizes
+    text: str
+    holds: bool
+
+    def answer(self) -> bool:
+        """The answer of the numbers, which the kernel checks."""
+        return self.sizes.assume(self.text, self.holds)
+
+
+def _test(one: int, sign: str, two: int, holds: bool) -> Comparison:
+    sizes = one.sizes if isinstance(one, Size) else two.sizes  # type: ignore[attr-defined]
+    return Comparison(sizes, f"{one} {sign} {two}", holds)
+
+
+def equals(one: int, two: int) -> bool | Comparison:
+    """Whether two sizes are the same."""
+    difference = one - two
+    if not isinstance(difference, Size) or _between(difference) is not None:
+        return not isinstance(difference, Size) and difference == 0
+    return _test(one, "==", two, number_of(one) == number_of(two))
+
+
+def less(one: int, two: int) -> bool | Comparison:
+    """Whether one size is less than another."""
+    low, high = bounds(two - one)
+    if (low is not None and low > 0) or (high is not None and high <= 0):
+        return low is not None and low > 0
+    return _test(one, "<", two, number_of(one) < number_of(two))
+
+
+def opposite(test: bool | Comparison) -> bool | Comparison:
+    """The other answer to a comparison."""
+    return replace(test, text=f"!({test.text})", holds=not test.holds) if isinstance(test, Comparison) else not test
+
+
 def largest(one: int, two: int) -> int:
     """The larger of two sizes."""
     if not surely_less(one - 1, two) and not surely_less(two - 1, one):
@@ -281,6 +328,21 @@ def largest(one: int, two: int) -> int:
         numbers = max(number_of(one), number_of(two)), max(usual(one), usual(two))
         return sizes.atom(f"({one} > {two} ? {one} : {two})", low, most, *numbers, one, two)
     return two if surely_less(one - 1, two) else one
+
+
+def without_common(one: int, two: int) -> tuple[int, int]:
+    """Two products that are equal, without the factors of both that are at least 1."""
+    if not isinstance(one, Size) or not isinstance(two, Size) or len(one.terms) != 1 or len(two.terms) != 1:
+        return one, two
+    ((atoms, a),), ((others, b),) = one.terms.items(), two.terms.items()
+    common: list[str] = []
+    for atom in atoms:
+        if atom in others and common.count(atom) < others.count(atom) and one.sizes.atoms[atom][0] > 0:
+            common.append(atom)
+    factor = gcd(a, b)
+    left, right = _without(atoms, tuple(common)), _without(others, tuple(common))
+    assert left is not None and right is not None
+    return _size(one.sizes, {left: a // factor}), _size(one.sizes, {right: b // factor})
 
 
 def has_sizes(extents: Iterable[int]) -> bool:

@@ -140,7 +140,7 @@ def _whole(value: AnyValue) -> int:
 def _fits(kind: str, value: AnyValue) -> AnyValue:
     """The value as a field of this kind holds it; TypeError where it does not fit."""
     if kind == "int":
-        return int(_whole(value))
+        return _whole(value).__index__()
     elif kind == "float":
         if isinstance(value, (int, float)) or hasattr(value, "__float__"):
             return float(value)

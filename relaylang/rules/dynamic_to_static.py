@@ -20,7 +20,12 @@ Rule = Callable[[Call, list[Any]], "Made | None"]
 
 
 def _ints(value: Any) -> list[int] | None:
-    return None if value is None else [int(v) for v in np.asarray(value).reshape(-1)]
+    # `__index__`, not `int`: extents that are known in a run stay what they are.
+    return None if value is None else [v.__index__() for v in np.asarray(value).reshape(-1)]
+
+
+def _int(value: Any) -> int:
+    return np.asarray(value).reshape(()).item().__index__()  # type: ignore[no-any-return]
 
 
 def _shaped(name: str, attr: str) -> Rule:
@@ -49,17 +54,17 @@ def _strided_slice(call: Call, values: list[Any]) -> Made | None:
 
 
 def _topk(call: Call, values: list[Any]) -> Made | None:
-    return None if values[1] is None else ("topk", [call.args[0]], {"k": int(values[1].item())})
+    return None if values[1] is None else ("topk", [call.args[0]], {"k": _int(values[1])})
 
 
 def _one_hot(call: Call, values: list[Any]) -> Made | None:
-    return None if values[3] is None else ("one_hot", list(call.args[:3]), {"depth": int(values[3])})
+    return None if values[3] is None else ("one_hot", list(call.args[:3]), {"depth": _int(values[3])})
 
 
 def _pad(call: Call, values: list[Any]) -> Made | None:
     if values[1] is None:
         return None
-    widths = [[int(v) for v in row] for row in np.asarray(values[1])]
+    widths = [_ints(row) for row in np.asarray(values[1])]
     return "nn.pad", [call.args[0], call.args[2]], {"pad_width": widths}
 
 
@@ -95,7 +100,7 @@ RULES: Mapping[str, Rule] = {
     "dyn.strided_slice": _strided_slice,
     "dyn.topk": _topk,
     "dyn.one_hot": _one_hot,
-    "dyn.expand_dims": lambda call, values: None if values[1] is None else ("expand_dims", [call.args[0]], {"axis": int(values[1])}),
+    "dyn.expand_dims": lambda call, values: None if values[1] is None else ("expand_dims", [call.args[0]], {"axis": _int(values[1])}),
     "dyn.nn.pad": _pad,
     "dyn.nn.upsampling": _upsampling("nn.upsampling", ("scale_h", "scale_w")),
     "dyn.nn.upsampling3d": _upsampling("nn.upsampling3d", ("scale_d", "scale_h", "scale_w")),

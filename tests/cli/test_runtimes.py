@@ -67,3 +67,15 @@ def test_what_runs_a_program_refuses_the_options_of_others(folder: Path, capsys:
         assert _REFUSED[runtime][option].format(file=CALLS[runtime][0]) in ran.err, ran.err
 
     check_each(lambda case: refused(*case), [(runtime, option) for runtime, row in _REFUSED.items() for option in row])
+
+
+def test_what_the_interpreter_computed_is_shown_or_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "net.relay").write_text("def @main(%x: Tensor[(2), float32]) { (exp(%x), argwhere(%x)) }")
+    call = ["run", "net.relay", "--executor", "vm", "--random-params", "0"]
+    shown = relay(capsys, *call, "--fallbacks")
+    assert shown.status == 0 and "fell back 1 time: argwhere: the result's shape is known only when" in shown.err
+    assert "net.relay:1:" in shown.err and "argwhere(%x)" in shown.err
+    refused = relay(capsys, *call, "--no-fallback")
+    assert refused.status == 1 and "error[R0646]" in refused.err
+    (folder / "net.relay").write_text("def @main(%x: Tensor[(2), float32]) { exp(%x) }")
+    assert "compiled code has computed all kernels" in relay(capsys, *call, "--fallbacks", "--no-fallback").err

@@ -35,6 +35,7 @@ HOMES = (
 REASONS: dict[str, str] = {
     "relaylang/backends/bare_metal/cmsis_layers.py": "it takes conversions of requantised sums away",
     "relaylang/backends/cpu/schedule.py": "a result that is a view of an input needs a kernel that copies it",
+    "relaylang/backends/vm/elements.py": "it computes with extents as operators do with numbers",
     "relaylang/backends/vm/scalars.py": "its rows say which operators on numbers are instructions of the machine",
     "relaylang/cli/run.py": "inputs can be filled with zeros or ones",
     "relaylang/passes/functions/flexible_shape_dispatch.py": "it writes how an input's extent is read, filled up and cut off",

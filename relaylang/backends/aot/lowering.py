@@ -19,7 +19,7 @@ from relaylang.backends.cpu.program import Program
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.backends.vm.build import bound
 from relaylang.backends.vm.code import FunctionCode
-from relaylang.backends.vm.kernels import lower_region
+from relaylang.backends.vm.kernels import NoCode, lower_region
 from relaylang.backends.vm.pool import Pool
 from relaylang.backends.vm.regions import STATIC
 from relaylang.backends.vm.translate import translated
@@ -77,7 +77,7 @@ class Ways:
     def graph(self, unroll: bool) -> Whole:
         """One data-flow graph; with `unroll`, a recursion that constants end becomes its calls."""
         program = lower_module(self.mod, self.entry, self.values, self.isa, self.schedule, Calls(Externals(self.generators), unroll))
-        pool = Pool(self.mod, lambda module, ways: None)
+        pool = Pool(self.mod, lambda module, ways: NoCode("it is one graph"))
         pool.codes.append(_graph(self.mod[self.entry], program, self.inputs))
         return self._analysed(pool, 0, Kernels(lambda n: program, self.isa, self.threads, self.values))
 

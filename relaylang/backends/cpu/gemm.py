@@ -90,21 +90,21 @@ def block_kernel(
     arith: Arith,
     vectors: int,
     rows: int,
-    apart: int,
+    apart: int | None,
     depth: int,
     taps: int,
     tap: int,
     start: bool,
     ahead: int = 0,
 ) -> ir.Function:
-    """`name(x, w[, ahead], t, step, first[, begin][, shift], n0, s0, ...)`, which adds a part of a sum to a block of results.
+    """`name(x, w[, ahead], t, step[, apart], first[, begin][, shift], n0, s0, ...)`: it adds a part of a sum to a block.
 
     `t[r * step + c] = sum over loops and taps of x[r * apart + offsets] * w[...][c]`, added to the value there unless
     `first`. There are `depth` loops around the taps; loop `i` makes `n<i>` steps of `s<i>` elements in x. The `taps` are
     the innermost, unrolled steps, each `tap` elements from the last. `w` is packed as
     [loops...][taps][vectors * lanes][steps], aligned to 64 bytes. With `start`, sums begin with the columns' values at
-    `begin`. Sums that are held in another type are shifted by `shift` bits before they are added. Each round of the taps asks
-    the memory for `ahead` lines of the cache, from the pointer `ahead` on.
+    `begin`. Without `apart`, it is an argument. Sums that are held in another type are shifted by `shift` bits before they
+    are added. Each round of the taps asks the memory for `ahead` lines of the cache, from the pointer `ahead` on.
     """
     lanes, width = isa.lanes, isa.lanes * arith.steps
     vec = ir.vector(arith.registers, lanes)
@@ -120,8 +120,10 @@ def block_kernel(
         """A statement for each register of results, and statements before each row of them."""
         return [ir.loop("r", 0, rows, [*before, ir.loop("v", 0, vectors, [body], ir.UNROLLED)], ir.UNROLLED)]
 
-    square = _squares(arith, vectors, rows, data[-1], apart, taps, tap, begin if start else None) if arith.square else None
-    at = k * tap + r * apart
+    square = None
+    if arith.square and apart is not None:
+        square = _squares(arith, vectors, rows, data[-1], apart, taps, tap, begin if start else None)
+    at = k * tap + r * (ir.Var("apart") if apart is None else apart)
     value = ir.load(data[-1], at) if arith.steps == 1 else ir.address(data[-1], at)
     a = ir.Let("a", ir.Intrinsic(arith.splat, (value,), ir.vector(arith.data if arith.steps > 1 else arith.registers, width)))
     product = ir.Intrinsic(arith.fma, (a.var, ir.load(b, v), ir.load(c, r, v)), vec)
@@ -158,7 +160,7 @@ def block_kernel(
     held, to = ir.load(c, r, v), ir.Let("to", ir.address(t, r * step, written=True))
     added = ir.load(to.var, v * lanes, lanes=lanes) + held
     later = ir.Param("ahead", w.type)
-    steps = [ir.Param("step", ir.INDEX), ir.Param("first", ir.INDEX)]
+    steps = [ir.Param(name, ir.INDEX) for name in ("step", *(["apart"] if apart is None else []), "first")]
     params = [x, w, *([later] if ahead else []), t, *steps, *([begin] if start else []), *sizes]
     end: ir.Stmt = ir.If(ir.Var("first"), every(ir.store(to.var, held, v * lanes), to), every(ir.store(to.var, added, v * lanes), to))
     if arith.held:

@@ -2,8 +2,8 @@
 
 A slot is one tensor in memory. Values that depend on bound parameters and constants alone (packed weights, folded
 normalisations) go into the `prepare` list. It runs once, when the artifact is loaded. The other values go into the
-`run` list. The branches of an `if` have lists of their own. Values that both branches need, or a branch and the rest,
-are computed before.
+`run` list, and so do those of extents that are known only in a run. The branches of an `if` have lists of their own.
+Values that both branches need, or a branch and the rest, are computed before.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from relaylang.ir.scopes import Scope, common
 from relaylang.ir.typed import retype, typed, typed_var
 from relaylang.kernels.dtypes import SIZES
 from relaylang.kernels.index import is_contiguous
+from relaylang.kernels.sizes import Size, has_sizes
 from relaylang.ops.build import op_call
 from relaylang.ops.record import Op
 from relaylang.passes.fusion.fuse_ops import is_closed
@@ -46,6 +47,22 @@ from relaylang.passes.fusion.fuse_ops import is_closed
 #: In so many kernels of a program, constant scalars stand in the code. In further ones they are parameters, so that
 #: kernels which differ in their constants alone are compiled once.
 SPECIALISED = 150
+
+
+def _reads_sizes(item: Instruction) -> bool:
+    """Whether the code of a kernel, or of what packs its weights, has extents that are known only in a run."""
+    if isinstance(item, PackIn):
+        return any(has_sizes((*buf.shape, *buf.strides)) for buf in (*item.pack.sources, item.pack.target))
+    for node in post_order(item.function.body) if isinstance(item, Run) else ():
+        given = [getattr(node.attrs, name) for name in node.attrs.keys()] if isinstance(node, Call) and node.attrs is not None else []
+        while given:
+            value = given.pop()
+            if isinstance(value, Size):
+                return True
+            given += value if isinstance(value, tuple) else ()
+        if isinstance(node.checked_type, TensorType) and has_sizes(node.checked_type.shape):  # type: ignore[arg-type]
+            return True
+    return False
 
 
 class _Scope(Scope):
@@ -191,7 +208,8 @@ class _Maker:
         Some of that is not read: parts of a result that lie in their place.
         """
         given = [v.slot for v in item.inputs] if isinstance(item, Run) else []
-        if not isinstance(item, (Branch, Outside)) and all(id(s) in self.fixed for s in [*given, *item.reads()]):
+        fixed = not isinstance(item, (Branch, Outside)) and all(id(s) in self.fixed for s in [*given, *item.reads()])
+        if fixed and not _reads_sizes(item):
             self.program.prepare.append(item)
             self.fixed.update(id(s) for s in item.outputs)
         else:

@@ -131,7 +131,7 @@ def block(space: Space, isa: Isa, best: Tiling, length: int) -> tuple[int, int]:
 
 def picked(space: Space, isa: Isa, columns: int, length: int, lines: int, depth: int, widths: tuple[int, ...] = WIDTHS) -> Tiling:
     """The cut that a schedule asks for; by default `choose`'s."""
-    best = choose(isa, columns, usual(length), usual(lines), depth, widths)
+    best = choose(isa, usual(columns), usual(length), usual(lines), depth, widths)
     vectors, rows = block(space, isa, best, length)
     part = space.pick("part", (64, 128, 256, 512, 1024), best.part)
     found = cut(isa, length, lines, vectors, rows, part)

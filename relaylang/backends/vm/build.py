@@ -12,7 +12,7 @@ from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.linking import objects, outsiders, parts, records
 from relaylang.backends.target import Target
 from relaylang.backends.vm.code import placed
-from relaylang.backends.vm.kernels import RegionCode, lower_region
+from relaylang.backends.vm.kernels import NoCode, RegionCode, lower_region
 from relaylang.backends.vm.pool import Pool
 from relaylang.backends.vm.regions import is_static, specs_of
 from relaylang.backends.vm.scalars import rows
@@ -49,12 +49,14 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
     options = target.options
     check(mod)
     compiler, calls = Compiler(options), Calls()
-    known: dict[tuple[Any, ...], RegionCode | None] = {}
+    known: dict[tuple[Any, ...], RegionCode | NoCode] = {}
 
-    def lower(region: IRModule, ways: Collection[str]) -> RegionCode | None:
+    def lower(region: IRModule, ways: Collection[str]) -> RegionCode | NoCode:
         """The kernels of a region; regions that are the same program share them."""
-        if not native or len(region.functions) > 1:
-            return lower_region(region, ways, compiler.isa, calls) if native else None
+        if not native:
+            return NoCode("the program is compiled without kernels")
+        if len(region.functions) > 1:
+            return lower_region(region, ways, compiler.isa, calls)
         main = region["main"]
         key = structural_hash(main), repr(main.body.checked_type), frozenset(ways)
         if key not in known:
@@ -81,6 +83,7 @@ def make_program(mod: IRModule, target: Target, entries: Sequence[str], native: 
             assert packed.module is not None
             packed.takes = specs_of(packed.module["main"].params)
             packed.sizes = 0 if shapes is None else len(shapes.sizes)
+            packed.why = () if shapes is None else shapes.conditions(packed.takes)
             if packed.region == len(regions):
                 regions.append(made)
                 interfaces.append(packed.interface)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.lower import gap
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program
 from relaylang.backends.vm.regions import SIZED, SLICES, STATIC
@@ -16,9 +18,12 @@ from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, IRModule, post_order
 from relaylang.ops.record import Op
 from relaylang.passes.decompose import PRODUCTS
+from relaylang.runtime.vm.program import Spec
 
-__all__ = ["RegionCode", "Shapes", "lower_region"]
+__all__ = ["NoCode", "RegionCode", "Shapes", "lower_region"]
 
+#: An element of an input, as `sized` writes it.
+_ELEMENT = re.compile(r"\(int64_t\)\(\(const \w+\*\)x\[(\d+)\]\)\[(\d+)\]")
 #: What says that the backend has no code for a call. Types may be refused when sizes stand for extents (R0301).
 _REFUSALS = ("R0632", "R0633", "R0634", "R0635", "R0301")
 
@@ -27,15 +32,21 @@ _REFUSALS = ("R0632", "R0633", "R0634", "R0635", "R0301")
 class Shapes:
     """How extents that are found at run time follow from those of the inputs, as C.
 
-    `d[0]`, `d[1]`, ... are the extents of all inputs, one after the other. `sizes` has a value for `size0`, `size1`, ...,
-    which the kernels read. Without one of the `checks` the kernels are not for these extents. `extents` has those of the
-    results, by `size0`, ...; `arena` is the kernels' memory in bytes.
+    `d[0]`, `d[1]`, ... are the extents of all inputs, one after the other, and `x[0]`, ... their elements. `sizes` has a
+    value for `size0`, `size1`, ..., which the kernels read. Without one of the `checks` the kernels are not for these
+    extents. `extents` has those of the results, by `size0`, ...; `arena` is the kernels' memory in bytes.
     """
 
     sizes: tuple[str, ...]
     checks: tuple[str, ...]
     extents: tuple[str, ...]
     arena: str
+
+    def conditions(self, takes: Sequence[Spec]) -> tuple[str, ...]:
+        """The checks in terms of the inputs `x0`, `x1`, ..., which have the types `takes`."""
+        axes = [f"x{n}.shape[{axis}]" for n, (_, shape) in enumerate(takes) for axis in range(len(shape))]
+        names = [re.sub(r"d\[(\d+)\]", lambda m: axes[int(m[1])], _ELEMENT.sub(r"x\1.element[\2]", text)) for text in self.sizes]
+        return tuple(re.sub(r"size(\d+)", lambda m: names[int(m[1])], check) for check in self.checks)
 
 
 @dataclass
@@ -49,6 +60,13 @@ class RegionCode:
     program: Program
     shapes: Shapes | None = None
     slices: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class NoCode:
+    """Why a region has no kernels. The interpreter computes it."""
+
+    why: str
 
 
 def _static(module: IRModule, isa: Isa, calls: Calls) -> RegionCode:
@@ -68,8 +86,7 @@ def _sized(module: IRModule, isa: Isa, calls: Calls) -> RegionCode | None:
     found = sized(module, isa, calls)
     if found is None:
         return None
-    shapes = Shapes(tuple(f"d[{n}]" for n in found.sizes), found.checks, found.extents, str(found.program.arena_bytes))
-    return RegionCode(found.program, shapes)
+    return RegionCode(found.program, Shapes(found.sizes, found.checks, found.extents, str(found.program.arena_bytes)))
 
 
 _LOWER: Mapping[str, Callable[[IRModule, Isa, Calls], RegionCode | None]] = {STATIC: _static, SLICES: _slices, SIZED: _sized}
@@ -80,12 +97,23 @@ def _has_products(module: IRModule) -> bool:
     return any(isinstance(op, Op) and not PRODUCTS.isdisjoint(op.traits) for op in ops)
 
 
-def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls) -> RegionCode | None:
-    """The kernels of a region, by the first of some ways that can; None where none can.
+def _gap(module: IRModule) -> str:
+    """Why no way is open to a region: the first operator or element type without code."""
+    nodes = [node for node in post_order(module["main"].body) if isinstance(node, Call) and isinstance(node.op, Op)]
+    for node in nodes:
+        why = gap(node.op.name)  # type: ignore[attr-defined]
+        if why is not None:
+            return f"{node.op.name}: {why}"  # type: ignore[attr-defined]
+    return "it has elements of a type that C has not"
+
+
+def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls) -> RegionCode | NoCode:
+    """The kernels of a region, by the first of some ways that can.
 
     Products of slices have all of the backend's schedules. Other operators have short slices, and are better done at once.
     The regions of a program share `calls`, so that the code of other compilers is made once.
     """
+    why = "" if ways else _gap(module)
     order = (STATIC, SLICES, SIZED) if SLICES in ways and _has_products(module) else (STATIC, SIZED, SLICES)
     for way in order:
         if way not in ways:
@@ -95,7 +123,9 @@ def lower_region(module: IRModule, ways: Collection[str], isa: Isa, calls: Calls
         except RelayError as refused:
             if refused.diagnostics[0].code not in _REFUSALS:
                 raise
+            why = refused.diagnostics[0].title
             continue
         if found is not None:
             return found
-    return None
+        why = why or "its code is not the same for all extents"
+    return NoCode(why)

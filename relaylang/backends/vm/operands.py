@@ -11,6 +11,7 @@ from typing import Any
 
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
+from relaylang.backends.vm.kernels import NoCode, RegionCode
 from relaylang.backends.vm.pool import Pool
 from relaylang.backends.vm.regions import Region, alone, fields_of, is_static, specs_of
 from relaylang.backends.vm.scopes import Uses
@@ -223,7 +224,8 @@ class Operands:
         view = len(region.members) == len(wanted) == 1 and _is_view(last, numbers)
         module = region.module(wanted)
         code = self.pool.lower(module, region.ways) if wanted and not view else None
-        if code is None and wanted and not view and region.ways:
+        if isinstance(code, NoCode) and region.ways:
+            region.why = code.why
             return False
         targets = [self.new(node.checked_type) for node in wanted]
         left = iter(targets)
@@ -236,8 +238,11 @@ class Operands:
             spec = self.pool.spec(last.checked_type)  # type: ignore[arg-type]
             self.code.emit("ReshapeTensor", ("d", targets[0].number), ("t", numbers[0]), ("y", spec), node=last)
         elif wanted:
-            packed = Packed(len(numbers), specs_of(wanted) if code else (), len(wanted), module=module)
-            operands = [("p", self.pool.kernel(packed, code)), ("#", len(numbers)), ("#", len(wanted)), *[("r", n) for n in numbers]]
+            made = code if isinstance(code, RegionCode) else None
+            packed = Packed(len(numbers), specs_of(wanted) if made else (), len(wanted), module=module)
+            if isinstance(code, NoCode):
+                packed.why = (region.why or code.why,)
+            operands = [("p", self.pool.kernel(packed, made)), ("#", len(numbers)), ("#", len(wanted)), *[("r", n) for n in numbers]]
             self.code.emit("InvokePacked", *operands, *[("d", t.number) for t in targets], node=last)
         return True
 
@@ -246,7 +251,10 @@ class Operands:
         calls = {variable: alone(node) for variable, node in region.members.items() if isinstance(node, Call)}
         if len(calls) == 1:
             return dict.fromkeys(calls, region.ways)
-        return {v: frozenset(w for w in region.ways if self.pool.lower(m, frozenset({w})) is not None) for v, m in calls.items()}
+        return {
+            v: frozenset(w for w in region.ways if isinstance(self.pool.lower(m, frozenset({w})), RegionCode))
+            for v, m in calls.items()
+        }
 
 
 def _is_view(node: Expr, numbers: Sequence[int]) -> bool:

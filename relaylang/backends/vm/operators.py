@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.backends.placement import check_on_cpu
+from relaylang.backends.vm.elements import is_followed, shapes_in, source_of
 from relaylang.backends.vm.operands import Atom, Coming, Fields, Operands, Reg, Value, is_scalar
-from relaylang.backends.vm.regions import STATIC, Region, ways_of
+from relaylang.backends.vm.regions import SIZED, STATIC, Region, ways_of
 from relaylang.backends.vm.scalars import row_of
 from relaylang.ir import Call, Constant, Expr, Function, TensorType, Tuple, TupleType, Type, Var
 from relaylang.ir.typed import typed
@@ -21,9 +22,13 @@ def operator_value(operands: Operands, variable: Var, call: Call) -> Value:
     if Trait.PLACEMENT in call.op.traits:  # there is one device
         return operands.value(call.args[0])
     args = [operands.value(a) for a in call.args]
-    scalar = _scalar(operands, call, args)
-    if scalar is not None:
-        return scalar
+    if not _is_extent(operands, call, args):
+        scalar = _scalar(operands, call, args)
+        if scalar is not None:
+            return scalar
+    if not all(_is_known(operands.region, args[n]) for n in shapes_in(call)):
+        operands.flush()  # its elements are read where they lie
+        args = [operands.arrived(a) for a in args]
     return _member(operands, variable, call, call.op, args, ways_of(call))
 
 
@@ -45,8 +50,25 @@ def _member(operands: Operands, variable: Var, call: Call, callee: Op | Function
     region.ways &= ways
     inside = [_inside(operands, region, value, a.checked_type) for value, a in zip(ready, call.args)]
     node = typed(Call(callee, inside, call.attrs, call.type_args, call.span), call.checked_type)
+    if is_followed(node, region.followed):
+        region.followed.add(id(node))
     region.add(variable, node)
     return Coming(region, variable, node)
+
+
+def _is_extent(operands: Operands, call: Call, args: Sequence[Value]) -> bool:
+    """Whether a call computes with elements that the open region knows. Then the region knows its result, too."""
+    region = operands.region
+    if region is None or SIZED not in region.ways or not any(isinstance(v, Coming) for v in args):
+        return False
+    return all(_is_known(region, v) for v in args) and is_followed(call, ())
+
+
+def _is_known(region: Region | None, value: Value) -> bool:
+    """Whether a region knows a value's elements, or reads them."""
+    if isinstance(value, Fields):
+        return all(_is_known(region, f) for f in value.fields)
+    return not isinstance(value, Coming) or (value.region is region and id(source_of(value.node)) in value.region.followed)
 
 
 def _scalar(operands: Operands, call: Call, args: Sequence[Value]) -> Value | None:

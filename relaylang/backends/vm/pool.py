@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
-from relaylang.backends.vm.kernels import RegionCode
+from relaylang.backends.vm.kernels import NoCode, RegionCode
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Constructor, Expr, Function, GlobalVar, IRModule, TensorType, post_order, rewrite
 from relaylang.ir.typed import typed
@@ -17,8 +17,8 @@ from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.runtime.external import find
 from relaylang.runtime.vm.program import Packed, Spec
 
-#: Compiles a region, given as a module, in one of some ways; None where that cannot be.
-Lower = Callable[[IRModule, frozenset[str]], RegionCode | None]
+#: Compiles a region, given as a module, in one of some ways, or says why that cannot be.
+Lower = Callable[[IRModule, frozenset[str]], RegionCode | NoCode]
 
 
 def has_generator(function: Function) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylang.backends.cpu.lower import lowered
+from relaylang.backends.vm.elements import DYNAMIC
 from relaylang.backends.vm.slices import works_on_slices
 from relaylang.ir import (
     ANY,
@@ -61,21 +62,26 @@ def ways_of(call: Call) -> frozenset[str]:
     """The ways in which an operator's call may be compiled."""
     assert isinstance(call.op, Op)
     types = [tensors_of(x.checked_type) for x in (call, *call.args)]
-    if call.op.name not in lowered() or any(found is None or any(t.dtype not in SIZES for t in found) for found in types):
+    name = call.op.of if call.op.name in DYNAMIC else call.op.name
+    if name not in lowered() or any(found is None or any(t.dtype not in SIZES for t in found) for found in types):
         return frozenset()
     if all(is_static(x.checked_type) for x in (call, *call.args)):
-        return frozenset({STATIC})
+        return frozenset({STATIC, SIZED})
     return frozenset({SLICES, SIZED}) if works_on_slices(call) else frozenset({SIZED})
 
 
 class Region:
     """Calls that become one kernel. `inputs` are the values that it reads, by the number that a caller gives them.
 
-    `ways` are those in which all of the calls may be compiled.
+    `ways` are those in which all of the calls may be compiled. `followed` has the ids of calls whose elements are known
+    where extents are.
     """
 
     def __init__(self, ways: frozenset[str]) -> None:
         self.ways = ways
+        self.followed: set[int] = set()
+        #: why it has no kernel
+        self.why = ""
         self.members: dict[Var, Expr] = {}
         self.inputs: dict[int, Var] = {}
         #: what members stand for once the kernel is emitted
@@ -89,7 +95,14 @@ class Region:
         return found
 
     def takes(self, ways: frozenset[str]) -> bool:
-        """Whether a call that may be compiled in some ways can join the others."""
+        """Whether a call that may be compiled in some ways can join the others.
+
+        Known extents stay known, but those of shapes, and slices stay slices.
+        """
+        if STATIC in self.ways and STATIC not in ways and len(self.followed) < len(self.members):
+            return False
+        if SLICES in self.ways and STATIC in ways:
+            return False
         return bool(self.ways & ways) or not (self.ways or ways)
 
     def add(self, variable: Var, node: Expr) -> None:

@@ -1,8 +1,11 @@
-"""Regions of unknown extents: kernels that read the sizes of their inputs, and the extents of results as C."""
+"""Regions of unknown extents: kernels that read the sizes of their inputs, and the extents of results as C.
+
+Elements of inputs that give extents of results are sizes, too (`elements`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relaylang.backends.cpu.emit import Emitter
@@ -10,10 +13,14 @@ from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program
-from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, substitute
-from relaylang.ir.typed import typed_var
-from relaylang.kernels.sizes import Sizes, bounds
-from relaylang.typing import check
+from relaylang.backends.vm.elements import SIGNED, Elements, range_type, static_form
+from relaylang.diagnostics import RelayError, error
+from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, children, post_order, rebuild
+from relaylang.ir.typed import typed, typed_field, typed_tuple, typed_var
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.kernels.sizes import MOST, Sizes, bounds, without_common
+from relaylang.ops.record import Op
+from relaylang.typing.incremental import CallTyper
 
 #: Two numbers for each size: primes, so that no others come from them by accident. Data, which come first, are larger than
 #: kernels and indices, and stay large where a network halves them five times.
@@ -52,10 +59,10 @@ _ROUNDS = 4
 
 @dataclass
 class Sized:
-    """The kernels of a region. `sizes` are the numbers of the extents that are sizes, `extents` those of the results."""
+    """The kernels of a region. `sizes` are the sizes as C, `extents` those of the results."""
 
     program: Program
-    sizes: tuple[int, ...]
+    sizes: tuple[str, ...]
     checks: tuple[str, ...]
     extents: tuple[str, ...]
     text: str
@@ -73,55 +80,114 @@ def sized(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
     return found[0]
 
 
+class _Inputs:
+    """The sizes of a region's inputs: extents, and elements that are asked for. `texts` are these as C.
+
+    `stands` are what the sizes stand for: others, or numbers, which they must equal.
+    """
+
+    def __init__(self, function: Function, numbers: Sequence[int]) -> None:
+        self.function = function
+        self.numbers = numbers
+        places = [n for n, d in enumerate(d for p in function.params for d in p.checked_type.shape) if not isinstance(d, int)]  # type: ignore[union-attr]
+        self.texts = [f"d[{n}]" for n in places]
+        self.sizes = Sizes(numbers[: len(places)])
+        self.stands: list[int] = [*self.sizes.sizes]
+        self._places: dict[tuple[int, int], int] = {}
+        ops = {node.op.name for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Op)}
+        self._least = 1 if ops.isdisjoint(SIGNED) else 0
+
+    def element(self, param: int, place: int) -> int:
+        """An element of an input as a size."""
+        number = self._places.setdefault((param, place), len(self.stands))
+        if number == len(self.stands):
+            if number >= len(self.numbers):
+                raise RelayError(error("R0634", f"a kernel reads more than {len(self.numbers)} sizes"))
+            ty = self.function.params[param].checked_type
+            assert isinstance(ty, TensorType)
+            self.texts.append(f"(int64_t)((const {CTYPES[ty.dtype]}*)x[{param}])[{place}]")
+            self.stands.append(self.sizes.another(self.numbers[number], self._least))
+        return self.stands[number]
+
+    def checks(self) -> list[str]:
+        """What must hold of the sizes."""
+        found = []
+        for n, (size, stand) in enumerate(zip(self.sizes.sizes, self.stands)):
+            if stand != size:
+                found.append(f"size{n} == {stand}")
+            found.append(f"size{n} >= {bounds(size)[0]}")
+        return [*found, *(f"size{n} <= {MOST}L" for n in self._places.values())]
+
+
 def _for_numbers(module: IRModule, isa: Isa, calls: Calls, numbers: Sequence[int]) -> Sized | None:
-    function = module["main"]
-    places: list[int] = []
-    at = 0
-    for param in function.params:
-        for extent in param.checked_type.shape:  # type: ignore[union-attr]
-            if not isinstance(extent, int):
-                places.append(at)
-            at += 1
-    if len(places) > len(numbers):
+    inputs = _Inputs(module["main"], numbers)
+    if len(inputs.texts) > len(numbers):
         return None
-    sizes = Sizes(numbers[: len(places)])
-    stands: list[int] = [*sizes.sizes]
+    sizes = inputs.sizes
     for _ in range(_ROUNDS):
-        made = _typed(function, sizes, stands)
-        merged = _merged(sizes, stands)
-        if merged == stands:
+        made = _typed(inputs)
+        merged = _merged(sizes, inputs.stands)
+        if merged == inputs.stands:
             break
-        stands = merged
-    checks = [f"size{n} == {s}" for n, s in enumerate(stands) if s != sizes.sizes[n]]
-    checks += [f"size{n} > 0" for n in range(len(stands))]
+        inputs.stands = merged
+    checks = inputs.checks()
     program = lower_module(made, "main", [], isa, None, calls)
     body = made["main"].body
     assert isinstance(body, Tuple)
     extents = [d for f in body.fields for d in f.checked_type.shape]  # type: ignore[union-attr]
     checks += [f"{d} >= 0" for d in extents if (bounds(d)[0] or 0) < 0]
     checks += [f"{a} == {b}" for a, b in sizes.equal.values()] + list(sizes.assumed)
-    text = "\n".join([*checks, *map(str, extents), str(program.arena_bytes), _text(program, isa)])
-    return Sized(program, tuple(places), tuple(checks), tuple(map(str, extents)), text)
+    text = "\n".join([*checks, *map(str, extents), str(program.arena_bytes), str(program.fixed_bytes), _text(program, isa)])
+    return Sized(program, tuple(inputs.texts), tuple(checks), tuple(map(str, extents)), text)
 
 
-def _typed(function: Function, sizes: Sizes, stands: Sequence[int]) -> IRModule:
-    """The region with sizes for its unknown extents, its types inferred anew."""
-    left = iter(stands)
-    values: dict[Expr, Expr] = {}
-    for param in function.params:
+def _typed(inputs: _Inputs) -> IRModule:
+    """The region with sizes for its unknown extents, its types inferred anew, and shapes as attributes.
+
+    Raises `RelayError` where extents are not known.
+    """
+    left = iter(list(inputs.stands))
+    values: dict[int, Expr] = {}
+    params: list[Var] = []
+    for param in inputs.function.params:
         ty = param.checked_type
         assert isinstance(ty, TensorType)
         # Numbers of other classes have an arithmetic of their own.
         shape = [int(d) if isinstance(d, int) else next(left) for d in ty.shape]
-        values[param] = typed_var(param.name_hint, TensorType(shape, ty.dtype), param.span)
-    made = IRModule.from_expr(Function(list(values.values()), substitute(function.body, values)))  # type: ignore[arg-type]
-    sizes.begin()
-    sizes.inferring = True
+        params.append(typed_var(param.name_hint, TensorType(shape, ty.dtype), param.span))
+        values[id(param)] = params[-1]
+    numbers = {id(param): n for n, param in enumerate(params)}
+    elements = Elements(lambda param, place: inputs.element(numbers[id(param)], place))
+    typer = CallTyper()
+    inputs.sizes.begin()
+    inputs.sizes.inferring = True
     try:
-        check(made, fresh=True)
+        for node in post_order(inputs.function.body):
+            if id(node) not in values:
+                values[id(node)] = _anew(node, values, elements, typer)
     finally:
-        sizes.inferring = False
-    return made
+        inputs.sizes.inferring = False
+    made = Function(params, values[id(inputs.function.body)])
+    return IRModule.from_expr(made)
+
+
+def _anew(node: Expr, values: Mapping[int, Expr], elements: Elements, typer: CallTyper) -> Expr:
+    """A node of other operands with its type."""
+    match node:
+        case Call(op=Op() as op):
+            made = Call(op, [values[id(a)] for a in node.args], node.attrs, node.type_args, node.span)
+            static = static_form(made, elements)
+            if static is None:
+                raise RelayError(error("R0634", f"{op.name}: extents of its result are not known before the program runs", node.span))
+            typed(static, range_type(static, node.checked_type, elements))
+            return static if static.checked_type is not None else typer.give(static)
+        case Tuple(fields):
+            return typed_tuple([values[id(f)] for f in fields], node.span)
+        case TupleGetItem(value, index):
+            return typed_field(values[id(value)], index, node.span)
+        case Constant():
+            return typed(node, TensorType(node.data.shape, node.dtype))
+    return rebuild(node, tuple([values[id(c)] for c in children(node)]))
 
 
 def _merged(sizes: Sizes, stands: Sequence[int]) -> list[int]:
@@ -134,7 +200,7 @@ def _merged(sizes: Sizes, stands: Sequence[int]) -> list[int]:
         return value
 
     for one, two in sizes.equal.values():
-        one, two = of(one), of(two)
+        one, two = (of(value) for value in without_common(one, two))
         if one == two:
             continue
         if one in sizes.sizes:

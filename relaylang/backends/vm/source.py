@@ -28,7 +28,7 @@ _REGIONS = f"""\
 typedef struct {{
   void (*prepare){_ARGUMENTS};
   void (*run){_ARGUMENTS};
-  int (*shapes)(const int64_t* d, int64_t* o);
+  int (*shapes)(const int64_t* d, const void* const* x, int64_t* o);
   const char* interface;
 }} r_region;
 """
@@ -56,13 +56,13 @@ def _batch(number: int, inputs: int, steps: Sequence[int]) -> str:
 
 
 def _shapes(number: int, shapes: Shapes) -> str:
-    """A function that computes a region's memory, sizes and results' extents (`o`) from its inputs' extents (`d`). It returns
-    0 where the region's code is not for these."""
+    """A function that computes a region's memory, sizes and results' extents (`o`) from its inputs' extents (`d`) and elements
+    (`x`). It returns 0, or the number of the check that fails, counted from 1."""
     lines = [f"const int64_t size{n} = {text};" for n, text in enumerate(shapes.sizes)]
-    lines += [f"if (!({check})) return 0;" for check in shapes.checks]
+    lines += [f"if (!({check})) return {n};" for n, check in enumerate(shapes.checks, 1)]
     values = [shapes.arena, *[f"size{n}" for n in range(len(shapes.sizes))], *shapes.extents]
-    lines += [*[f"o[{n}] = {text};" for n, text in enumerate(values)], "return 1;"]
-    return "\n  ".join([f"static int shapes_{number}(const int64_t* d, int64_t* o) {{", *lines]) + "\n}"
+    lines += [*[f"o[{n}] = {text};" for n, text in enumerate(values)], "return 0;"]
+    return "\n  ".join([f"static int shapes_{number}(const int64_t* d, const void* const* x, int64_t* o) {{", *lines]) + "\n}"
 
 
 class ProgramEmitter(Emitter):

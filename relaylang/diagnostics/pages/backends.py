@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from relaylang.diagnostics.pages.page import Page
 
+#: The beginning of examples with kernels that the interpreter computes.
+_FALLBACK = """\
+import numpy as np
+import relaylang as relay
+from relaylang.backends.vm import compile_vm
+
+made = compile_vm(relay.parse("def @main(%x: Tensor[(3), bool]) { argwhere(%x) }"))
+"""
 #: The beginning of examples with external code.
 _REGION = (
     "import numpy as np\nimport relaylang as relay\nfrom relaylang.runtime.external import codegen\n\n"
@@ -297,5 +305,14 @@ PAGES = (
         "$ relay compile examples/convnet.relay --tuning no_such_log.jsonl --random-params 0 -o net.so",
         "$ relay tune examples/convnet.relay --trials 2 --random-params 0 -o log.jsonl",
         "shell",
+    ),
+    Page(
+        "R0646",
+        "a kernel without compiled code",
+        """The VM lets the interpreter compute operators without compiled code, and extents for which no code was made.
+        `relay run --no-fallback` makes that an error. The message says what the code is for.""",
+        _FALLBACK + "made.fallback = False\nmade.run(np.ones(3, bool))",
+        _FALLBACK + "made.run(np.ones(3, bool))\nprint(*made.fallbacks())",
+        "python",
     ),
 )

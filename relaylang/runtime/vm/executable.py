@@ -17,9 +17,10 @@ from relaylang.runtime.artifact import Artifact, Capability, read_file
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.external import Parts, callables, part_name
 from relaylang.runtime.vm import file, late
+from relaylang.runtime.vm.host import Fallback
 from relaylang.runtime.vm.listing import listing
 from relaylang.runtime.vm.machine import Functions, Loaded
-from relaylang.runtime.vm.profile import VMProfile
+from relaylang.runtime.vm.profile import VMProfile, places_of
 from relaylang.runtime.vm.program import VMProgram
 
 
@@ -28,6 +29,7 @@ class VMExecutable(Artifact):
 
     Several threads may run it at once. `source` is the C of its kernels. `machine` and `features` are those that the
     library needs. `externals` are the files of external code, and `calls` its Python functions where they are known.
+    Without `fallback`, a kernel that only the interpreter can compute is an error (R0646).
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class VMExecutable(Artifact):
         self.program = program
         self.source = source
         self.threads = threads
+        self.fallback = True
         self._library = library
         self._machine = machine
         self._features = tuple(features)
@@ -61,6 +64,7 @@ class VMExecutable(Artifact):
             file.check_machine({"machine": self._machine, "features": self._features})
             calls = callables(self.program.externals, self._externals, "the program", self._calls)
             self._loaded = Loaded(self.program, self._library, calls)
+        self._loaded.fallback = self.fallback
         return self._loaded
 
     @property
@@ -140,6 +144,15 @@ class VMExecutable(Artifact):
         `memory_limit` is in bytes, `time_limit` in seconds. Raises `RelayError` as the interpreter does.
         """
         return self._call(name, args, named, threads, memory_limit, None, time_limit)
+
+    def fallbacks(self) -> list[Fallback]:
+        """The kernels that the interpreter has computed so far."""
+        places, found = places_of(self.program), []
+        for number, host in sorted(self.loaded.hosts.items()):
+            span = places.get(number)
+            line = span.source.line(span.line).strip() if span is not None else ""
+            found += [Fallback(f"k{number}", str(span or ""), line, calls, why) for why, calls in host.reasons.items()]
+        return found
 
     def profile(
         self, name: str = "main", args: tuple[Any, ...] = (), named: Mapping[str, Any] | None = None, *, threads: int | None = None

@@ -60,6 +60,7 @@ _MANIFEST = record(
                     "takes": several(_TYPE),
                     "weights": several(count),
                     "constants": several(count),
+                    "why": several(text),
                     "relay": flag,
                     "calls": several(_PLACE),
                 }
@@ -121,6 +122,7 @@ def packed(program: VMProgram, library: bytes, machine: str, features: Sequence[
             "takes": _records(p.takes),
             "weights": list(p.weights),
             "constants": list(p.constants),
+            "why": list(p.why),
             "relay": p.module is not None,
             "calls": [place(call.span) for call in _calls(p.module)],
         }
@@ -248,7 +250,7 @@ def _kernel(number: int, item: Mapping[str, Any], files: Mapping[str, bytes], sp
     """The kernel of a row of the manifest. `span` gives the places of its calls."""
     kernel = Packed(item["inputs"], _specs(item["outputs"]), item["count"], takes=_specs(item["takes"]))
     kernel.region, kernel.arena, kernel.fixed, kernel.sizes, kernel.status = (item[name] for name in _PACKED[2:])
-    kernel.weights, kernel.constants = tuple(item["weights"]), tuple(item["constants"])
+    kernel.weights, kernel.constants, kernel.why = (tuple(item[name]) for name in ("weights", "constants", "why"))
     if item["relay"]:
         kernel.module = _module(files[f"kernel{number}.relay"])
         for call, place in zip(_calls(kernel.module), item["calls"], strict=True):

@@ -5,13 +5,15 @@ The interpreter computes them. Where it has taken long for the same shapes, the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from relaylang.diagnostics import RelayError
+from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir import Function, IRModule, TensorType, Var, substitute
 from relaylang.ir.typed import typed
@@ -27,6 +29,20 @@ _MOST_SHAPES = 64
 _Key = tuple[tuple[int, ...], ...]
 
 
+@dataclass(frozen=True)
+class Fallback:
+    """A kernel that the interpreter has computed: its name, its place and line in the program, how often, and why."""
+
+    kernel: str
+    place: str
+    line: str
+    calls: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.kernel} fell back {self.calls} time{'s' * (self.calls != 1)}: {self.why}\n    {self.line}"
+
+
 class Host:
     """Computes one kernel, a module whose `@main` gives a tuple of tensors. Its last arguments are `constants`."""
 
@@ -37,9 +53,17 @@ class Host:
         self.compiled: dict[_Key, Artifact | None] = {}
         self._evaluator = Evaluator(module)
         self._taken: dict[_Key, float] = {}
+        #: how often it was called, by the reason
+        self.reasons = Counter[str]()
 
-    def call(self, inputs: Sequence[np.ndarray]) -> tuple[Any, ...]:
-        """The results for some inputs. Raises `RelayError` as the interpreter does."""
+    def call(self, inputs: Sequence[np.ndarray], why: str = "", allowed: bool = True) -> tuple[Any, ...]:
+        """The results for some inputs, and `why` there is no code for them.
+
+        Raises `RelayError` as the interpreter does, and R0646 where it is not `allowed` to compute.
+        """
+        if not allowed:
+            raise RelayError(error("R0646", f"there is no compiled code for this: {why}"))
+        self.reasons[why] += 1
         inputs = (*inputs, *self.constants)
         key = tuple([x.shape for x in inputs])
         artifact = self.compiled.get(key)

@@ -205,6 +205,7 @@ class Loaded:
         self._idle: list[Machine] = []
         self._lock = threading.Lock()
         self.hosts: dict[int, Host] = {}
+        self.fallback = True
 
     def _prepared(self, item: Packed) -> tuple[int, int]:
         """The addresses of a kernel's prepared memory and of its weights."""
@@ -401,7 +402,7 @@ class Machine:
             host = self.loaded.hosts[number] = Host(item.module, constants, program.target)
         begin = perf_counter_ns()
         try:
-            found = host.call(inputs)
+            found = host.call(inputs, item.reason(state["asked"], [x.shape for x in inputs]), self.loaded.fallback)
         except RelayError as failed:
             first = failed.diagnostics[0]
             place = first.span or program.place(pc)

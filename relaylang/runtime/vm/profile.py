@@ -35,7 +35,7 @@ class VMProfile:
     def __init__(self, program: VMProgram, spent: np.ndarray, seconds: float, threads: int) -> None:
         self.seconds = seconds
         self.threads = threads
-        places = _places(program)
+        places = places_of(program)
         self.kernels = []
         for number in sorted(np.flatnonzero(spent[:, 0]).tolist(), key=lambda n: -int(spent[n, 2])):
             calls, interpreted, time = spent[number].tolist()
@@ -70,7 +70,7 @@ def _time(seconds: float, share: float) -> tuple[str, str]:
     return f"{1e6 * seconds:.1f}", f"{100 * share:.1f}%"
 
 
-def _places(program: VMProgram) -> dict[int, Span | None]:
+def places_of(program: VMProgram) -> dict[int, Span | None]:
     """The place of each kernel's first call in the code."""
     found: dict[int, Span | None] = {}
     for at in program.offsets.tolist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +14,7 @@ from relaylang.runtime.manifest import External
 from relaylang.runtime.vm.instructions import Instruction, table
 
 #: The version of files and of machines.
-VERSION = 7
+VERSION = 8
 
 #: The extent of a kernel's result that is computed when the kernel runs.
 UNKNOWN = -1
@@ -48,7 +49,8 @@ class Packed:
     The host evaluates the others. It reads so many numbers (`sizes`) that are computed from these extents. `status` is
     where the arena says which external code failed, -1 where there is none. `constants` are the numbers of the weights
     that the host gives the function behind its inputs. `takes` are the inputs' types of a kernel of the library. A value
-    may have other extents, for `?` fits any type.
+    may have other extents, for `?` fits any type. `why` says why the host evaluates it: one reason, or of a kernel of the
+    library the conditions of which one failed.
     """
 
     inputs: int
@@ -63,6 +65,13 @@ class Packed:
     sizes: int = 0
     status: int = -1
     takes: tuple[Spec, ...] = ()
+    why: tuple[str, ...] = ()
+
+    def reason(self, failed: int, shapes: Sequence[tuple[int, ...]]) -> str:
+        """Why the host evaluates a call: the condition that `failed`, counted from 1, of inputs of some shapes."""
+        if self.region < 0:
+            return self.why[0]
+        return f"{', '.join(f'x{n} {shape}' for n, shape in enumerate(shapes))}: the code is for {self.why[failed - 1]}"
 
     @property
     def words(self) -> int:

@@ -56,6 +56,8 @@ def _tables(program: VMProgram) -> None:
         counts, sizes = (packed.inputs, packed.count, packed.sizes), (packed.arena, packed.fixed)
         if not all(0 <= n < _MOST for n in counts) or not all(0 <= n < _BYTES for n in sizes):
             raise ValueError("a kernel needs impossible memory")
+        if packed.region < 0 and not packed.why:
+            raise ValueError("a kernel in Relay has no reason")
         if packed.status >= 0 and (not program.externals or packed.status + STATUS > packed.arena):
             raise ValueError("a kernel has no place for what external code says")
         for number in (*packed.weights, *packed.constants):

@@ -101,14 +101,27 @@ def test_every_operator_behind_a_computed_extent(name: str) -> None:
 
 def test_regions_that_are_the_same_program_share_their_kernels() -> None:
     steps = 30
-    body = "".join(f'let %s{n + 1} = shape_of(dyn.ones(%s{n}, shape=None, dtype="float32"), dtype="int32"); ' for n in range(steps))
-    text = f'def @main(%x: Tensor[(?, 5, 2), float32]) {{ let %s0 = shape_of(%x, dtype="int32"); {body}%s{steps} }}'
+    body = "".join(f'let %s{n + 1} = cast(argwhere(%s{n}), dtype="bool"); ' for n in range(steps))
+    text = f"def @main(%x: Tensor[(?, 2), bool]) {{ let %s0 = logical_not(%x); {body}%s{steps} }}"
     module = parse(text).module
     assert module is not None
     check(module)
     made = compile_vm(module)
     regions = [packed.region for packed in made.program.packed if packed.region >= 0]
     assert len(regions) >= steps and len(set(regions)) < 5
+    x = np.array([[0, 1], [1, 0], [0, 0]], bool)
+    assert_same(made.run(x), evaluate(module, x))
+
+
+def test_a_chain_of_shapes_is_one_kernel() -> None:
+    steps = 30
+    body = "".join(f'let %s{n + 1} = shape_of(dyn.ones(%s{n}, shape=None, dtype="float32"), dtype="int32"); ' for n in range(steps))
+    text = f'def @main(%x: Tensor[(?, 5, 2), float32]) {{ let %s0 = shape_of(%x, dtype="int32"); {body}%s{steps} }}'
+    module = parse(text).module
+    assert module is not None
+    check(module)
+    made = compile_vm(module)
+    assert [packed.region >= 0 for packed in made.program.packed] == [True]
     assert made.run(np.zeros((3, 5, 2), "float32")).tolist() == [3, 5, 2]
 
 
@@ -120,3 +133,18 @@ def test_a_kernel_that_needs_more_memory_than_there_is_says_so(extent: int) -> N
     with pytest.raises(RelayError) as caught:
         compile_vm(module).run()
     assert caught.value.diagnostics[0].code == "R0408"
+
+
+@pytest.mark.parametrize("columns", [1, 47, 49, 100])
+def test_weights_of_a_computed_depth(columns: int) -> None:
+    """Constant weights are packed before the first run, in which the depth of the data is known."""
+    image = "nn.avg_pool2d(%x, pool_size=[2, 2], strides=[2, 2])"
+    weight = f'reshape(arange(0f, {8 * columns}f, 1f, dtype="float32"), newshape=[{columns}, 8])'
+    body = f"nn.dense(nn.batch_flatten({image}), {weight}, units={columns})"
+    mod = parse(f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(?, 2, ?, ?), float32]) {{ {body} }}').module
+    check(mod)
+    made = compile_vm(mod)
+    for rows in (1, 2, 9):
+        x = np.random.default_rng(rows).integers(-4, 5, (rows, 2, 4, 4)).astype("float32")
+        assert_same(made.call("main", (x,)), evaluate(mod, x))
+    assert made.loaded.hosts == {}

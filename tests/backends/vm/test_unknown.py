@@ -195,6 +195,14 @@ def @main(%x: Tensor[(?, ?), float32], %i: Tensor[(3), float32]) {
 """,
         lambda n, m: [(n, m), (3,)],
     ),
+    "channels apart by an unknown extent": (
+        """
+def @main(%x: Tensor[(?, 3, ?, ?), float32]) {
+  let %w = reshape(arange(0f, 1.6875f, 0.001953125f, dtype="float32"), newshape=[32, 3, 3, 3]);
+  nn.conv2d(%x, %w, strides=[2, 2], padding=[0, 0, 0, 0], channels=32, kernel_size=[3, 3]) }
+""",
+        lambda n, m: [(n, 3, m + 2, n + 6)],
+    ),
     "quantised": (
         """
 def @main(%x: Tensor[(?, 5), float32]) {

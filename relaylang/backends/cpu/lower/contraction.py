@@ -34,7 +34,7 @@ def lower_contraction(kernel: Kernel, c: Contraction, data: Buf, weights: Weight
     isa = kernel.isa.of(arith.registers)
     if arith.square:  # which takes twice the registers for weights, and an even number of rows
         isa = replace(isa, registers=isa.registers * 3 // 4)
-    depth = math.prod(counts_of(c.runs, arith.steps))
+    depth = usual(math.prod(counts_of(c.runs, arith.steps)))
     tiling = picked(
         kernel.space,
         isa,
@@ -122,10 +122,10 @@ class _Unit:
         """The axes of units from outside in: neighbouring units share their data, or a panel of weights."""
         places = math.prod(self.positions.values())
         heavy = weights_first(
-            self.panels.size * self.panels.count * SIZES[self.arith.weight],
-            usual(min(self.c.depth, 4096) * self.row.extent * places) * SIZES[self.arith.data],
+            usual(self.panels.size * self.panels.count) * SIZES[self.arith.weight],
+            min(usual(self.c.depth), 4096) * usual(self.row.extent * places) * SIZES[self.arith.data],
             usual(self.tiling.segments * places),
-            self.panels.count,
+            usual(self.panels.count),
         )
         first = self.kernel.space.pick("order", ("data", "weights"), "weights" if heavy else "data")
         names = [*self.positions, "s"]
@@ -145,7 +145,8 @@ class _Unit:
 
     def declare(self) -> None:
         """Add the functions that make blocks."""
-        steps, step = self.steps, self.steps.strides[-1]
+        # A kernel that writes one step out needs no distance, which may be a size.
+        steps, step = self.steps, self.steps.strides[-1] if self.steps.unroll > 1 else 0
         for rows in self.sizes:
             made = block_kernel(
                 self.name(rows),
@@ -153,7 +154,7 @@ class _Unit:
                 self.arith,
                 self.tiling.vectors,
                 rows,
-                self.row.step,
+                None if has_sizes([self.row.step]) else self.row.step,
                 len(steps.counts) - steps.inside,
                 steps.unroll,
                 step,
@@ -199,7 +200,7 @@ class _Unit:
             body.append(ir.Let("start", ir.Cast(ir.address(self.panels.buf, panel), f"const {self.arith.total}*")))
             if self.steps.parts:
                 body.append(ir.Local("none", self.arith.total, (self.width,), zero=True))
-        if self.panels.count > 1:
+        if self.panels.several:
             body.append(ir.Let("c0", self.at("b") * self.width))
             if self.partial:
                 body.append(ir.Let("cn", ir.minimum(self.c.columns - self.column, self.width)))
@@ -231,12 +232,12 @@ class _Unit:
     @property
     def column(self) -> ir.Expr:
         """The first of a unit's columns in its group."""
-        return ir.Var("c0") if self.panels.count > 1 else ir.number(0)
+        return ir.Var("c0") if self.panels.several else ir.number(0)
 
     @property
     def columns(self) -> ir.Expr:
         """How many columns a unit has."""
-        return ir.Var("cn") if self.partial and self.panels.count > 1 else ir.number(min(self.width, self.c.columns))
+        return ir.Var("cn") if self.partial and self.panels.several else ir.number(min(self.width, self.c.columns))
 
     @property
     def channel(self) -> ir.Expr:
@@ -264,7 +265,7 @@ class _Unit:
         if not self.partial:
             return _Target(to.var, ir.number(own_step), ir.number(own_line), [to], direct)
         # A block of fewer columns is copied when it is done.
-        if self.panels.count == 1:
+        if not self.panels.several:
             return _Target(t, step, line, [to, block], direct)
         if self.isa.lanes == 1:  # no pointer leads to both memories of a device
             return _Target(t, step, line, [block], None)
@@ -416,6 +417,7 @@ class _Unit:
                 *([ir.address(w, self.later(weight, h))] if self.ahead else []),
                 ir.address(target.to, to, written=True),
                 target.step,
+                *([ir.number(self.row.step)] if has_sizes([self.row.step]) else []),
                 first,
                 *begin,
                 *shift,
@@ -466,7 +468,7 @@ class _Unit:
         ]
         if self.tiling.lines > 1:
             body = [ir.loop("h", 0, ir.Var("many"), body)]
-        return [ir.If(self.columns < self.width, body)] if self.panels.count > 1 else body
+        return [ir.If(self.columns < self.width, body)] if self.panels.several else body
 
     def passed_on(self) -> ir.Body:
         """Hand the unit's block of results, in the memory `t`, on to the sink."""

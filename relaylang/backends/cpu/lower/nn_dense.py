@@ -41,13 +41,14 @@ def lower_product(
 
     The product has the strides of `as_it_lies`; those of other operands are of contiguous ones.
     """
-    if kernel.isa.lanes > 1 and reads_few_rows(product) and left.dtype == right.dtype == dtype == "float32":
+    sizes = has_sizes((product.columns, product.depth, *product.left, *product.right))
+    if kernel.isa.lanes > 1 and not sizes and reads_few_rows(product) and left.dtype == right.dtype == dtype == "float32":
         lower_few_rows(kernel, product, _memory(kernel, left), _memory(kernel, right), sink)
         return
     factors = factors_of(kernel.isa, left.dtype, right.dtype, dtype, zero, right_zero)
     data = _rows(kernel, product, left, factors)
     rank = len(sink.anchor.shape)
-    batched = product.batch > 1 or (rank == 3 and sink.anchor.shape[1] == product.rows)
+    batched = (rank == 3 and sink.anchor.shape[1] == product.rows) or product.batch > 1
     contraction = Contraction(
         rows=[Rows(product.rows, product.left[1], 1 if batched else 0, rank - 2)],
         columns=product.columns,
@@ -188,7 +189,7 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
 def _steps(strides: Sequence[int], matrices: int, turned: bool) -> tuple[int, int, int]:
     """The strides of a product's operand: those of its matrices, which may be turned, and 0 where one serves all."""
     row, column = strides[-2:][::-1] if turned else strides[-2:]
-    return (strides[0] if matrices > 1 else 0, row, column)
+    return (strides[0] if matrices != 1 else 0, row, column)
 
 
 def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bool, transpose_b: bool) -> None:
@@ -197,8 +198,9 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
     dtype = accumulator(sink.anchor.dtype)
     out = sink.anchor.shape
     depth, columns = left.shape[-2 if transpose_a else -1], out[-1]
-    # Blocks know how far the parts of a row are apart, and have parts.
-    if depth == 0 or has_sizes((*right.shape[-2:], *left.shape[-2 if transpose_a else -1 :])):
+    # Only products of floats read all operands where they lie. Those of others have pairs of neighbours, and parts.
+    open_parts = has_sizes((*right.shape[-2:], *left.shape[-2 if transpose_a else -1 :]))
+    if depth == 0 or (open_parts and (dtype not in ("float32", "float64") or {left.dtype, right.dtype} != {dtype})):
         of_sizes(kernel, left, right, sink, transpose_a, transpose_b)
         return
     # The rows of all matrices are those of one, where each meets the same matrix.
@@ -208,6 +210,8 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
     left, one = as_it_lies(kernel, left, dtype, lines if whole else (matrices, *lines))
     others = math.prod(right.shape[:-2])
     right, two = as_it_lies(kernel, right, dtype)
+    if has_sizes([depth]):  # which both operands have, and one may know: weights are then packed before the run
+        depth = right.shape[-1 if transpose_b else -2]
     product = Product(batch, rows, columns, depth, _steps(one, matrices, transpose_a), _steps(two, others, not transpose_b))
     plain = fused_ready(sink, len(out)) if whole else len(out) == 3
     if not plain or dtype != sink.anchor.dtype:

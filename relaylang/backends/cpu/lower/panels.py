@@ -13,6 +13,7 @@ from relaylang.kernels import ir
 from relaylang.kernels.dtypes import SIZES
 from relaylang.kernels.index import digits
 from relaylang.kernels.nest import Buf
+from relaylang.kernels.sizes import surely_less
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class Panels:
     count: int
     size: int
     head: int
+
+    @property
+    def several(self) -> bool:
+        """Whether there may be more panels than one."""
+        return not surely_less(self.count, 2)
 
 
 def pack_panels(kernel: Kernel, c: Contraction, weights: Weights, arith: Arith, width: int) -> Panels:
@@ -86,5 +92,5 @@ def _offset(runs: Sequence[Sequence[Sum]], numbers: Sequence[ir.Expr]) -> ir.Exp
 def _inside(c: Contraction, arith: Arith, width: int, number: ir.Expr) -> list[ir.Expr]:
     """The conditions under which a place of a panel has an element, where that is not everywhere."""
     extent = math.prod(axis.extent for axis in c.runs[-1])
-    within: list[ir.Expr] = [ir.Var("j") < c.columns] if c.columns % width else []
+    within: list[ir.Expr] = [ir.Var("j") < c.columns] if c.columns % width != 0 else []
     return [*within, number < extent] if extent % arith.steps else within

@@ -22,6 +22,7 @@ from relaylang.kernels.dtypes import is_float
 from relaylang.kernels.index import ZERO, strides_of, variable
 from relaylang.kernels.nest import Buf, Index, Nest, Scalar
 from relaylang.kernels.ops import SHORT
+from relaylang.kernels.sizes import has_sizes
 
 
 def pass_on(kernel: Kernel, sink: Sink, found: Buf) -> None:
@@ -280,7 +281,8 @@ def _sparse_reshape(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     places, extents = (kernel.buffer(shape, dtype) for shape, dtype in result_types(call))
     had, has, count = old.size, new.size, indices.shape[0]
     b = Builder()
-    total, known, same = b.var("total", 1), b.var("known", 1), b.var("same", ir.Const(had == has, "bool"))
+    ranks = ir.number(had).eq(has) if has_sizes((had, has)) else ir.Const(had == has, "bool")
+    total, known, same = b.var("total", 1), b.var("known", 1), b.var("same", ranks)
 
     def old_at(d: ir.Expr) -> ir.Expr:
         return ir.cast(ir.load(old, d), ir.INDEX)
@@ -295,8 +297,9 @@ def _sparse_reshape(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     with b.loop("d", has) as d:
         extent = b.let("extent", ir.select(new_at(d).eq(-1), total / known, new_at(d)))
         b.store(extents, extent, d)
-        if had == has:
-            b.assign(same, same & extent.eq(old_at(d)))
+        if had == has or has_sizes((had, has)):
+            with b.when(same):
+                b.assign(same, extent.eq(old_at(d)))
     with b.loop("i", count) as i:
         at, left = b.var("at", 0), b.var("left", total)
         with b.loop("d", had) as d:

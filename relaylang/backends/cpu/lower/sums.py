@@ -134,7 +134,9 @@ def steps_of(runs: Sequence[Sequence[Sum]], width: int, most: int, outside: int 
     # A kernel's text has the distance of the steps that it writes out. It cannot be a size.
     unroll = 1 if has_sizes(strides[-1:]) else next(n for n in (4, 8, 7, 6, 5, 3, 2, 1) if counts[-1] % n == 0)
     inside, piece = len(runs) - 1, counts[-1]
-    if piece > most * 3 // 2:
+    if has_sizes(counts):
+        inside = outside
+    elif piece > most * 3 // 2:
         pieces = -(-piece // most)
         piece = -(-piece // pieces // unroll) * unroll
     else:

@@ -165,9 +165,9 @@ static int r_fits(const r_program* p, const r_spec* s, const r_value* x) {
   return 1;
 }
 
-// What a kernel has computed from the extents of its inputs: its memory, its sizes, the extents of its results. 0 where the
-// kernel is not for these.
-static int r_shapes(r_machine* m, const r_packed* k, const r_value* R, const int32_t* inputs) {
+// What a kernel has computed from the extents of its inputs: its memory, its sizes, the extents of its results. Where the
+// kernel is not for these: the number of the check that fails, from 1 on.
+static int r_shapes(r_machine* m, const r_packed* k, const r_value* R, const int32_t* inputs, const void* const* in) {
   int64_t* d = m->extents;
   for (int32_t n = 0; n < k->inputs; n++) {
     const r_value x = R[inputs[n]];
@@ -175,7 +175,7 @@ static int r_shapes(r_machine* m, const r_packed* k, const r_value* R, const int
     const r_tensor* t = (const r_tensor*)x.v.o;
     for (int32_t r = 0; r < t->head.count; r++) *d++ = t->dims[r];
   }
-  return relay_regions[k->region].shapes(m->extents, m->computed);
+  return relay_regions[k->region].shapes(m->extents, in, m->computed);
 }
 
 // Room for registers, and for another call, within the limit.
@@ -360,15 +360,16 @@ R_SHOWN int relay_vm_run(r_machine* m, int64_t fuel, int threads) {
     if (k->region < 0) { m->pc = (int32_t)(pc - code); return R_HOST; }
     for (n = 0; n < k->inputs; n++)
       if (!r_fits(p, &p->specs[k->takes + n], &R[at[n]])) FAIL(R_FAULT_EXTENTS);
-    if (relay_regions[k->region].shapes) {
-      if (!r_shapes(m, k, R, at)) { m->pc = (int32_t)(pc - code); return R_HOST; }
-      arena = m->computed[0];
-      in[k->inputs] = m->computed + 1;
-      computed = m->computed + 1 + k->sizes;
-    }
     for (n = 0; n < k->inputs; n++) {
       const r_value* x = &R[at[n]];
       in[n] = x->kind == R_TENSOR ? (const void*)((const r_tensor*)x->v.o)->data : (const void*)&x->v;
+    }
+    if (relay_regions[k->region].shapes) {
+      m->asked = r_shapes(m, k, R, at, in);
+      if (m->asked) { m->pc = (int32_t)(pc - code); return R_HOST; }
+      arena = m->computed[0];
+      in[k->inputs] = m->computed + 1;
+      computed = m->computed + 1 + k->sizes;
     }
     for (n = 0; n < k->outputs; n++) {
       const r_spec* s = &p->specs[k->spec + n];

@@ -1,0 +1,249 @@
+"""Elements of small tensors of whole numbers as sizes: shapes that a region computes, or that it is given.
+
+`shape_of` gives the extents of a tensor. Arithmetic on them makes other sizes, and operators that move elements pick some.
+An element of an input is a size of its own, which the kernel reads. So operators that take shapes as operands
+(`dyn.reshape`) become those that have them as attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from relaylang.interpreter.compute import compute
+from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
+from relaylang.ir.tensors import static_shape
+from relaylang.kernels.sizes import Comparison, Size, equals, largest, less, opposite, smallest
+from relaylang.ops.record import Op, OpPattern
+from relaylang.rules.dynamic_to_static import RULES, static_call
+
+#: Tensors of more elements are not followed.
+_MOST = 64
+#: Operators that take shapes as operands.
+DYNAMIC = frozenset(RULES)
+#: How many operands stand in front of shapes, where there is not one.
+_DATA = {"arange": 0, "dyn.zeros": 0, "dyn.ones": 0, "dyn.one_hot": 3, "dyn.sparse_to_dense": 3}
+#: Operators that take numbers which may be 0.
+SIGNED = frozenset({"dyn.strided_slice", "dyn.nn.pad", "arange"})
+#: Operators that give extents.
+EXTENTS = ("shape_of", "ndarray_size")
+
+
+def _truncated(one: int, two: int) -> int | None:
+    """A quotient of whole numbers that are not negative: there both ways to round agree."""
+    return one // two if one >= 0 and two > 0 else None
+
+
+def _remainder(one: int, two: int) -> int | None:
+    return one % two if one >= 0 and two > 0 else None
+
+
+def _chosen(test: Any, one: int, two: int) -> int:
+    if isinstance(one, Size) and isinstance(two, Size) and one.terms == two.terms:
+        return one
+    return one if (test.answer() if isinstance(test, Comparison) else test) else two
+
+
+_Elementwise = Callable[..., "int | Comparison | None"]
+#: What operators make of single elements. None is an element that is not known.
+_ELEMENTWISE: Mapping[str, _Elementwise] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": _truncated,
+    "mod": _remainder,
+    "floor_divide": lambda a, b: a // b if b > 0 else None,
+    "floor_mod": lambda a, b: a % b if b > 0 else None,
+    "maximum": largest,
+    "minimum": smallest,
+    "negative": lambda a: -a,
+    "equal": equals,
+    "not_equal": lambda a, b: opposite(equals(a, b)),
+    "less": less,
+    "greater": lambda a, b: less(b, a),
+    "less_equal": lambda a, b: opposite(less(b, a)),
+    "greater_equal": lambda a, b: opposite(less(a, b)),
+    "where": _chosen,
+    "cast": lambda a: a + 0,
+    "copy": lambda a: a,
+}
+
+
+#: Operators that move elements, and have another pattern.
+_MOVES = ("expand_dims", "broadcast_to")
+_QUOTIENTS = ("divide", "mod", "floor_divide", "floor_mod")
+
+
+def _is_small(ty: Any) -> bool:
+    """Whether a tensor of this type is followed."""
+    if not isinstance(ty, TensorType) or not ("int" in ty.dtype or ty.dtype == "bool"):
+        return False
+    shape = static_shape(ty)
+    return shape is not None and prod(shape) <= _MOST
+
+
+def _may_be_followed(call: Call) -> bool:
+    """Whether the elements of a call's result follow from extents, or from those of its operands where these are known."""
+    op, ty = call.op, call.checked_type
+    if not isinstance(op, Op) or not all(map(_is_small, ty.fields if isinstance(ty, TupleType) else [ty])):
+        return False
+    if op.name in EXTENTS:
+        return True
+    parts = _operands(call)
+    if op.name in _QUOTIENTS and not (isinstance(parts[1], Constant) and parts[1].data.all()):
+        return False  # by 0 it may be an error
+    moves = (op.pattern == OpPattern.INJECTIVE or op.name in _MOVES) and op.name not in DYNAMIC
+    return (moves or op.name in _ELEMENTWISE) and all(_is_small(p.checked_type) for p in parts)
+
+
+def is_followed(call: Call, known: Container[int]) -> bool:
+    """Whether the elements of a call's result are known where those of constants, variables, and nodes of `known` ids are."""
+    if not _may_be_followed(call):
+        return False
+    return all(isinstance(p, (Constant, Var)) or id(source_of(p)) in known for p in _operands(call))
+
+
+def _parts(node: Expr) -> Sequence[Expr]:
+    return node.fields if isinstance(node, Tuple) else [node]
+
+
+def _operands(call: Call) -> list[Expr]:
+    """What a call reads elements of."""
+    assert isinstance(call.op, Op)
+    return [] if call.op.name in EXTENTS else [p for a in call.args for p in _parts(a)]
+
+
+def source_of(node: Expr) -> Expr:
+    """The call that a node is a field of, or the node itself."""
+    return node.tuple_value if isinstance(node, TupleGetItem) else node
+
+
+def shapes_in(call: Call) -> Sequence[int]:
+    """The operands of a call whose elements give extents of its result."""
+    assert isinstance(call.op, Op)
+    if call.op.name not in _DATA and call.op.name not in DYNAMIC:
+        return ()
+    return [n for n in range(_DATA.get(call.op.name, 1), len(call.args)) if _is_small(call.args[n].checked_type)]
+
+
+class Elements:
+    """The elements of a region's tensors. `read` gives the size that is an element of an input, by its place."""
+
+    def __init__(self, read: Callable[[Var, int], int]) -> None:
+        self._read = read
+        #: of calls, which stay so that no others get their ids: their results' elements
+        self._known: dict[int, tuple[Expr, list[np.ndarray] | None]] = {}
+
+    def of(self, node: Expr) -> np.ndarray | None:
+        """The elements of a typed tensor, with its shape; None where they are not known."""
+        stack = [source_of(node)]
+        while stack:
+            call = stack[-1]
+            if id(call) in self._known or not isinstance(call, Call):
+                stack.pop()
+            elif not _may_be_followed(call):
+                self._known[id(call)] = call, None
+            else:
+                waiting = [p for p in map(source_of, _operands(call)) if isinstance(p, Call) and id(p) not in self._known]
+                stack += waiting
+                if not waiting:
+                    self._known[id(call)] = call, self._results(call)
+        return self._of(node)
+
+    def _of(self, node: Expr) -> np.ndarray | None:
+        """The same, once the calls that it comes from are known."""
+        if isinstance(node, Constant):
+            return node.data if node.data.size <= _MOST else None
+        if isinstance(node, Var):
+            ty = node.checked_type
+            if not _is_small(ty) or not isinstance(ty, TensorType) or ty.dtype == "bool":
+                return None
+            shape = static_shape(ty) or ()
+            return _objects([self._read(node, n) for n in range(prod(shape))], shape)
+        found = self._known.get(id(source_of(node)), (node, None))[1]
+        return None if found is None else found[node.index if isinstance(node, TupleGetItem) else 0]
+
+    def _results(self, call: Call) -> list[np.ndarray] | None:
+        assert isinstance(call.op, Op)
+        if call.op.name in EXTENTS:
+            ty = call.args[0].checked_type
+            shape = ty.shape if isinstance(ty, TensorType) else ()
+            if not all(isinstance(d, int) for d in shape) or not shape:
+                return None
+            return [_objects(shape, (len(shape),)) if call.op.name == "shape_of" else _objects([prod(shape)], ())]  # type: ignore[arg-type]
+        operands = [[self._of(p) for p in _parts(a)] for a in call.args]
+        if any(x is None for parts in operands for x in parts):
+            return None
+        if call.op.name in _ELEMENTWISE:
+            return _computed(call.op.name, [x for parts in operands for x in parts if x is not None])
+        return _moved(call, operands)  # type: ignore[arg-type]
+
+
+def _objects(values: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
+    """Values as an array. numpy would make numbers of sizes."""
+    made = np.empty(len(values), object)
+    for n, value in enumerate(values):
+        made[n] = value
+    return made.reshape(tuple(shape))
+
+
+def _computed(name: str, operands: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+    """What an operator makes of each element."""
+    spread = np.broadcast_arrays(*[x.astype(object) for x in operands])
+    items = list(zip(*[x.reshape(-1) for x in spread]))
+    if name != "where" and any(isinstance(x, Comparison) for item in items for x in item):
+        return None
+    values = [_ELEMENTWISE[name](*item) for item in items]
+    return None if any(v is None for v in values) else [_objects(values, spread[0].shape)]
+
+
+def _moved(call: Call, operands: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray] | None:
+    """What an operator that moves elements makes: it is computed with the elements' numbers in place of them."""
+    every: list[Any] = []
+    arguments: list[Any] = []
+    for arg, parts in zip(call.args, operands):
+        if arguments:  # places of elements
+            if any(part.dtype == object for part in parts):
+                return None
+            arguments.append(parts[0])
+            continue
+        numbered = []
+        for part in parts:
+            numbered.append(np.arange(len(every), len(every) + part.size).reshape(part.shape))
+            every += part.reshape(-1).tolist()
+        arguments.append(tuple(numbered) if isinstance(arg, Tuple) else numbered[0])
+    found = compute(call, arguments)
+    results = [np.asarray(places) for places in (found if isinstance(found, tuple) else (found,))]
+    if any(places.dtype.kind != "i" or (places.size and not 0 <= places.min() <= places.max() < len(every)) for places in results):
+        return None
+    return [_objects([every[p] for p in places.reshape(-1).tolist()], places.shape) for places in results]
+
+
+def static_form(call: Call, elements: Elements) -> Call | None:
+    """An operator that takes shapes as operands with attributes in their place, without a type; None for unknown elements.
+
+    Other operators stay what they are.
+    """
+    assert isinstance(call.op, Op)
+    if call.op.name not in DYNAMIC:
+        return call
+    shapes = shapes_in(call)
+    return static_call(call, [elements.of(a) if isinstance(a, Constant) or n in shapes else None for n, a in enumerate(call.args)])
+
+
+def range_type(call: Call, ty: Type | None, elements: Elements) -> TensorType | None:
+    """The type of `arange` between sizes, which had the type `ty`; None for others, and for unknown starts, stops or steps."""
+    if not isinstance(call.op, Op) or call.op.name != "arange":
+        return None
+    values = [elements.of(a) for a in call.args]
+    if any(v is None or v.dtype.kind == "f" for v in values):
+        return None
+    start, stop, step = (v.item() for v in values if v is not None)
+    if isinstance(step, Size) or not step:
+        return None
+    count = -((start - stop) // step) if step > 0 else -((stop - start) // -step)
+    assert isinstance(ty, TensorType)
+    return TensorType((count,), ty.dtype)
