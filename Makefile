@@ -7,7 +7,7 @@ JOBS ?= 2
 # The tests start Python hundreds of times: it keeps its compiled modules, whatever the caller's environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tvm-suite bare peers consistency sweeps searches test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-vm bench-npu bench-quantize fuzz-vm fuzz-npu clean generated
+.PHONY: tvm-suite bare peers consistency sweeps searches test-all bench-typing conformance pass-conformance docs help demo test setup lint bench-text bench-interpreter bench-passes bench-import bench-cpu bench-tune bench-vm bench-npu bench-quantize fuzz-vm fuzz-npu clean generated
 
 help:
 	@echo "make demo               install into $(VENV) and show every stage on examples/"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-passes       time the passes"
 	@echo "make bench-import       time the importers on real networks, and compare outputs with their runtimes"
 	@echo "make bench-cpu          time compiled networks beside onnxruntime and OpenVINO (ROUNDS=7, MARCH=x86-64-v3; after make peers)"
+	@echo "make bench-tune         search schedules of kernels, and compare them with the defaults (TRIALS=300, MARCH=x86-64-v3, NAMES=dense)"
 	@echo "make bench-vm           time programs with control flow on the VM, beside TVM's VM where RELAY_ORACLE names one"
 	@echo "make bench-quantize     compare quantised networks with onnxruntime's quantiser (installs scikit-learn)"
 	@echo "make bench-npu          compile networks for the Ethos-U, beside Vela's compilation of the same files"
@@ -77,6 +78,7 @@ generated: setup
 	@$(BIN)/python scripts/importers_pages.py
 	@$(BIN)/python scripts/picture.py
 	@$(BIN)/python scripts/tvm_page.py
+	@$(BIN)/python scripts/vta_page.py
 
 bench-typing: setup
 	@$(BIN)/python benchmarks/typecheck.py $(if $(WRITE),--write)
@@ -111,6 +113,9 @@ bench-import: setup
 
 bench-cpu: setup
 	@$(BIN)/python benchmarks/cpu.py $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(MARCH),--march $(MARCH)) $(if $(WRITE),--write) $(NAMES)
+
+bench-tune: setup
+	@$(BIN)/python benchmarks/tune.py $(if $(TRIALS),--trials $(TRIALS)) $(if $(MARCH),--march $(MARCH)) $(if $(WRITE),--write) $(NAMES)
 
 bench-vm: setup
 	@$(BIN)/python benchmarks/vm.py $(if $(WRITE),--write)

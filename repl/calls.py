@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from relaylang.ops import OPS
 from relaylang.repl.opdoc import parameters
-from relaylang.syntax.tokeniser import Token, tokenise
+from relaylang.syntax.tokeniser import Brackets, Token, tokenise
 
 #: How far back the parenthesis is looked for, in characters.
 _REACH = 4000
@@ -34,31 +34,23 @@ class Bracket(NamedTuple):
     arrow: bool
 
 
-def open_brackets(tokens: Sequence[Token]) -> list[Bracket]:
+def open_brackets(tokens: Sequence[Token], pairs: Brackets) -> list[Bracket]:
     """The open brackets at the end of tokens, the innermost first, within the statement or block."""
     found: list[Bracket] = []
     commas: list[int] = []
-    depth, arrow = 0, False
-    for i in range(len(tokens) - 1, -1, -1):
+    arrow = False
+    for i in pairs.backwards(len(tokens)):
         sign = tokens[i].text
-        if tokens[i].kind == "arrow":
-            arrow = arrow or (sign == "=>" and not depth and not commas)
-        elif tokens[i].kind != "mark":
+        if i in pairs.closing or tokens[i].kind not in ("mark", "arrow"):
             continue
-        elif sign in ")]}":
-            depth += 1
-        elif sign in "([{":
-            if depth:
-                depth -= 1
-                continue
+        arrow = arrow or (sign == "=>" and not commas)
+        if sign in ("(", "[", "{"):
             found.append(Bracket(i, sign, commas[::-1], arrow))
-            if sign == "{":
-                break
             commas, arrow = [], False
-        elif sign == ";" and not depth:
-            break
-        elif sign == "," and not depth:
+        elif sign == ",":
             commas.append(i)
+        if sign in (";", "{"):
+            break
     return found
 
 
@@ -82,17 +74,14 @@ def open_call(before: str) -> OpenCall | None:
     """The innermost call whose parenthesis is open at the end of the text, None where there is none."""
     begin = max(0, len(before) - _REACH)
     tokens = [token for token in tokenise(before[begin:]) if token.kind != "comment"]
-    return call_in(tokens, open_brackets(tokens), begin)
+    return call_in(tokens, open_brackets(tokens, Brackets(tokens)), begin)
 
 
 def statements_end(text: str) -> int:
     """The end of the last `;` that no bracket holds, 0 where there is none."""
-    depth = end = 0
-    for token in tokenise(text):
-        if token.kind == "mark":
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-            end = token.end if token.text == ";" and not depth else end
-    return end
+    tokens = list(tokenise(text))
+    around = Brackets(tokens).around
+    return next((tokens[i].end for i in range(len(tokens) - 1, -1, -1) if tokens[i].text == ";" and around[i] < 0), 0)
 
 
 def _attribute(tokens: Sequence[Token], at: int) -> str | None:
@@ -147,14 +136,6 @@ def function_signature(call: OpenCall, type_says: str) -> Signature:
 
 def _split(text: str) -> list[str]:
     """The parts between the commas that stand in no bracket."""
-    out, depth, begin = [], 0, 0
-    for i, c in enumerate(text):
-        if c in "([{":
-            depth += 1
-        elif c in ")]}":
-            depth -= 1
-        elif c == "," and not depth:
-            out.append(text[begin:i].strip())
-            begin = i + 1
-    last = text[begin:].strip()
-    return [*out, last] if last else out
+    tokens = list(tokenise(text))
+    parts = Brackets(tokens).parts(-1)
+    return [text[tokens[begin].start : tokens[end - 1].end] for begin, end in parts if begin < end]

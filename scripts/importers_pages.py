@@ -353,10 +353,11 @@ mod, params = relay.frontend.from_paddle(program, shape_dict, scope)
 - `from_paddle` takes names of files, their bytes, a `Program` or a `TranslatedLayer`. `scope` may also be arrays by name.
 - Operators of PaddlePaddle 2 are read under their names of PaddlePaddle 3, as the table shows.
 - Extents that the file leaves open become `?`, unless `--shape` gives them.
-- `while` and `conditional_block` become loops and branches. Arrays of tensors need known lengths.
+- `while` and `conditional_block` become loops and branches. Arrays of tensors that grow in loops become lists of the Prelude.
 - `rnn` becomes steps, or a loop for more than 32 of them.
-- `multiclass_nms3` gives as many rows as it chooses boxes, in the order of classes and scores.
-- `quantize_linear` and `dequantize_linear` become `qnn` operators of 8 bits.
+- `multiclass_nms3`, `matrix_nms` and `generate_proposals` give as many rows as they choose boxes. Those of classes are in the
+  order of classes and scores.
+- `quantize_linear` and `dequantize_linear` become `qnn` operators of 8 bits, in the files of versions 2 and 3.
 - Places of the largest elements of pools are not computed. `unique` compares single elements alone.
 
 ## Operators

@@ -208,4 +208,135 @@ def places() -> Iterator[Case]:
     yield "take_rows", lambda x, i: x[i], [reals(4, 3), np.array([0, 2, 1])]
 
 
-ALL = (functions, pairs, reductions, shapes, creations, places)
+def matrices() -> Iterator[Case]:
+    """Operations on matrices and their diagonals, and others along an axis."""
+    x, y = reals(2, 3, 4), reals(2, 3, 4)
+    yield "cross", lambda x, y: paddle.cross(x, y, axis=1), [x, y]
+    yield "cross_default", paddle.cross, [x, y]
+    yield "diag_vector", lambda x: paddle.diag(x, 1, 7.0), [reals(3)]
+    yield "diag_matrix", lambda x: paddle.diag(x, -1), [reals(4, 3)]
+    yield "diag_embed", lambda x: paddle.diag_embed(x, 1, 0, 2), [x]
+    yield "trace", lambda x: paddle.trace(x, 1, 0, 2), [x]
+    yield "multi_dot", lambda x, y, z: paddle.linalg.multi_dot([x, y, z]), [reals(3, 4), reals(4, 2), reals(2, 5)]
+    yield "logcumsumexp", lambda x: paddle.logcumsumexp(x, 1), [x]
+    yield "cummax", lambda x: paddle.cummax(x, 2), [x]
+    yield "cummin", lambda x: paddle.cummin(x, 1), [x]
+    yield "masked_fill", lambda x: paddle.masked_fill(x, x > 0, 3.0), [x]
+    yield "tril_indices", lambda x: x[0, 0, 0] * paddle.cast(paddle.tril_indices(3, 4, 1), "float32"), [x]
+    yield "triu_indices", lambda x: x[0, 0, 0] * paddle.cast(paddle.triu_indices(3, 4, 1), "float32"), [x]
+    yield "searchsorted", paddle.searchsorted, [np.sort(reals(6)), x]
+    yield "searchsorted_right", lambda s, x: paddle.searchsorted(s, x, right=True), [np.sort(whole(6)), whole(2, 3)]
+    yield "bucketize", lambda x, s: paddle.bucketize(x, s), [x, np.sort(reals(6))]
+    yield "copysign", lambda x, y: paddle.copysign(x, y), [x, y]
+    yield "logspace", lambda x: x[0, 0, 0] * paddle.logspace(0, 2, 5), [x]
+    yield "median", lambda x: paddle.median(x, 1), [x]
+    yield "multiplex", lambda i, x, y: paddle.multiplex([x, y], i), [whole(3, 1, high=2, dtype="int32"), reals(3, 4), reals(3, 4)]
+    yield "sequence_mask", lambda x: F.sequence_mask(x, 5, "int32"), [whole(4)]
+    yield "renorm", lambda x: paddle.renorm(x, 2.0, 1, 1.5), [x]
+    yield "bitwise_left_shift", lambda x, y: paddle.bitwise_left_shift(x, y), [whole(3), whole(3)]
+    yield "bilinear", lambda x, y, w: F.bilinear(x, y, w), [reals(3, 4), reals(3, 5), reals(2, 4, 5)]
+    yield "cdist", paddle.cdist, [reals(3, 4), reals(5, 4)]
+    yield "cov", paddle.linalg.cov, [reals(3, 6)]
+    yield "attention", lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [reals(2, 4, 2, 8) for _ in range(3)]
+    yield "cosine_similarity", lambda x, y: F.cosine_similarity(x, y, axis=1), [x, y]
+    yield "pairwise_distance", lambda x, y: F.pairwise_distance(x, y), [reals(3, 4), reals(3, 4)]
+    yield "pad1d", lambda x: F.pad(x, [1, 2], data_format="NCL"), [x]
+    yield "pad1d_reflect", lambda x: F.pad(x, [1, 2], "reflect", data_format="NCL"), [x]
+    yield "pad1d_edge", lambda x: F.pad(x, [1, 2], "replicate", data_format="NLC"), [x]
+    yield "pad1d_circular", lambda x: F.pad(x, [1, 2], "circular", data_format="NCL"), [x]
+    places = np.array([0, 3, 7, 13, 17, 22]).reshape(1, 1, 2, 3).repeat(2, 1)
+    yield (
+        "max_unpool2d",
+        lambda x: F.max_unpool2d(x, paddle.assign(places.astype("int32")), 2, output_size=[4, 6]),
+        [reals(1, 2, 2, 3)],
+    )
+
+
+def boxes() -> Iterator[Case]:
+    """Operations of detectors."""
+    from paddle.vision import ops
+
+    high, wide, count = 5, 6, 3
+    corners = RNG.uniform(0, 60, (high, wide, count, 2))
+    anchors = np.concatenate([corners, corners + RNG.uniform(4, 40, (high, wide, count, 2))], 3).astype("float32")
+    scores, moves = shares(2, count, high, wide), reals(2, 4 * count, high, wide) * 0.3
+    sizes, spread = np.array([[70, 80], [64, 50]], "float32"), shares(high, wide, count, 4)
+    for offset in (False, True):
+
+        def proposals(s: Any, m: Any, i: Any, a: Any, v: Any, offset: bool = offset) -> Any:
+            found = ops.generate_proposals(s, m, i, a, v, 40, 12, 0.5, 3.0, 1.0, offset, True)
+            return found
+
+        yield f"generate_proposals{int(offset)}", proposals, [scores, moves, sizes, anchors, spread]
+    yield (
+        "generate_proposals_none",
+        lambda s, m, i, a, v: ops.generate_proposals(s, m, i, a, v, 40, 12, 0.5, 1000.0, 1.0, False, True),
+        [scores[:1], moves[:1], sizes[:1], anchors, spread],
+    )
+    few = RNG.uniform(0, 300, (9, 2))
+    rois = np.concatenate([few, few + RNG.uniform(8, 500, (9, 2))], 1).astype("float32")
+    for offset in (False, True):
+        yield (
+            f"distribute_fpn_proposals{int(offset)}",
+            lambda r, c, offset=offset: ops.distribute_fpn_proposals(r, 2, 5, 4, 224, offset, c),
+            [rois, np.array([4, 5], "int32")],
+        )
+
+    def regions(x: Any, s: Any, m: Any, i: Any, a: Any, v: Any) -> Any:
+        found, _, numbers = ops.generate_proposals(s, m, i, a, v, 40, 12, 0.5, 3.0, 1.0, False, True)
+        parts, back, counts = ops.distribute_fpn_proposals(found, 2, 3, 3, 30, rois_num=numbers)
+        made = [ops.roi_align(x, p, c, 2, 0.25, 2) for p, c in zip(parts, counts)]
+        return paddle.gather(paddle.concat(made, 0), paddle.squeeze(back, 1))
+
+    yield "proposals_roi_align", regions, [reals(2, 3, 20, 20), scores, moves, sizes, anchors, spread]
+    x, places = reals(2, 8, 12, 12), np.array([[0, 1, 6, 9], [2, 2, 11, 8], [1, 0, 9, 4]], "float32")
+    numbers = np.array([2, 1], "int32")
+    yield "roi_pool", lambda x, r: ops.roi_pool(x, r, paddle.assign(numbers), (3, 2), 1.0), [x, places]
+    apart = RNG.uniform(0, 60, (1, 20, 2))
+    given = np.concatenate([apart, apart + RNG.uniform(4, 40, (1, 20, 2))], 2).astype("float32")
+    for gauss in (False, True):
+        yield (
+            f"matrix_nms{int(gauss)}",
+            lambda b, s, gauss=gauss: ops.matrix_nms(b, s, 0.3, 0.2, 12, 9, gauss, 2.0, 0, True, True, True),
+            [given, shares(1, 4, 20)],
+        )
+    yield "nms", lambda b, s: ops.nms(b, 0.4, s), [given[0], shares(20)]
+    yield (
+        "box_coder_list",
+        lambda p, t: ops.box_coder(p, [0.1, 0.1, 0.2, 0.2], t, "decode_center_size", True, axis=0),
+        [given[0], reals(3, 20, 4) * 0.3],
+    )
+
+
+def arrays() -> Iterator[Case]:
+    """Arrays of tensors, and loops that write them or change tensors in place."""
+
+    def grown(x: Any) -> Any:
+        count, at = paddle.shape(x)[0:1], paddle.full([1], 0, "int32")
+        array = paddle.tensor.create_array("float32")
+        array = paddle.tensor.array_write(x[0:1] * 0.0, paddle.full([1], 0, "int64"), array)
+
+        def turn(i: Any, a: Any) -> Any:
+            last = paddle.tensor.array_read(a, paddle.cast(i, "int64"))
+            a = paddle.tensor.array_write(last + paddle.gather(x, i), paddle.cast(i + 1, "int64"), a)
+            return [i + 1, a]
+
+        _, array = paddle.static.nn.while_loop(lambda i, a: paddle.less_than(i, paddle.cast(count, "int32")), turn, [at, array])
+        return paddle.tensor.array_read(array, paddle.full([1], 2, "int64")), paddle.tensor.array_length(array)
+
+    yield "array_in_a_loop", grown, [reals(4, 3)]
+
+    def in_place(x: Any) -> Any:
+        total, at = paddle.zeros([3]), paddle.full([1], 0, "int64")
+
+        def turn(i: Any) -> Any:
+            paddle.assign(total + paddle.gather(x, i)[0], total)
+            return [i + 1]
+
+        (at,) = paddle.static.nn.while_loop(lambda i: paddle.less_than(i, paddle.full([1], 4, "int64")), turn, [at])
+        return total, at
+
+    yield "in_place_in_a_loop", in_place, [reals(4, 3)]
+
+
+ALL = (functions, pairs, reductions, shapes, creations, places, matrices, boxes, arrays)

@@ -277,6 +277,22 @@ class Flow(nn.Layer):
         return x
 
 
+def quantised_network(training: bool) -> Any:
+    """A network with numbers of 8 bits, as PaddlePaddle exports it or as it trains it."""
+    from paddle.quantization import PTQ, QAT, QuantConfig
+    from paddle.quantization.observers import AbsmaxObserver
+    from paddle.quantization.quanters import FakeQuanterWithAbsMaxObserver
+
+    paddle.seed(3)
+    net = nn.Sequential(nn.Conv2D(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2D(8, 4, 3, 2), nn.Flatten(), nn.Linear(36, 5))
+    step = FakeQuanterWithAbsMaxObserver(moving_rate=0.9) if training else AbsmaxObserver(quant_bits=8)
+    way = (QAT if training else PTQ)(QuantConfig(activation=step, weight=step))
+    net.train() if training else net.eval()
+    made = way.quantize(net)
+    made(paddle.to_tensor(np.random.default_rng(0).normal(size=(2, 3, 8, 8)).astype("float32")))
+    return made if training else way.convert(made)
+
+
 def picture(extent: int = 32) -> list[np.ndarray]:
     return [reals(1, 3, extent, extent)]
 
@@ -300,3 +316,5 @@ def networks() -> Iterator[Network]:
     yield "ocr", Ocr, [reals(2, 1, 16, 48)]
     yield "yolo", Yolo, [*picture(), np.array([[60, 90]], "int32")]
     yield "flow", Flow, [reals(2, 4)]
+    yield "quantised", lambda: quantised_network(False), [reals(2, 3, 8, 8)]
+    yield "quantised_training", lambda: quantised_network(True), [reals(2, 3, 8, 8)]

@@ -1,7 +1,8 @@
 """Writes programs of PaddlePaddle and what it computes for them: tests/frontends/paddle/data.
 
-    scripts/paddle_results.py
+    scripts/paddle_results.py [NAME...]
 
+With names, it adds these to the files.
 It needs an environment of its own. `pip install paddlepaddle` writes the .json files, 'paddlepaddle==2.6.2' the .pdmodel files.
 """
 
@@ -56,32 +57,42 @@ def of_case(name: str, function: Callable[..., Any], inputs: Sequence[np.ndarray
         results = flat(function(*given))
         run = paddle.static.Executor()
         run.run(start)
-        values = run.run(main, feed={f"x{i}": v for i, v in enumerate(inputs)}, fetch_list=results)
+        fed = {f"x{i}": v for i, v in enumerate(inputs)}
+        values = [np.array(v) for v in run.run(main, feed=fed, fetch_list=results, return_numpy=False)]
         paddle.static.save_inference_model(str(folder / name), given, results, run, program=main)
     return list(values)
 
 
 def of_network(name: str, make: Callable[[], Any], inputs: Sequence[np.ndarray], folder: Path) -> list[Any]:
-    """The results of a network with weights of their names, whose program is written into a folder."""
+    """The results of a network with weights of their names, whose program is written into a folder.
+
+    Quantised networks keep their own weights and results: version 3.2 computes others from what it has exported.
+    """
     with paddle.utils.unique_name.guard():
         net = make()
         net.eval()
-        for own in [*net.parameters(), *net.buffers()]:
+        for own in [] if name.startswith("quantised") else [*net.parameters(), *net.buffers()]:
             if "generated" not in own.name and "tmp" not in own.name:
                 own.set_value(weight(own.name, own.shape, str(own.dtype).rpartition(".")[2]))
         specs = [paddle.static.InputSpec(list(v.shape), v.dtype.name, f"x{i}") for i, v in enumerate(inputs)]
         paddle.jit.save(net, str(folder / name), input_spec=specs)
+    if name.startswith("quantised"):
+        return flat(net(*[paddle.to_tensor(v) for v in inputs]))
     return flat(paddle.jit.load(str(folder / name))(*[paddle.to_tensor(v) for v in inputs]))
 
 
 def main() -> None:
     DATA.mkdir(exist_ok=True)
     suffix = "3" if NEW else "2"
+    before = DATA / f"recorded{suffix}.npz"
     found: dict[str, np.ndarray] = {}
+    if sys.argv[1:] and before.exists():
+        with np.load(before) as arrays:
+            found.update(arrays)
     chosen = set(sys.argv[1:])
     with (
         tempfile.TemporaryDirectory() as folder,
-        zipfile.ZipFile(DATA / f"programs{suffix}.zip", "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(DATA / f"programs{suffix}.zip", "a" if chosen else "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         for name, make, inputs in paddle_networks.networks():
             if chosen and name not in chosen:
@@ -104,7 +115,7 @@ def main() -> None:
                     print("left out:", name, str(wrong).strip()[-300:], flush=True)
                     continue
                 found |= recorded(Path(folder, "op_" + name), results, inputs, archive, True)
-    np.savez_compressed(DATA / f"recorded{suffix}.npz", **found)
+    np.savez_compressed(before, **found)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ LAZY = {
     ("cli.arguments", "relaylang.plugins.files"): "few calls load files of their own",
     ("cli.arguments", "relaylang.repl.session"): "relay check gives nothing values",
     ("cli.check", "relaylang.cli.linting"): "few calls ask for lints, which take a tenth of relay check",
+    ("backends.cpu", "relaylang.backends.aot.linked"): "few programs have loops",
     ("cli.command", "relaylang.cli.common"): "an error's output needs more than a correct call of --help",
     ("cli.common", "relaylang.repl.notebook"): "few calls write a program to a terminal",
     ("cli.compiled", "relaylang.backends.ethosu.tflite"): "few calls run a file of Vela",

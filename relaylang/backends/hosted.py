@@ -1,6 +1,6 @@
 """Programs in parts: an accelerator computes regions, and the host what lies between them.
 
-A backend of an accelerator partitions a program. `host_modules` gives the parts of the host, which a compiler or the
+A backend of an accelerator partitions a program. `host_parts` gives the parts of the host, which a compiler or the
 interpreter makes ready to run. `run_schedule` runs both in order, and `schedule_of` reads the order back from an archive.
 `hosted_artifact` has the archive.
 """
@@ -23,7 +23,7 @@ from relaylang.ir import Expr, Function, GlobalVar, IRModule, MetaRef, TensorTyp
 from relaylang.ir.missing import fill_missing, refuse_missing
 from relaylang.ops.record import Op
 from relaylang.partition.report import QUANTISE_FIRST
-from relaylang.partition.schedule import Schedule, Step
+from relaylang.partition.schedule import Schedule, Step, make_schedule
 from relaylang.passes.simplify.fold_constant import evaluator, fold_expr
 from relaylang.runtime import artifact as programs
 from relaylang.runtime.artifact import TensorSpec, not_an_artifact
@@ -35,6 +35,9 @@ from relaylang.syntax import astext, fromtext
 Named = tuple[str, TensorSpec]
 #: A host step that can be run: its arguments, in order, to its outputs.
 HostFunction = Callable[[list[Any]], list[Any]]
+#: Makes a module's `@main` ready to run, and gives its program as `save` writes it, if there is one.
+CompileHost = Callable[[IRModule], tuple[HostFunction, bytes | None]]
+_MAX_RESULT_DEPTH = 50
 
 
 @dataclass(frozen=True)
@@ -102,30 +105,44 @@ def region_tensors(func: Function) -> tuple[tuple[Named, ...], tuple[Named, ...]
     return inputs, tuple([spec_of(f"out{number}", ty) for number, ty in enumerate(types)])
 
 
-def host_modules(mod: IRModule, entry: str, regions: Mapping[GlobalVar, Function], schedule: Schedule) -> dict[str, IRModule]:
-    """Each host step as a module whose `@main` it is, with the functions that it may call."""
+def host_parts(
+    mod: IRModule,
+    entry: str,
+    regions: dict[GlobalVar, Function],
+    compile_host: CompileHost | None,
+    target: str,
+    kept: int,
+    notes: Sequence[Diagnostic],
+) -> tuple[Schedule, tuple[Named, ...], dict[str, HostStep]]:
+    """The schedule of a module partitioned for a target, its inputs, and the steps of the host, compiled.
+
+    Raises `RelayError`: R0612 for a result of too many levels, R0614 where operations stay on the host and nothing compiles
+    them. `kept` is their number, and `notes` say why, call by call.
+    """
+    main = mod[entry]
+    schedule, host = make_schedule(main, regions), dict[str, HostStep]()
+    if _depth(schedule.result) > _MAX_RESULT_DEPTH:
+        raise RelayError(error("R0612", f"the result is a tuple nested deeper than {_MAX_RESULT_DEPTH}", main.span))
     others = {gv: f for gv, f in mod.functions.items() if gv not in regions and gv.name_hint != entry}
-    modules = {}
     for step in schedule.steps:
-        if not step.is_region:
-            module = IRModule(others, mod.type_definitions, mod.attrs)
-            module["main"] = step.function
-            modules[step.name] = check(module)
-    return modules
+        if step.is_region:
+            continue
+        if compile_host is None:
+            title = f"{kept} operations of @{entry} stay on the host, and the target names none"
+            raise RelayError([error("R0614", title, notes=[f'add one after a comma: --target "{target}, c"']), *notes])
+        module = IRModule(others, mod.type_definitions, mod.attrs)
+        module["main"] = step.function
+        run, program = compile_host(check(module))
+        host[step.name] = HostStep(astext(module), program, run)
+    return schedule, tuple([spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)]), host
 
 
-def host_steps(
-    modules: Mapping[str, IRModule], compile_host: Callable[[IRModule], tuple[HostFunction, bytes | None]] | None, needed: RelayError
-) -> dict[str, HostStep]:
-    """The host steps, compiled. Raises `needed` where there are some and nothing compiles them."""
-    if modules and compile_host is None:
-        raise needed
-    steps = {}
-    for name, module in modules.items():
-        assert compile_host is not None
-        run, program = compile_host(module)
-        steps[name] = HostStep(astext(module), program, run)
-    return steps
+def _depth(result: Any) -> int:
+    depth, level = 0, [result]
+    while level:
+        level = [part for node in level if isinstance(node, list) for part in node]
+        depth += 1
+    return depth
 
 
 def interpreted(module: IRModule) -> tuple[HostFunction, None]:
@@ -296,6 +313,7 @@ def _step(step: dict[str, Any], regions: Mapping[str, tuple[int, int]], host: Ma
 
 __all__ = [
     "FIELDS",
+    "CompileHost",
     "HostFunction",
     "HostStep",
     "Named",
@@ -303,8 +321,7 @@ __all__ = [
     "check",
     "compiled",
     "host_files",
-    "host_modules",
-    "host_steps",
+    "host_parts",
     "interpreted",
     "named_tensor",
     "nothing_fits",

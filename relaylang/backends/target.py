@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from relaylang.diagnostics import RelayError, error
 from relaylang.ir import IRModule
 from relaylang.runtime.artifact import Artifact
 
@@ -29,6 +30,14 @@ class Target:
 
     def __str__(self) -> str:
         return " ".join([self.name, *(f"-{k}" if v is True else f"-{k}={_quoted(str(v))}" for k, v in self.options.items())])
+
+
+def threads_of(options: Mapping[str, Any]) -> int | None:
+    """The most threads that the options allow; None where that is left to who runs the program."""
+    given = options.get("num-threads", options.get("num_threads"))
+    if given is not None and int(given) < 1:
+        raise RelayError(error("R0602", f"option -num-threads wants a number from 1 on, not {given}"))
+    return int(given) if given is not None else None
 
 
 def _quoted(value: str) -> str:

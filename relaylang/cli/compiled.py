@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from relaylang.repl.definitions import Value
 from relaylang.repl.session import Session
 from relaylang.runtime.artifact import LIBRARY_MAGIC, SIMULATORS, Artifact, loads
 from relaylang.runtime.text import read_bytes
-
-if TYPE_CHECKING:
-    from relaylang.cli.comparing import Comparison
 
 #: Where a tar says what it is.
 _TAR = slice(257, 262)
@@ -48,12 +45,6 @@ def _network(content: bytes, file: str) -> Artifact:
     return load_network(content, file)
 
 
-def _comparison(args: argparse.Namespace, artifact: Artifact) -> Comparison:
-    from relaylang.cli.comparing import Comparison
-
-    return Comparison(args, artifact)
-
-
 def run_compiled(args: argparse.Namespace, limits: Limits) -> int:
     """Run a compiled program with the values of the call."""
     with Stages() as stages:
@@ -61,7 +52,11 @@ def run_compiled(args: argparse.Namespace, limits: Limits) -> int:
             content = read_bytes(args.file)
             artifact = _network(content, args.file) if is_tflite(content) else loads(content, args.threads, args.file)
             computed_by(args, artifact)
-            comparison = _comparison(args, artifact) if args.compare is not None else None
+            comparison = None
+            if args.compare is not None:
+                from relaylang.cli.comparing import Comparison
+
+                comparison = Comparison(args, artifact)
         values, notes = values_for(artifact.signature(), args, split_inputs(args.input), Session(None))
         report(notes)
         with stages.stage("run"), limits.running(compiled=True):

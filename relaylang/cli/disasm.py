@@ -58,7 +58,7 @@ def _text(path: str) -> str:
         return listing(unpacked(content, path)[0])
     artifact = loads(content, name=path)
     if isinstance(artifact, VTAArtifact):
-        return "\n".join([f"@{name}: {vta.listing(region.program, path)}" for name, region in artifact.regions.items()])
+        return "\n".join([f"@{name}: {vta.listing(program, path)}" for name, program in artifact.regions.items()])
     if "simulate" not in artifact.capabilities or not artifact.regions:
         raise UsageError(f"relay disasm: {path} holds machine code; relay compile --emit c shows its source", "relay disasm --help")
     return archive_listing(artifact.regions)

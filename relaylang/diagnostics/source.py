@@ -73,14 +73,18 @@ class Span:
     In a plain `SourceFile` both are offsets and `last` is the offset just behind the stretch.
     """
 
-    __slots__ = ("first", "last", "source")
+    __slots__ = ("_count", "first", "source")
     #: Whether a script states the place: it stands in texts then.
     stated = False
 
     def __init__(self, source: SourceFile, first: int, last: int) -> None:
         self.source = source
         self.first = first
-        self.last = last
+        self._count = last - first  # mostly small, and Python shares small numbers
+
+    @property
+    def last(self) -> int:
+        return self.first + self._count
 
     @property
     def start(self) -> int:
@@ -128,7 +132,7 @@ class Span:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Span):
             return NotImplemented
-        return self.source is other.source and self.first == other.first and self.last == other.last
+        return self.source is other.source and self.first == other.first and self._count == other._count
 
     def __hash__(self) -> int:
         return hash((id(self.source), self.first, self.last))

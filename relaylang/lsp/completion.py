@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from relaylang.grammar import patterns
@@ -50,7 +51,7 @@ def _definition(text: str, offset: int) -> int:
     end, begin = offset, -1
     while end and begin < 0:  # backwards, in stretches
         start = text.rfind("\n", 0, max(0, end - _NEAR)) + 1
-        begin = max((found.start() for found in _BEGINS.finditer(text, start, offset)), default=-1)
+        begin = max((found.start() for found in _BEGINS.finditer(text, start, end)), default=-1)
         end = start
     return max(0, begin)
 
@@ -59,17 +60,26 @@ def window(text: str, offset: int) -> Window:
     """The part of the definition in front of an offset that completion reads."""
     begin = _definition(text, offset)
     body = _BODY.search(text, begin, offset) if offset - begin > 2 * _NEAR else None
-    earlier: dict[str, tuple[int, int]] = {}
     if body is not None:
-        statement = re.compile(rf"^{body[1]}(?:let[ \t]+)?({patterns()['LOCAL']})[ \t]*(?::|=(?![=>])[ \t]*(?=(\S)))", re.M)
-        near = begin
-        for found in statement.finditer(text, body.end(), offset - _NEAR):
-            near = found.start()
-            earlier[found[1]] = found.start(1), found.start(2)
-        if near > begin:
-            earlier.popitem()  # the first one of those that are read
+        stop = (offset - _NEAR) // _NEAR * _NEAR  # the same for most keystrokes
+        near, earlier = _statements(text[body.end() : stop], body[1], body.end())
+        if earlier:
             return Window(text[begin : body.end()] + text[near:offset], begin, body.end() - begin, near, earlier)
-    return Window(text[begin:offset], begin, offset - begin, offset, earlier)
+    return Window(text[begin:offset], begin, offset - begin, offset, {})
+
+
+@lru_cache(maxsize=1)
+def _statements(text: str, indent: str, begin: int) -> tuple[int, dict[str, tuple[int, int]]]:
+    """Where the last statement of a text begins, and the variables of those in front of it. The text stands at `begin`."""
+    statement = re.compile(rf"^{indent}(?:let[ \t]+)?({patterns()['LOCAL']})[ \t]*(?::|=(?![=>])[ \t]*(?=(\S)))", re.M)
+    earlier: dict[str, tuple[int, int]] = {}
+    last = begin
+    for found in statement.finditer(text):
+        last = begin + found.start()
+        earlier[found[1]] = begin + found.start(1), begin + found.start(2) if found.start(2) >= 0 else -1
+    if earlier:
+        earlier.popitem()
+    return last, earlier
 
 
 class TextNames(Mapping[str, "Type | None"]):

@@ -104,7 +104,7 @@ class Document:
         part = old.changed(text[start : stop + len(text) - len(self.text)], begin - start, end - start, again)
         made = self._with(text, [*self.parts[:number], part, *self.parts[number + 1 :]])
         assert part.function is not None
-        self.checker.update({self.known.functions[part.name]: part.function}, typed={part.name})
+        self.checker.update({self.known.functions[part.name]: part.function}, typed={part.name: part.statements})
         if stale := made._stale():
             self.checker.update(again=stale)
         made._say()

@@ -12,7 +12,7 @@ from typing import Any
 
 from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
-from relaylang.ir import Expr, Function, GlobalTypeVar, TypeData
+from relaylang.ir import Expr, Function, GlobalTypeVar, Let, TypeData
 from relaylang.lsp.nodes import by_start
 from relaylang.lsp.stretches import Known, NotByStretches, Stretches
 from relaylang.syntax.reader import notes_of, read_source, tables
@@ -37,6 +37,8 @@ class Part(Definition):
         self.has_expression = False
         #: the stretches of a long function
         self.stretches: Stretches | None = None
+        #: the only statements of a changed function without types
+        self.statements: Sequence[Let] = ()
         self._name_at: tuple[TokenSource, int] | None = None
         self._sources: list[TokenSource] = []
 
@@ -122,7 +124,7 @@ class Part(Definition):
 
     def take(self, stretches: Stretches) -> None:
         """Be a function that is read by stretches."""
-        self.stretches, self.function = stretches, stretches.function
+        self.stretches, self.function, self.statements = stretches, stretches.function, stretches.statements
         self.said = [diagnostic for stretch in stretches.all for diagnostic in stretch.said]
         stretches.move(self.base)
 

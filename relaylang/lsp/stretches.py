@@ -48,10 +48,10 @@ class Known:
         self.type_vars: dict[str, GlobalTypeVar] = {}
         self.types = IRModule()
 
-    def build_of(self, source: TokenSource) -> Callable[[list[str]], Build]:
+    def build_of(self, source: TokenSource) -> Callable[[Sequence[str]], Build]:
         """Makes the build of a part for its tokens. The part needs no version header."""
 
-        def start(tokens: list[str]) -> Build:
+        def start(tokens: Sequence[str]) -> Build:
             made = Build(source, tokens, self.types, None, None, comment_type, self.functions, self.type_vars)
             made.text.versioned = True
             return made
@@ -123,7 +123,7 @@ class Stretch(Definition):
         ):
             raise NotByStretches
 
-    def _build(self, text: str, known: Known, names: Mapping[str, Expr], again: Mapping[str, Var]) -> tuple[Build, list[str]]:
+    def _build(self, text: str, known: Known, names: Mapping[str, Expr], again: Mapping[str, Var]) -> tuple[Build, Sequence[str]]:
         self.source = TokenSource(known.name, text, tables(), self.lead)
         tokens = self.source.tokens()
         build = known.build_of(self.source)(tokens)
@@ -158,7 +158,7 @@ class Stretch(Definition):
         else:
             block, bound = closed[-1]
             self.lets = [statement for statement in block.lets if statement[3] < end]
-            self.bound = {key: value for key, value in bound.items() if block.seen[key][1] < end}
+            self.bound = {key: value for key, value in bound.items() if block.seen[key][3] < end}
         return build
 
     @cached_property
@@ -206,23 +206,40 @@ class Stretches:
             self.all.append(self._read(text[begin:], names, {}, True))
         if any(stretch.said for stretch in self.all):
             raise NotByStretches
-        self._assemble(text)
+        self._assemble(text, ())
 
     def _read(
         self, text: str, names: Mapping[str, Expr], again: Mapping[str, Var], last: bool = False, ahead: str | None = None
     ) -> Stretch:
         return Stretch(text, self.known, names, again, self.lead, last, ahead)
 
-    def _assemble(self, text: str) -> None:
-        """Make the function of its statements."""
+    def _assemble(self, text: str, known: Sequence[tuple[Stretch, Expr]]) -> None:
+        """Make the function of its statements. `known` has the stretches of another text, and the bodies that begin there.
+
+        Where the last stretches are known, so is the type of the body: then `statements` are those that need a type.
+        """
         self.starts = [0, *accumulate(len(stretch.text) for stretch in self.all[:-1])]
         self.source = SourceFile(self.known.name, text)
         tail = self.all[-1].function
         assert tail is not None and tail.body is not None and tail.span is not None
         body = tail.body
-        for stretch in reversed(self.all):
+        self.bodies: list[Expr] = []  # from each stretch on, the last one first
+        self.statements: list[Let] = []
+        others = {id(stretch) for stretch, _ in known}
+        for stretch, (same, rest) in zip(reversed(self.all), known):
+            if stretch is not same:
+                break
+            body = rest
+            self.bodies.append(body)
+        ty = body.checked_type if self.bodies else None
+        for stretch in reversed(self.all[: len(self.all) - len(self.bodies)]):
             for _, _, value, at, var in reversed(stretch.lets):
                 body = Let(var, value, body, Span(stretch.source, at, _LAST))
+                body.checked_type = ty
+                if ty is not None and id(stretch) not in others:
+                    self.statements.append(body)
+            self.bodies.append(body)
+        self.statements.reverse()
         end = self.starts[-1] + tail.span.end
         signature = self.signature
         self.function = Function(signature.params, body, signature.ret_type, (), None, Span(self.source, 0, end))
@@ -283,7 +300,7 @@ class Stretches:
         made.all = [*self.all[:first], *self.all[last + 1 :]]
         with gc_paused():
             made._read_again(piece, first, old, again)
-            made._assemble(text)
+            made._assemble(text, list(zip(reversed(self.all), self.bodies)))
         return made
 
     def _read_again(self, piece: str, first: int, old: Sequence[Stretch], again: Collection[SourceFile]) -> None:

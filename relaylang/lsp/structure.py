@@ -12,8 +12,7 @@ from relaylang.ops import OPS
 from relaylang.repl.opdoc import value_text
 from relaylang.stdlib.library import IMPORT
 from relaylang.syntax.symbols import Placed, Symbol
-from relaylang.syntax.tokeniser import Token
-from relaylang.syntax.tree import Brackets
+from relaylang.syntax.tokeniser import Brackets, Token
 
 #: How many defaults a hint shows.
 _MOST_DEFAULTS = 4

@@ -19,13 +19,30 @@ def checked(dataset: Iterable[Any], func: Function) -> Iterator[Batch]:
 
     An item is a mapping from names to arrays, or an array where the function has one parameter. An array with several times
     the rows that the parameter has is several batches. Raises `RelayError` (R0530) for no data, other names, shapes and element
-    types, empty arrays, and numbers that are not finite.
+    types, empty arrays, and numbers that are not finite. Data that are one number throughout are refused behind the last batch.
     """
-    batches = chain.from_iterable(_batches(item, number, func) for number, item in enumerate(dataset))
+    if isinstance(dataset, (str, Mapping)) or not isinstance(dataset, Iterable):
+        raise refuse(
+            f"the data set is no list of batches, but {type(dataset).__name__}", "a batch is a mapping from inputs' names to arrays"
+        )
+    batches = _varying(chain.from_iterable(_batches(item, number, func) for number, item in enumerate(dataset)))
     first = next(batches, None)
     if first is None:
         raise refuse("the data set has no batches", "it gives mappings from inputs' names to arrays")
     return chain([first], batches)
+
+
+def _varying(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The batches. Raises `RelayError` (R0530) behind the last, where none of their inputs has two different numbers."""
+    first: dict[str, Any] = {}
+    varied = False
+    for batch in batches:
+        for name, array in () if varied else batch.items():
+            varied = varied or bool((array != first.setdefault(name, array.flat[0])).any())
+        yield batch
+    if first and not varied:
+        shown = ", ".join(f"{name} is {value:g}" for name, value in first.items())
+        raise refuse("the calibration data are constant", f"{shown} in all batches")
 
 
 def _batches(item: Any, number: int, func: Function) -> Iterator[Batch]:
@@ -72,9 +89,9 @@ def _array(value: Any, ty: Any, what: str) -> tuple[np.ndarray, int]:
         array = np.asarray(value)
     except (ValueError, TypeError):
         raise refuse(f"{what} is no array") from None
-    if not isinstance(ty, TensorType):
-        return array, 1
     wanted = type_text(ty)
+    if not isinstance(ty, TensorType):
+        raise refuse(f"{what.partition(' ')[0]} is an input of the type {wanted}; networks with tensors as inputs are quantised")
     if array.dtype.name != ty.dtype:
         raise refuse(f"{what} has the element type {array.dtype.name}, the input is {wanted}", f"convert it: x.astype({ty.dtype!r})")
     if not all(isinstance(d, int) for d in ty.shape):

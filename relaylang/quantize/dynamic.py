@@ -48,8 +48,10 @@ def quantize_dynamic(
         weight, ty = old.args[1], tensor_type(old.args[0])
         if not isinstance(weight, Constant) or ty is None or ty.dtype != "float32" or weight.dtype != "float32":
             return new
-        if not weight.data.size or not np.isfinite(weight.data).all():
+        if not weight.data.size:
             return new
+        if not np.isfinite(weight.data).all():
+            raise refuse("the weight of a dense layer has numbers that are not finite", span=old.span)
         count += 1
         x = new.args[0]
         if id(x) not in rounded:

@@ -70,7 +70,8 @@ def make_plan(func: Function, wishes: Wishes, keep_float: Collection[str] = ()) 
     `keep_float` names layers that stay in floats, by their names or the names of the imported network's nodes. Raises
     `RelayError` (R0530) for names of no layer.
     """
-    found = list(_candidates(func, wishes))
+    floats: list[tuple[str, str]] = []
+    found = list(_candidates(func, wishes, floats))
     labels = {layer.name: {label for label in _labels(layer) if label} for layer in found}
     known = {name for layer in found for name in (layer.name, *labels[layer.name])}
     for name in keep_float:
@@ -80,7 +81,6 @@ def make_plan(func: Function, wishes: Wishes, keep_float: Collection[str] = ()) 
             more = f"did you mean {near}?" if near else f"its layers: {', '.join(shown[:12])}" + ", ..." * (len(shown) > 12)
             raise refuse(f"the network has no layer {name}", more)
     kept = set(keep_float)
-    floats = []
     layers = []
     for layer in found:
         if kept & {layer.name, *labels[layer.name]}:
@@ -135,8 +135,8 @@ def _real(expr: Expr) -> bool:
     return ty is not None and ty.dtype == "float32" and shape is not None and 0 not in shape
 
 
-def _candidates(func: Function, wishes: Wishes) -> Iterator[Layer]:
-    """All layers that could be quantised, operands first."""
+def _candidates(func: Function, wishes: Wishes, floats: list[tuple[str, str]]) -> Iterator[Layer]:
+    """All layers that could be quantised, operands first. Products that cannot be, and the reasons, go to `floats`."""
     order = list(post_order(func))
     inner = _inner(func)
     users: dict[int, list[Expr]] = {}
@@ -163,6 +163,8 @@ def _candidates(func: Function, wishes: Wishes) -> Iterator[Layer]:
             continue
         layer = _layer(name, node, role, wishes)
         if layer is None:
+            if role is Role.PRODUCT:
+                floats.append((name, _why_float(node)))
             continue
         if role is Role.PRODUCT:
             bias = after(node)
@@ -227,6 +229,15 @@ def _product(name: str, node: Call) -> Layer | None:
     if not np.isfinite(weight.data).all():
         raise refuse(f"the weight of the layer {name} has numbers that are not finite", span=node.span)
     return Layer(name, node, Role.PRODUCT, [data], weight)
+
+
+def _why_float(node: Call) -> str:
+    """Why a product has no form in whole numbers."""
+    if not all(_real(x) for x in (*node.args[:2], node)):
+        return "its operands are not float32 of known shapes"
+    if not isinstance(node.args[1], Constant):
+        return "its weight is computed when the network runs"
+    return "its data are constant" if isinstance(node.args[0], Constant) else "its layout has blocks"
 
 
 def _connected(layers: list[Layer]) -> list[Layer]:

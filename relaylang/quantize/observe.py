@@ -14,17 +14,23 @@ import numpy as np
 
 from relaylang.backends.cpu import compile_for
 from relaylang.backends.target import Target
-from relaylang.diagnostics.source import Span
-from relaylang.ir import Expr, Function, IRModule, TensorType, Tuple, Var
+from relaylang.ir import Call, Expr, Function, IRModule, TensorType, Tuple, Var
 from relaylang.ir.typed import typed_var
+from relaylang.ops.build import op_call
+from relaylang.ops.record import Op
 from relaylang.quantize.prepare import refuse
-from relaylang.rules.quantization.measures import extremes, histogram
+from relaylang.rules.quantization.measures import extremes, histograms
 from relaylang.typing import check
 
 #: The bins of a histogram: eight for each number that a quantised value has.
 BINS = 2048
+#: Histograms count so many batches, and then one of `EVERY`.
+COUNTED, EVERY = 32, 4
 #: The share of a new batch in moving averages.
 MOMENTUM = 0.1
+
+#: The least range of a histogram: the bins in a range of 1 are a float32.
+_NARROWEST = float(np.finfo("float32").tiny) * BINS
 
 #: A batch of inputs by name.
 Batch = Mapping[str, np.ndarray]
@@ -70,6 +76,13 @@ class Seen:
             grown = True
         return grown
 
+    def count(self, counts: np.ndarray) -> None:
+        """Take a batch's histogram, which may be of samples. Both extremes were there at least once."""
+        self.counts += counts
+        for end in (self.least, self.greatest):
+            at = min(int((end - self.low) / (self.high - self.low) * BINS), BINS - 1)
+            self.counts[at] = max(self.counts[at], 1)
+
     @property
     def centres(self) -> np.ndarray:
         """The middle of each bin."""
@@ -77,53 +90,54 @@ class Seen:
 
 
 class Observer:
-    """Counts the numbers of expressions over @main's parameters. `histograms` says whether extremes are enough."""
+    """Counts the numbers of expressions over @main's parameters. `histogrammed` says whether extremes are not enough.
 
-    def __init__(self, mod: IRModule, values: Sequence[Expr], histograms: bool) -> None:
+    The extremes are those of all batches. Histograms count the first `COUNTED` batches, then one of `EVERY`.
+    """
+
+    def __init__(self, mod: IRModule, values: Sequence[Expr], histogrammed: bool) -> None:
         self.values = values
-        self.histograms = histograms
         self.seen = [Seen() for _ in values]
+        self._batches = 0
         params: list[Var] = list(mod["main"].params)
         names = {p.name_hint for p in params}
         self._names = [_fresh(name, names) for name in ("lows", "factors")]
-        outputs = [end for x in values for end in extremes(x)]
-        if histograms:
-            ranges = [typed_var(name, TensorType((len(values),), "float32")) for name in self._names]
-            params += ranges
-            outputs += [histogram(x, BINS, i, *ranges) for i, x in enumerate(values)]
+        ends = [op_call("reshape", [end], newshape=[1]) for x in values for end in extremes(x)]
+        outputs = [op_call("concatenate", [Tuple(ends)], axis=0)]
         self._program = compiled(mod, params, outputs)
+        self._counting: Any = None
+        if histogrammed:
+            ranges = [typed_var(name, TensorType((len(values),), "float32")) for name in self._names]
+            self._counting = compiled(mod, [*params, *ranges], [*outputs, histograms(values, BINS, *ranges)])
 
     def add(self, batch: Batch) -> None:
         """Count the numbers of a batch. Raises `RelayError` (R0530) for numbers that are not finite."""
-        found = self._run(batch)
-        extremes = np.array([float(v) for v in found[: 2 * len(self.values)]]).reshape(-1, 2)
-        for value, (least, greatest) in zip(self.values, extremes):
-            if not np.isfinite(least) or not np.isfinite(greatest):
-                title = "a value of the network is not finite for the calibration data"
-                raise refuse(title, "NaN and infinities have no form in whole numbers", span=_place(value))
-        grown = [seen.ranged(float(a), float(b)) for seen, (a, b) in zip(self.seen, extremes)]
-        if self.histograms:
+        number, self._batches = self._batches, self._batches + 1
+        counting = self._counting is not None and (number < COUNTED or number % EVERY == 0)
+        found = self._counted(batch) if counting and number else self._program.run(**batch)
+        ends = np.asarray(found[0], "float64").reshape(-1, 2)
+        for value, finite in zip(self.values, np.isfinite(ends).all(1)):
+            if not finite:
+                name = value.op.name if isinstance(value, Call) and isinstance(value.op, Op) else "a value of the network"
+                title = f"the result of {name} is not finite for batch {number}"
+                raise refuse(title, "NaN and infinities have no form in whole numbers", span=value.span)
+        grown = [seen.ranged(float(a), float(b)) for seen, (a, b) in zip(self.seen, ends)]
+        if counting:
             if any(grown):
-                found = self._run(batch)
-            for seen, counts in zip(self.seen, found[2 * len(self.values) :]):
-                seen.counts += counts
+                found = self._counted(batch)
+            for seen, counts in zip(self.seen, found[1]):
+                seen.count(counts)
 
-    def _run(self, batch: Batch) -> Any:
-        if not self.histograms:
-            return self._program.run(**batch)
-        widths = np.array([max(seen.high - seen.low, np.finfo("float32").tiny * BINS) for seen in self.seen])
+    def _counted(self, batch: Batch) -> Any:
+        widths = np.array([max(seen.high - seen.low, _NARROWEST) for seen in self.seen])
         ranges = np.array([seen.low for seen in self.seen], "float32"), (BINS / widths).astype("float32")
-        return self._program.run(**batch, **dict(zip(self._names, ranges)))
+        return self._counting.run(**batch, **dict(zip(self._names, ranges)))
 
 
 def _fresh(name: str, taken: Iterable[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _place(value: Expr) -> Span | None:
-    return value.span
 
 
 def observe(

@@ -17,6 +17,10 @@ from relaylang.quantize.observe import Seen
 _STEPS = 64
 #: The shortest range that is tried, as a share of the whole.
 _SHORTEST = 0.3
+#: The bins on each side that are a bin's neighbourhood.
+_NEAR = 8
+#: The least share of numbers that is a distribution without those that occur again and again.
+_LITTLE = 0.25
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ def _mse(seen: Seen, grid: Grid, share: float) -> tuple[float, float]:
 def _entropy(seen: Seen, grid: Grid, share: float) -> tuple[float, float]:
     """The threshold whose quantised histogram is nearest to the clipped one by the Kullback-Leibler divergence.
 
-    Source: S. Migacz, "8-bit inference with TensorRT", GTC 2017. Values of both signs are seen by their magnitudes.
+    Values of both signs are seen by their magnitudes. Of equally good thresholds, the largest is taken.
+    Source: S. Migacz, "8-bit inference with TensorRT", GTC 2017.
     """
     both = seen.least < 0 < seen.greatest
     magnitudes = np.abs(seen.centres)
@@ -115,27 +120,48 @@ def _entropy(seen: Seen, grid: Grid, share: float) -> tuple[float, float]:
     bins = len(seen.counts)
     places = np.minimum((magnitudes / most * bins).astype(int), bins - 1)
     counts = np.bincount(places, seen.counts, bins)
+    spread = _spread(counts)
     levels = (grid.greatest - grid.least + 1) // (2 if both else 1)
     levels = min(levels, bins // 4)
-    ends = range(levels, bins + 1, max(levels // 8, 1))
-    best = min(ends, key=lambda end: _divergence(counts, end, levels)) / bins * most
+    ends = range(bins, levels - 1, -max(levels // 8, 1))
+    best = min(ends, key=lambda end: _divergence(spread[:end], counts[end:].sum(), levels)) / bins * most
     # Few samples leave most bins empty. Clipping takes none but outliers then, too.
     best = max(best, (int(np.searchsorted(np.cumsum(counts), OUTLIERS * counts.sum())) + 1) / bins * most)
     return max(seen.least, -best), min(seen.greatest, best)
 
 
-def _divergence(counts: np.ndarray, end: int, levels: int) -> float:
-    inner = counts[:end].copy()
-    clipped = inner.copy()
-    clipped[-1] += counts[end:].sum()
-    groups = np.minimum(np.arange(end) * levels // end, levels - 1)
+def _spread(counts: np.ndarray) -> np.ndarray:
+    """Counts without numbers that occur again and again: zeros of rectifiers, limits, and what constant parts of data give.
+
+    Such a number fills one bin alone. A divergence is large where it shares a step with other bins, though it is represented as
+    well as they. Bins have at most what their neighbourhood makes likely. Where that leaves little, the counts stay, but
+    for those of zero, which has a whole number of its own.
+    """
+    window = np.lib.stride_tricks.sliding_window_view(np.pad(counts, _NEAR, mode="reflect"), 2 * _NEAR + 1)
+    middle = np.median(window, axis=1)
+    spread = np.minimum(counts, 2 * middle + 3 * np.sqrt(middle))
+    if spread.sum() < _LITTLE * counts.sum():
+        spread = counts.copy()
+        spread[0] = min(spread[:2])
+    return spread
+
+
+def _divergence(inner: np.ndarray, clipped: float, levels: int) -> float:
+    """How far counts, with so many others clipped to the last bin, are from their form in levels.
+
+    Samples of a distribution that is even within each level have a divergence, too: half a chi-square number. Its degrees of
+    freedom are the filled bins less the filled levels. The mean of that number is subtracted: it would favour thresholds with
+    a level for each bin.
+    """
+    groups = np.minimum(np.arange(len(inner)) * levels // len(inner), levels - 1)
     sums, filled = np.bincount(groups, inner, levels), np.bincount(groups, inner > 0, levels)
     each = np.divide(sums, filled, out=np.zeros(levels), where=filled > 0)
-    p, q = smoothed(clipped), smoothed(np.where(inner > 0, each[groups], 0.0))
+    p, q = smoothed(np.append(inner[:-1], inner[-1] + clipped)), smoothed(np.where(inner > 0, each[groups], 0.0))
     if p is None or q is None:
         return float("inf")
+    expected = (filled.sum() - np.count_nonzero(filled)) / (2 * p.sum())
     p, q = p / p.sum(), q / q.sum()
-    return float((p * np.log(p / q)).sum())
+    return float((p * np.log(p / q)).sum() - expected)
 
 
 CALIBRATORS: Mapping[str, Calibrator] = {

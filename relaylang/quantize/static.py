@@ -174,7 +174,8 @@ def quantize_static(
     for name in unknown:
         choice("option", name, list(StaticConfig.__dataclass_fields__))
     if "keep_float" in options:
-        options["keep_float"] = tuple(options["keep_float"])
+        names = options["keep_float"]
+        options["keep_float"] = (names,) if isinstance(names, str) else tuple(names)
     quantization = StaticQuantization(mod, params, StaticConfig(**options))
     quantization.calibrate(dataset if dataset is not None else ())
     return quantization.module

@@ -16,6 +16,7 @@ from relaylang.runtime.artifact import Artifact, Capability, TensorSpec, bind_ar
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.files import atomic_write, together
 from relaylang.runtime.library import function_in, open_library, unload
+from relaylang.runtime.manifest import ERRORS
 from relaylang.runtime.tensors import aligned, at_a_line, empty
 from relaylang.runtime.text import reason
 
@@ -23,16 +24,6 @@ from relaylang.runtime.text import reason
 Input = tuple[str, tuple[int, ...], tuple[int, ...], str]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _CLOSE = ctypes.CFUNCTYPE(None)
-#: The errors of a run, in the order of their numbers from 1 on.
-ERRORS: dict[str, str] = {
-    "MEMORY": "there is no memory for the workspace",
-    "ALIGNMENT": "the workspace is at no multiple of 64",
-    "WEIGHTS": "the weights are not those of this program, or lie at no multiple of 64",
-    "DIVISION": "division by zero",
-    "SHIFT": "a shift by a negative number of bits",
-    "POWER": "a negative power of 0",
-    "EXTERNAL": "external code failed",
-}
 
 
 def checked_place(path: str | os.PathLike[str]) -> Path:

@@ -30,7 +30,7 @@ from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.external import Calls, Parts, callables
 from relaylang.runtime.library import Library
 from relaylang.runtime.machine import usable_cpus
-from relaylang.runtime.manifest import STATUS, Manifest, differences, read, read_text
+from relaylang.runtime.manifest import ERRORS, STATUS, Manifest, differences, read, read_text
 from relaylang.runtime.packed import Packed, check_machine, unpacked
 from relaylang.runtime.peaks import measured
 from relaylang.runtime.profile import Profile
@@ -103,7 +103,7 @@ class CpuArtifact(Artifact):
         self._externals = dict(externals or {})
         if found.externals and self._code.calls is None:
             self._code.connect(Calls(found.externals, calls))
-        self._status = found.arena - STATUS if found.externals else -1
+        self._status = found.arena - STATUS if found.externals or found.fails else -1
         self._inputs = [(name, TensorSpec(*spec), list(path)) for name, spec, path in found.inputs]
         self._names = list(dict.fromkeys(name for name, _, _ in self._inputs))
         self._simple = all(not path for _, _, path in self._inputs)
@@ -145,6 +145,11 @@ class CpuArtifact(Artifact):
     def set_params(self, params: Mapping[str, np.ndarray]) -> None:
         """Bind weights: all that the program was compiled with, by name. Raises `RelayError` (R0640)."""
         values = {}
+        names = [name for name, _ in self._manifest.params]
+        baked = [name for name in params if name not in names] if self._manifest.fails else []
+        if baked:
+            notes = ["small parameters of a program with loops are numbers in its code: compile it again"]
+            raise RelayError(error("R0640", f"the value of {baked[0]} cannot change", notes=notes))
         for name, spec in self._manifest.params:
             value = params[name] if name in params else self.params.get(name)
             if value is None:
@@ -213,8 +218,10 @@ class CpuArtifact(Artifact):
     __call__ = run
 
     def _check(self, arena: _Arena) -> None:
-        """Raise `RelayError` (R0606) where other people's code failed in the run that had this arena."""
+        """Raise `RelayError` where the run failed that had this arena: R0606 for other people's code, R0404 for arithmetic."""
         status, code = arena.memory[self._status : self._status + 8].view(np.int32)
+        if status < 0:
+            raise RelayError(error("R0404", list(ERRORS.values())[-int(status) - 1]))
         if status:
             assert self._code.calls is not None
             self._code.calls.check(int(status), int(code))

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from relaylang.runtime.features import NAMES
-from relaylang.runtime.schema import document, items, maybe, one_of, shown, text, whole, wrong
+from relaylang.runtime.schema import document, flag, items, maybe, one_of, shown, text, whole, wrong
 
 FORMAT = "relaylang-cpu"
-VERSION = 5
+VERSION = 6
 #: The element types of tensors that compiled code takes and gives, and their bytes.
 ELEMENTS: dict[str, int] = {
     "float32": 4,
@@ -67,8 +67,18 @@ class Step(NamedTuple):
     others: tuple[str, ...] = ()
 
 
-#: The bytes at the end of the arena for the number and the result of external code that fails.
+#: The bytes at the end of the arena for the number and the result of external code that fails, or for an error's number below 0.
 STATUS = 64
+#: The errors of functions in C, in the order of their numbers from 1 on.
+ERRORS: dict[str, str] = {
+    "MEMORY": "there is no memory for the workspace",
+    "ALIGNMENT": "the workspace is at no multiple of 64",
+    "WEIGHTS": "the weights are not those of this program, or lie at no multiple of 64",
+    "DIVISION": "division by zero",
+    "SHIFT": "a shift by a negative number of bits",
+    "POWER": "a negative power of 0",
+    "EXTERNAL": "external code failed",
+}
 #: Kinds of external code: in the library (C text, object code), or Python's (bytes for a loader, a function).
 KINDS = ("c", "object", "data", "python")
 
@@ -95,7 +105,8 @@ class Manifest:
     without threads, None for no limit. `machine` and `features` are the processor, the system and the processor's features
     that the library needs (`relaylang.runtime.features`). `aligned` has the numbers of parameters that run faster where they
     begin at a multiple of 64. `steps` are the instructions of a run, for a library that keeps their times.
-    `externals` is the code of other compilers, in the order of the library's table of calls.
+    `externals` is the code of other compilers, in the order of the library's table of calls. `fails` says whether a run may
+    fail without these. The arena's last `STATUS` bytes say how.
     """
 
     entry: str
@@ -113,6 +124,7 @@ class Manifest:
     aligned: tuple[int, ...] = ()
     steps: tuple[Step, ...] = ()
     externals: tuple[External, ...] = ()
+    fails: bool = False
 
     def record(self) -> dict[str, Any]:
         """The manifest as JSON has it."""
@@ -134,6 +146,7 @@ class Manifest:
             "aligned": list(self.aligned),
             "steps": [list(step) for step in self.steps],
             "externals": external_records(self.externals),
+            "fails": self.fails,
         }
 
     def text(self) -> str:
@@ -183,7 +196,7 @@ def _agree(found: Manifest) -> None:
         raise ValueError("its manifest names a parameter twice in `params`")
     if found.aligned and found.aligned[-1] >= len(names):
         raise ValueError("its manifest's `aligned` must be numbers of `params`")
-    if found.externals and found.arena < STATUS:
+    if (found.externals or found.fails) and found.arena < STATUS:
         raise ValueError(f"its manifest's `arena` must be {STATUS} or more")
     _agree_tensors(found.inputs, found.outputs, found.structure)
 
@@ -334,6 +347,7 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "aligned": _numbers,
     "steps": _steps,
     "externals": read_externals,
+    "fails": flag,
 }
 
 __all__ = [

@@ -7,7 +7,7 @@ read again by `recovery`. It finds the expected tokens, and reads on behind the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any as AnyValue
@@ -85,7 +85,7 @@ def tables() -> Tables:
 
 
 def run(
-    tab: Tables, tokens: list[str], parts: Sequence[AnyValue], source: TokenSource, vals: list[AnyValue] | None = None
+    tab: Tables, tokens: Iterable[str], parts: Sequence[AnyValue], source: TokenSource, vals: list[AnyValue] | None = None
 ) -> AnyValue:
     """Shift and reduce; each action of the tables is called with its part.
 
@@ -231,7 +231,7 @@ def read(
     if constants:
         meta = with_values(meta, numbered_constants(constants))
 
-    def build(tokens: list[str]) -> Build:
+    def build(tokens: Sequence[str]) -> Build:
         made = Build(source, tokens, module, variables, meta, comment_type)
         made.functions.open = open_globals
         return made
@@ -239,7 +239,7 @@ def read(
     return read_source(source, build)
 
 
-def read_source(source: TokenSource, start: Callable[[list[str]], Build]) -> tuple[Build, AnyValue, TokenSource]:
+def read_source(source: TokenSource, start: Callable[[Sequence[str]], Build]) -> tuple[Build, AnyValue, TokenSource]:
     """Read a source with the build that `start` makes for its tokens. A second set of tokens gets another build.
 
     Returns the build with all its parts, the text's value, and the source. Raises `RelayError`, whose `partial` has the

@@ -168,7 +168,7 @@ class Tables:
         names = [t[0] for t in data["terminals"]]
         self.numbers = {name: i for i, name in enumerate([*names, "ERROR", "INNER", "$END", *SPECIAL])}
         self.names = list(self.numbers)
-        self._local = self.numbers["LOCAL"]
+        self._local, self._graph = self.numbers["LOCAL"], self.numbers["GRAPHBIND"]
         for origin, _, _ in data["rules"]:
             self.numbers.setdefault(origin, len(self.numbers))
         self._make_patterns()
@@ -183,7 +183,7 @@ class Tables:
         comment = f"{patterns()['BLOCK_COMMENT']}|{patterns()['LINE_COMMENT']}"
         # an unterminated string runs to the text's end, so its rest is not searched again
         broken = r'"[^"\\]*(?:\\[\s\S][^"\\]*)*\\?\Z'
-        kinds = "|".join([comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])
+        kinds = "|".join(["[,;)]", comment, r"/\*", *whole, *signs, broken, r"\S", r"\Z"])
         self.tokens = re.compile(rf"\s*(?:(?:{comment})\s*)?({kinds})")
         self._literals = {value: self.numbers[name] for value, name in literals}
         alone = [(name, re.sub(r"\(\?[=!](?:\[[^\]]*\]|[^()\[\]])*\)$", "", v), flags) for name, _, v, flags, _ in regexps]
@@ -202,11 +202,12 @@ class Tables:
         kind = self.kinds.get(text)
         if kind is None:
             # most of the texts that a long program has only once are names
-            plain = text[0] == "%" and (text[1:].isidentifier() or text[1:].isdecimal())
-            found = None if plain else self._classes.fullmatch(text)
-            if plain:
+            local = text[0] == "%"
+            if local and text[-1] == "=":
+                kind = self._graph
+            elif local and ((name := text[1:]).isidentifier() or name.isdecimal()):
                 kind = self._local
-            elif found is not None:
+            elif (found := self._classes.fullmatch(text)) is not None:
                 kind = self.numbers[found.lastgroup]  # type: ignore[index]
                 if found.lastgroup == "LOCAL" and ("-" in text or "/" in text) and text[1] != '"':
                     kind = self.numbers["DASHED"]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 
 from relaylang.grammar import literals, patterns
 from relaylang.syntax.literals import is_dtype
@@ -175,6 +175,43 @@ def tokenise(text: str) -> Iterator[Token]:
                 break
 
 
+class Brackets:
+    """The brackets of tokens. One without a partner holds nothing, but for an open one at the end.
+
+    `closing` and `opening` are partners, `around` is the bracket that holds a token, or -1. `commas` are those in a bracket.
+    """
+
+    __slots__ = ("around", "closing", "commas", "opening")
+
+    def __init__(self, code: Iterable[Token]) -> None:
+        self.closing: dict[int, int] = {}
+        self.opening: dict[int, int] = {}
+        self.around: list[int] = []
+        self.commas: dict[int, list[int]] = {}
+        stack = [-1]
+        for i, token in enumerate(code):
+            sign = token.text if token.kind == "mark" else ""
+            if sign and sign in ")]}" and len(stack) > 1:
+                self.closing[stack[-1]] = i
+                self.opening[i] = stack.pop()
+            elif sign == ",":
+                self.commas.setdefault(stack[-1], []).append(i)
+            self.around.append(stack[-1])
+            if sign and sign in "([{":
+                stack.append(i)
+
+    def parts(self, at: int) -> list[tuple[int, int]]:
+        """The stretches between the commas of a bracket, or of all tokens for -1."""
+        ends = [at, *self.commas.get(at, ()), self.closing.get(at, len(self.around))]
+        return [(begin + 1, end) for begin, end in pairwise(ends)]
+
+    def backwards(self, end: int) -> Iterator[int]:
+        """The tokens in front of one, the nearest first; of brackets that close, the opening one alone."""
+        while end > 0:
+            end = self.opening.get(end - 1, end - 1)
+            yield end
+
+
 def is_blank(text: str) -> bool:
     """Whether a text holds comments and white space only."""
     return all(token.kind == "comment" for token in tokenise(text))
@@ -214,6 +251,7 @@ def strings_and_comments() -> re.Pattern[str]:
 
 
 __all__ = [
+    "Brackets",
     "Token",
     "bound_beginning",
     "bound_locals",

@@ -7,12 +7,17 @@ cutting it once more when a span is first looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import overload
 
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.syntax.tables import Tables
 from relaylang.syntax.tokeniser import bound_beginning, bound_locals, comment_end, metadata_start, strings_and_comments
 
+#: The characters of a long text that are cut at a time.
+_STRETCH = 1 << 18
 _DASHED = re.compile(r"(-)([0-9][\w.]*)")
 
 
@@ -38,24 +43,40 @@ class TokenSource(SourceFile):
         self.splits: dict[int, tuple[int, ...]] = {}
         #: The two changes that a text gets at most once: its nested comments blanked, its subtractions split.
         self.blanked = self.names_split = False
-        self._places: tuple[list[int], list[int]] | None = None
+        self._places: tuple[Sequence[int], Sequence[int]] | None = None
         #: Names of variables that are bound elsewhere, with their `%`.
         self.known: set[str] = set()
         #: The same text with plain offsets, for places inside tokens.
         self.plain = SourceFile(name, text)
 
-    def tokens(self) -> list[str]:
+    def tokens(self) -> Sequence[str]:
         """The texts of the tokens; the last one is empty, the text's end."""
-        found = self.tables.tokens.findall(self.scanned, self.begin, self.end)
+        walk = TokenWalk(self)
+        return walk if self.end > _STRETCH else walk[:]
+
+    def stretches(self) -> Iterator[list[str]]:
+        """The tokens in lists of whole statements, as a long text is cut."""
+        findall, text = self.tables.tokens.findall, self.scanned
+        at, length = self.begin, _STRETCH
+        while (stop := text.find(";\n", at + length, self.end) + 1) > 0:
+            line = text[text.rfind("\n", at, stop) + 1 : stop]
+            found = findall(text, at, stop) if "//" not in line and "#" not in line else ["/*"]
+            while found and not found[-1]:
+                found.pop()
+            if not found or found[-1] != ";" or "/*" in found:  # a string or a comment goes on behind the line
+                length *= 2
+                continue
+            yield found
+            at, length = stop, _STRETCH
+        found = findall(text, at, self.end)
         while len(found) > 1 and not found[-2]:
             found.pop()
-        return self.lead + found
+        yield found
 
-    def places(self) -> tuple[list[int], list[int]]:
+    def places(self) -> tuple[Sequence[int], Sequence[int]]:
         """Where each token begins and ends."""
         if self._places is None:
-            starts: list[int] = []
-            ends: list[int] = []
+            starts, ends = array("q"), array("q")
             for found in self.tables.tokens.finditer(self.scanned, self.begin, self.end):
                 start, end = found.span(1)
                 for length in self.splits.get(len(starts) + len(self.lead), ()):
@@ -117,7 +138,7 @@ class TokenSource(SourceFile):
         self._places = None
         return None
 
-    def cut_anew(self, tokens: list[str]) -> list[str]:
+    def cut_anew(self, tokens: Sequence[str]) -> Sequence[str]:
         """The tokens once more: at first without nested comments, the next time with names split into subtractions.
 
         Raises `OpenComment`. Each change happens once, so a text is read three times at most.
@@ -130,7 +151,7 @@ class TokenSource(SourceFile):
         assert not self.names_split
         return self.split_dashes(tokens)
 
-    def split_dashes(self, tokens: list[str]) -> list[str]:
+    def split_dashes(self, tokens: Sequence[str]) -> list[str]:
         """Tell subtractions (`%n-1`) from names with dashes (`%layer-1`): a name is what the text binds somewhere.
 
         Returns the tokens with the subtractions cut into three and remembers where.
@@ -156,3 +177,31 @@ class TokenSource(SourceFile):
             out.append(token)
         self._places = None
         return out
+
+
+class TokenWalk(Sequence[str]):
+    """The tokens of a source as it is now. Each walk cuts the text anew and keeps nothing; an index keeps all tokens."""
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source = source
+
+    @cached_property
+    def _all(self) -> list[str]:
+        return list(iter(self))  # `list` asks a sequence for its length
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._source.lead
+        for stretch in self._source.stretches():
+            yield from stretch
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        return self._all[at]

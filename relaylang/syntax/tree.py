@@ -21,7 +21,7 @@ from relaylang.syntax.literals import string
 from relaylang.syntax.reader import CutAnew, SyntaxStop, run
 from relaylang.syntax.tables import Action, Tables
 from relaylang.syntax.tables import data as table_data
-from relaylang.syntax.tokeniser import Token, tokenise
+from relaylang.syntax.tokeniser import Brackets, Token, tokenise
 from relaylang.syntax.tokens import OpenComment, TokenSource
 
 #: Rules of lists, which make no node: the items are children of the phrase that holds the list.
@@ -57,7 +57,7 @@ class Tree:
     def brackets(self) -> Brackets:
         """The brackets of `code`."""
         if self._brackets is None:
-            self._brackets = brackets(self.code)
+            self._brackets = Brackets(self.code)
         return self._brackets
 
     def leaves(self) -> Iterator[str]:
@@ -82,32 +82,6 @@ class Tree:
             while at >= 0 and self.firsts[at] >= inner:
                 at -= 1
         return found[::-1]
-
-
-class Brackets:
-    """The brackets of tokens: `closing` and `opening` are partners, `around` is the bracket that holds a token, or -1."""
-
-    __slots__ = ("around", "closing", "opening")
-
-    def __init__(self) -> None:
-        self.closing: dict[int, int] = {}
-        self.opening: dict[int, int] = {}
-        self.around: list[int] = []
-
-
-def brackets(code: Sequence[Token]) -> Brackets:
-    """The brackets of tokens. A bracket without a partner holds nothing."""
-    found = Brackets()
-    stack: list[int] = []
-    for i, token in enumerate(code):
-        sign = token.text if token.kind == "mark" else ""
-        if sign and sign in ")]}" and stack:
-            found.closing[stack[-1]] = i
-            found.opening[i] = stack.pop()
-        found.around.append(stack[-1] if stack else -1)
-        if sign and sign in "([{":
-            stack.append(i)
-    return found
 
 
 # -- nodes
@@ -162,7 +136,7 @@ def _nodes(text: str, code: Sequence[Token], lead: Sequence[str]) -> tuple[list[
         return _packed(made, source, code)
 
 
-def _recovered(tab: Tables, tokens: list[str], source: TokenSource, made: list[_Node]) -> None:
+def _recovered(tab: Tables, tokens: Sequence[str], source: TokenSource, made: list[_Node]) -> None:
     """Note the nodes of a text with an error."""
     from relaylang.syntax.recovery import Automaton, Recovery
 
@@ -323,4 +297,4 @@ def global_name(token: str) -> str:
     return string(token) if token[:1] == '"' else token
 
 
-__all__ = ["LISTS", "TYPES", "Brackets", "Piece", "Tree", "begins_definitions", "brackets", "cut", "global_name", "tables"]
+__all__ = ["LISTS", "TYPES", "Piece", "Tree", "begins_definitions", "cut", "global_name", "tables"]

@@ -20,7 +20,7 @@ from relaylang.diagnostics import RelayError, error
 from relaylang.runtime import processes
 from relaylang.runtime.machine import usable_cpus
 from relaylang.tune.space import Point
-from relaylang.tune.task import Machine, Task, machine_of
+from relaylang.tune.task import Machine, Task
 from relaylang.tune.worker import LIMITS
 
 
@@ -168,10 +168,6 @@ class LocalMeasurer:
         for point, request, before in zip(points, requests, built):
             answer = before if before.get("failure") else self._workers[0].answer(request)
             yield measurement_of(point, answer)
-
-    def machine(self, task: Task) -> Machine:
-        """The machine that it measures on. Raises `RelayError`."""
-        return machine_of(task.options)
 
     def close(self) -> None:
         for worker in self._workers:

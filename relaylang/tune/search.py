@@ -34,12 +34,16 @@ _ANY = 1e-9
 
 @dataclass
 class State:
-    """A task in the search. Times are seconds of a run; `curve` has the best ratio after each trial."""
+    """A task in the search. Times are seconds of a run; `curve` has the best ratio after each trial.
+
+    `default` is the time of the default schedule, on the processor `cpu`.
+    """
 
     task: Task
     space: SearchSpace | None
     tuner: Tuner | None
     default: float | None = None
+    cpu: str = ""
     curve: list[float] = field(default_factory=list)
     failures: dict[str, int] = field(default_factory=dict)
     results: list[Record] = field(default_factory=list)
@@ -213,7 +217,7 @@ class _Search:
             if point.key != frozen(record.choice):
                 continue  # the knobs have changed since
             if record.is_default:
-                state.default = record.seconds
+                state.default, state.cpu = record.seconds, record.cpu
             else:
                 results.append(Result(point, record.ratio if record.failure is None else None))
                 self._count(state, record)
@@ -250,7 +254,7 @@ class _Search:
                     state.done = f"the default schedule fails: {found.failure}: {found.message}"
                     self._write(self._record(state, found, "default"))
                 else:
-                    state.default = found.reference
+                    state.default, state.cpu = found.reference, found.machine.cpu if found.machine is not None else ""
                     alone = Measurement(found.point, 1.0, 1.0, 1.0, found.pairs, found.reference, machine=found.machine)
                     self._write(self._record(state, alone, "default"))
                 if self.watch is not None:
@@ -285,7 +289,9 @@ class _Search:
         machine = found.machine or self.machine or Machine("", state.task.isa, "")
         seconds = None
         if found.ratio is not None:
-            seconds = found.ratio * (state.default if state.default is not None else found.reference or 0.0)
+            # The machines of a farm have times of their own.
+            default = state.default if machine.cpu == state.cpu else found.reference
+            seconds = found.ratio * (default or 0.0)
         return Record(
             key=state.task.key,
             operators=state.task.operators,

@@ -50,14 +50,17 @@ class Task:
 
     `text` is its function. `numbers` are the parameters that stand for a constant: the number of the parameter, the dtype
     and the bytes (base64). `given`, `wanted` and `done` are as `lower_function` takes them, and `fixed` the numbers of
-    tensors that are known when a program is loaded. The program runs the kernel `count` times. `weight` is its share of
-    the program's time, where that was measured. `options` are those of the target c.
+    tensors that are known when a program is loaded. `isa` and `features` are those of the machine (`Isa`).
+
+    The program runs the kernel `count` times. `weight` is its share of the program's time, where that was measured.
+    `options` are those of the target c.
     """
 
     key: str
     operators: str
     text: str
     isa: str
+    features: tuple[str, ...] = ()
     numbers: tuple[tuple[int, str, str], ...] = ()
     given: tuple[tuple[int, ...] | None, ...] = ()
     wanted: tuple[tuple[int, ...] | None, ...] = ()
@@ -99,9 +102,8 @@ class Task:
             data = np.frombuffer(base64.b64decode(content), value.dtype).reshape(value.shape)
             numbers[function.params[number]] = Constant(data, dtype=dtype)
         schedule = Schedule({self.key: choice or {}}, winograd_of(self.options), lenient)
-        return lower_function(
-            function, "KERNEL", BY_NAME[self.isa], numbers, _strides(self.given), _strides(self.wanted), self.done, schedule
-        )
+        isa = replace(BY_NAME[self.isa], features=frozenset(self.features))
+        return lower_function(function, "KERNEL", isa, numbers, _strides(self.given), _strides(self.wanted), self.done, schedule)
 
     def program(self, kernel: Kernel) -> Program:
         """A program that runs the kernel alone."""
@@ -128,7 +130,7 @@ def task_of(text: str) -> Task:
         return tuple(None if r is None else tuple(r) for r in rows)
 
     row.update({name: strides(row[name]) for name in ("given", "wanted", "numbers")})
-    row.update({name: tuple(row[name]) for name in ("done", "fixed")})
+    row.update({name: tuple(row[name]) for name in ("done", "fixed", "features")})
     return Task(**row)
 
 
@@ -217,6 +219,7 @@ def _task(run: Run, isa: Isa, fixed: Sequence[int]) -> Task:
         run.text,
         IRModule.from_expr(function).astext(),
         isa.name,
+        tuple(sorted(isa.features)),
         numbers,
         tuple(None if s is None else tuple(s) for s in source.given),
         tuple(None if s is None else tuple(s) for s in source.wanted),

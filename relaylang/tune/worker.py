@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylang.backends.cpu.cc import Compiler
 from relaylang.diagnostics import RelayError
 from relaylang.runtime import processes
 from relaylang.tune.task import Task, machine_of, task_of
@@ -129,8 +130,12 @@ def measure(task: Task, request: Mapping[str, Any], say: Callable[[str], None]) 
     """The answer to a request, computed in this process. `say` is called with what begins."""
     limits = {**LIMITS, **request.get("limits", {})}
     machine = machine_of(task.options)
-    if machine.isa != task.isa:
-        what = f"the kernel is lowered for {task.isa}, and this machine's compiler makes code for {machine.isa}"
+    missing = set(task.features) - Compiler(task.options).isa.features
+    if machine.isa != task.isa or missing:
+        lowered = task.isa + (f" with {', '.join(sorted(missing))}" if missing else "")
+        what = f"the kernel is lowered for {lowered}, and this machine's compiler makes code for {machine.isa}" + " alone" * bool(
+            missing
+        )
         return {"failure": "error", "message": what + ": label the workers, or choose the processor by -mcpu"}
     say("build")
     candidate = task.compile(request["choice"])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 from relaylang.diagnostics import Diagnostic
 from relaylang.ir.bulk import gc_paused
-from relaylang.ir.expr import Constructor, Function, GlobalVar, TypeData
+from relaylang.ir.expr import Constructor, Function, GlobalVar, Let, TypeData
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import FuncType, GlobalTypeVar, IncompleteType, Type, type_children
 from relaylang.ir.visit import post_order
@@ -47,7 +47,7 @@ class Checker:
         self._definitions_said: list[Diagnostic] = []
         self._together: dict[str, list[str]] = {}  # functions whose diagnostics stand in one list
         self._settled: set[str] = set()  # functions in which no type follows from a later use
-        self._typed: set[str] = set()
+        self._typed: dict[str, Sequence[Let]] = {}  # functions whose nodes keep types, and the statements that have none
         self._open: set[str] = set()  # functions whose own bodies do not say what they give
         self.update()
 
@@ -65,13 +65,14 @@ class Checker:
         self,
         changes: Mapping[str | GlobalVar, Function | None] | None = None,
         again: Iterable[str] = (),
-        typed: Iterable[str] = (),
+        typed: Mapping[str, Sequence[Let]] | None = None,
     ) -> list[Diagnostic]:
         """Put changed functions into the module (None takes one out) and check the functions that they concern.
 
         The functions named in `again` are checked whatever changed. In those named in `typed`, nodes of the earlier function
         keep the types of the last update, as long as these hold. The diagnostics of the earlier function must concern other
-        nodes, and both use the same functions and definitions.
+        nodes, and both use the same functions and definitions. Where the new body has a type, only the named statements of
+        the function are checked.
 
         The module itself may have changed, too: a function or type definition that is another object than before is
         checked. Returns `diagnostics`.
@@ -81,11 +82,12 @@ class Checker:
                 self.module[key] = function
             elif key in self.module:
                 del self.module[key]
-        dirty = self._look(frozenset(typed))
+        typed = typed or {}
+        dirty = self._look(typed)
         dirty.update(n for n in again if n in self._functions)
         dirty.update(n for name in list(dirty) for n in self._together.get(name, ()) if n in self._functions)
         self.looked_at = []
-        self._typed = self._settled.intersection(typed)
+        self._typed = {name: typed[name] for name in self._settled.intersection(typed)}
         self._settled -= dirty
         with gc_paused():
             self._check(dirty)
@@ -184,7 +186,8 @@ class Checker:
             self._check_group(group)
             for name in group:
                 if self._types[name] != before[name]:
-                    self._typed.difference_update(self._users.get(name, ()))
+                    for user in self._users.get(name, ()):
+                        self._typed.pop(user, None)
                     dirty.update(user for user in self._users.get(name, ()) if user in concerned)
 
     def _check_group(self, group: list[str]) -> None:
@@ -194,9 +197,10 @@ class Checker:
         inside = set(group)
         given = _Given(self._functions, inside, self.type_of)
         program = Program(self._functions, self._definitions, given, self._partial)
-        inference = Inference(program, fresh=not self._typed.issuperset(group))
+        inference = Inference(program, fresh=not self._typed.keys() >= inside)
         try:
-            inference.run_group([(self._vars[name], self._functions[name]) for name in group])
+            statements = [let for name in group for let in self._typed.get(name, ())]
+            inference.run_group([(self._vars[name], self._functions[name]) for name in group], statements)
         except Stale:
             inference = Inference(program)
             inference.run_group([(self._vars[name], self._functions[name]) for name in group])

@@ -6,7 +6,7 @@ not, the call waits for the unknowns among them. An error is reported once: its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from relaylang.diagnostics import Diagnostic
 from relaylang.ir.expr import (
@@ -40,7 +40,7 @@ from relaylang.typing.places import bare_name
 from relaylang.typing.program import Found, Program
 from relaylang.typing.report import Report
 from relaylang.typing.results import Results
-from relaylang.typing.reuse import Earlier
+from relaylang.typing.reuse import Earlier, Stale
 from relaylang.typing.scopes import Scopes
 from relaylang.typing.solver import Solver
 from relaylang.typing.terms import POISON, Unknown
@@ -109,11 +109,17 @@ class Inference:
         self._settle()
         self._check_scopes()
 
-    def run_group(self, functions: Iterable[tuple[GlobalVar, Function]]) -> None:
-        """Find the types of some functions of a module together. The program gives the types of all others."""
+    def run_group(self, functions: Iterable[tuple[GlobalVar, Function]], statements: Sequence[Let] = ()) -> None:
+        """Find the types of some functions of a module together. The program gives the types of all others.
+
+        Of functions whose bodies have types, only the `statements` are looked at. Raises `Stale` where they need others.
+        """
         for var, function in functions:
             if not self._functions.has_started(function):
                 self._walk([(_GLOBAL, function, var)])
+        self._walk([step for let in reversed(statements) for step in ((_BIND, let, 0), (_VISIT, let.value, 0))])
+        if statements and self._scopes.has_loose:
+            raise Stale
         self._settle()
         self._check_scopes()
 

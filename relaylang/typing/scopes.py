@@ -109,6 +109,11 @@ class Scopes:
                 node=value,
             )
 
+    @property
+    def has_loose(self) -> bool:
+        """Whether a variable was met where nothing had bound it."""
+        return bool(self._loose)
+
     def report_loose(self) -> None:
         """Report the variables that nothing binds."""
         for var in dict.fromkeys(self._loose):

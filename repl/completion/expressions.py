@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from relaylang.diagnostics import RelayError
 from relaylang.ir import (
@@ -23,7 +22,7 @@ from relaylang.ir import (
 )
 from relaylang.syntax import parse
 from relaylang.syntax.literals import string
-from relaylang.syntax.tokeniser import Token
+from relaylang.syntax.tokeniser import Brackets, Token
 from relaylang.typing import infer
 
 #: The longest expression that is read, in characters.
@@ -87,16 +86,9 @@ class Expressions:
 
 def _parts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     """The stretches between the commas of brackets around all of an expression; none where there are no such brackets."""
-    if len(tokens) < 3 or tokens[0].text != "(" or tokens[-1].text != ")":
-        return []
-    depth, ends = 0, [0]
-    for i, token in enumerate(tokens[:-1]):
-        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
-        if not depth:
-            return []
-        if token.text == "," and depth == 1:
-            ends.append(i)
-    return [tokens[begin + 1 : end] for begin, end in pairwise([*ends, len(tokens) - 1])]
+    pairs = Brackets(tokens)
+    alone = len(tokens) > 2 and tokens[0].text == "(" and pairs.closing.get(0) == len(tokens) - 1
+    return [tokens[begin:end] for begin, end in pairs.parts(0)] if alone else []
 
 
 def variable_name(text: str) -> str:

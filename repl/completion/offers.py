@@ -324,14 +324,10 @@ class _Place:
         """The type of a variable's value, up to the end of its statement."""
         code = self.cursor.code
         begin = bisect_left(code, symbol.value_start, key=lambda t: t.start) if symbol.value_start >= 0 else len(code)
-        depth = 0
-        for end in range(begin, len(code)):
-            depth += (code[end].text in ("(", "[", "{")) - (code[end].text in (")", "]", "}"))
-            if code[end].text == ";" and not depth:
-                return self.expressions.type_of(code[begin:end], variables)
-            if depth < 0:
-                break
-        return None
+        around = self.cursor.pairs.around
+        ends = (i for i in range(begin, len(code)) if code[i].text == ";" and around[i] == around[begin])
+        end = next(ends, None)
+        return self.expressions.type_of(code[begin:end], variables) if end is not None else None
 
     def _begins(self, name: str) -> bool:
         return not self.cursor.word.startswith("%") or quality(self.cursor.word, name) is not None
@@ -343,12 +339,10 @@ class _Place:
         at = bisect_left(code, symbol.definition.end, key=lambda t: t.start)
         if at + 1 >= len(code) or code[at].text != ":":
             return None
-        depth = 0
-        for end in range(at + 1, len(code)):
-            depth += (code[end].text in ("(", "[", "{")) - (code[end].text in (")", "]", "}"))
-            if depth < 0 or (not depth and code[end].text in (",", "=", ";", "{")):
-                return self._type(self.cursor.text[code[at + 1].start : code[end].start])
-        return None
+        around, closing = self.cursor.pairs.around, self.cursor.pairs.closing.get(self.cursor.pairs.around[at])
+        ends = (i for i in range(at + 1, len(code)) if i == closing or (around[i] == around[at] and code[i].text in (",", "=", ";")))
+        end = next(ends, None)
+        return self._type(self.cursor.text[code[at + 1].start : code[end].start]) if end is not None else None
 
     def _type(self, text: str) -> Type | None:
         """The type that a text says."""

@@ -9,11 +9,11 @@ import re
 from bisect import bisect_left
 from copy import copy
 from functools import cached_property
-from itertools import pairwise, takewhile
+from itertools import islice, pairwise, takewhile
 
 from relaylang.repl.calls import Bracket, OpenCall, call_in, open_brackets
 from relaylang.syntax.symbols import SymbolTable
-from relaylang.syntax.tokeniser import Token
+from relaylang.syntax.tokeniser import Brackets, Token
 
 #: The word at the cursor: a name with its sign, with quotes or without. A field's dot belongs to it.
 _WORD = re.compile(r'[%@]"(?:[^"\\\n]|\\.)*"?$|[%@]?[\w/.]*$')
@@ -56,7 +56,7 @@ class Cursor:
     def before(self, token: Token) -> Cursor:
         """The cursor in front of a token of the code, with no word."""
         made = copy(self)
-        for name in ("brackets", "call", "nest"):  # they are computed again
+        for name in ("pairs", "brackets", "call", "nest"):  # they are computed again
             made.__dict__.pop(name, None)
         made.text, made.word, made.in_string, made.hidden = self.text[: token.start], "", False, False
         made.code = self.code[: bisect_left(self.code, token.start, key=lambda t: t.start)]
@@ -67,8 +67,14 @@ class Cursor:
         return self.code[-count].text if len(self.code) >= count else ""
 
     @cached_property
+    def pairs(self) -> Brackets:
+        """The brackets of the code."""
+        return Brackets(self.code)
+
+    @cached_property
     def brackets(self) -> list[Bracket]:
-        return open_brackets(self.code)
+        """The open brackets."""
+        return open_brackets(self.code, self.pairs)
 
     @cached_property
     def call(self) -> OpenCall | None:
@@ -113,12 +119,7 @@ class Cursor:
 
     def _behind_type_variables(self, at: int) -> int:
         """The token in front of a bracket, behind which type variables may stand: `fn [A](`."""
-        head = at - 1
-        if head >= 0 and self.code[head].text == "]":
-            while head >= 0 and self.code[head].text != "[":
-                head -= 1
-            head -= 1
-        return head
+        return self.pairs.opening.get(at - 1, at) - 1
 
     # -- metadata and fields
 
@@ -134,14 +135,9 @@ class Cursor:
 
     def operand(self) -> list[Token]:
         """The call or the value in brackets in front of the word."""
-        depth = 0
-        for i in range(len(self.code) - 1, -1, -1):
-            text = self.code[i].text
-            depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
-            if not depth:
-                begin = i - 1 if i and self.code[i - 1].is_word and self.code[i - 1].kind != "keyword" else i
-                return self.code[begin:]
-        return []
+        begin = next(self.pairs.backwards(len(self.code)), 0)
+        called = begin and self.code[begin - 1].is_word and self.code[begin - 1].kind != "keyword"
+        return self.code[begin - 1 if called else begin :]
 
     # -- types
 
@@ -195,16 +191,11 @@ class Cursor:
         """The tokens of the matched expression, where a bracket holds the clauses of a match."""
         if level >= len(self.brackets) or self.brackets[level].sign != "{":
             return None
-        depth = 0
-        for i in range(self.brackets[level].at - 1, -1, -1):
+        for i in self.pairs.backwards(self.brackets[level].at):
             text = self.code[i].text
-            depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
-            if not depth:
-                if text == "match":
-                    return i + 1 + (self.code[i + 1].text == "?"), self.brackets[level].at
-                if text in (";", "{", ","):
-                    return None
-            elif depth < 0:
+            if text == "match":
+                return i + 1 + (self.code[i + 1].text == "?"), self.brackets[level].at
+            if text in (";", "{", ",") or (text in ("(", "[") and i not in self.pairs.closing):
                 return None
         return None
 
@@ -240,13 +231,10 @@ class Cursor:
     @property
     def bound(self) -> str:
         """The variable whose value is written here; "" inside a function in the value, which may call itself."""
-        depth = 0
-        for i in range(len(self.code) - 1, -1, -1):
-            text = self.code[i].text
-            depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
-            if text == "let" and depth <= 0 and i + 1 < len(self.code):
+        for i in self.pairs.backwards(len(self.code)):
+            if self.code[i].text == "let" and i + 1 < len(self.code):
                 return self.code[i + 1].text
-            if depth <= 0 and text in (";", "{"):
+            if self.code[i].text in (";", "{"):
                 return ""
         return ""
 
@@ -260,22 +248,13 @@ class Cursor:
         """Whether a definition may begin here."""
         if self.back() not in ("", ";", "}"):
             return False
-        return sum((t.text == "{") - (t.text == "}") for t in self.code if t.kind == "mark") <= 0
+        return all(self.code[i].text != "{" or i in self.pairs.closing for i in self.pairs.backwards(len(self.code)))
 
     @property
     def behind_branch(self) -> bool:
         """Behind the first branch of an `if`."""
-        if self.back() != "}":
-            return False
-        depth = 0
-        for i in range(len(self.code) - 1, 0, -1):
-            text = self.code[i].text
-            depth += (text in (")", "]", "}")) - (text in ("(", "[", "{"))
-            if not depth and text == "(":
-                return self.code[i - 1].text == "if"
-            if not depth and text != "{":
-                return False
-        return False
+        condition = next(islice(self.pairs.backwards(len(self.code)), 1, None), 0)
+        return self.back() == "}" and self.code[condition].text == "(" and self.code[condition - 1].text == "if"
 
 
 def _is_open(text: str) -> bool:

@@ -46,6 +46,7 @@ REASONS: dict[str, str] = {
     "relaylang/quantize/insert.py": "it writes the conversions around layers, and their biases",
     "relaylang/quantize/integer_io.py": "it takes conversions away",
     "relaylang/quantize/layers.py": "biases and paddings join other layers",
+    "relaylang/quantize/observe.py": "observers of values are part of the compiled network",
     "relaylang/syntax/spellings.py": "older texts wrote these operators otherwise; a row says how",
     "relaylang/syntax/synonyms.py": "other frameworks have other names for these operators; the reader suggests ours",
     "relaylang/tune/features.py": "the kernel language has operations of the same names",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import relaylang as relay
+from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, IRModule, post_order
 from relaylang.quantize import quantize_dynamic
 from tests.quantize.test_static import decibels
@@ -64,3 +66,10 @@ def test_attention_over_any_number_of_rows() -> None:
         assert decibels(wanted, np.asarray(relay.evaluate(made, x))) > 30
         run = relay.create_executor("vm", made).evaluate()
         assert decibels(wanted, np.asarray(run(x))) > 30
+
+
+def test_weights_that_are_not_finite() -> None:
+    mod, params = module("def @main(%x: Tensor[(2, 8), float32], %w: Tensor[(4, 8), float32]) { nn.dense(%x, %w, units=4) }")
+    params["w"][1, 2] = np.inf
+    with pytest.raises(RelayError, match="numbers that are not finite"):
+        quantize_dynamic(mod, params)

@@ -11,8 +11,9 @@ from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError
 from relaylang.ir import Call, Constant, IRModule, post_order
 from relaylang.quantize import StaticConfig, StaticQuantization, quantize_static
-from relaylang.quantize.observe import BINS, observe
+from relaylang.quantize.observe import BINS, COUNTED, EVERY, Seen, observe
 from relaylang.quantize.ranges import CALIBRATORS, WEIGHTS, Grid
+from relaylang.rules.quantization.measures import SAMPLES
 
 SOURCE = """
 def @main(%x: Tensor[(1, 3, 8, 8), float32], %w1: Tensor[(8, 3, 3, 3), float32], %b1: Tensor[(8), float32],
@@ -181,6 +182,54 @@ def test_calibrators_drop_an_outlier() -> None:
     assert errors["mse"] <= min(errors.values()) * 1.001
 
 
+def seen_of(values: np.ndarray) -> Seen:
+    seen = Seen()
+    seen.ranged(float(values.min()), float(values.max()))
+    seen.count(np.histogram(values, BINS, (seen.low, seen.high))[0])
+    return seen
+
+
+def test_numbers_that_occur_again_and_again_do_not_clip_others() -> None:
+    """Zeros of a rectifier and what a constant part of the data gives fill one bin each, which says nothing about steps."""
+    rng = np.random.default_rng(1)
+    values = np.maximum(rng.normal(size=200_000), 0)
+    values[rng.random(200_000) < 0.1] = 0.7312
+    entropy = CALIBRATORS["entropy"]
+    assert entropy(seen_of(values), Grid("int8", False), 1)[1] > 0.9 * values.max()
+    values[0] = 40
+    assert entropy(seen_of(values), Grid("int8", False), 1)[1] < 6
+
+
+@pytest.mark.parametrize("count", [2000, 20_000, 200_000])
+def test_entropy_keeps_an_even_distribution(count: int) -> None:
+    """The noise of few samples is no reason to clip them."""
+    values = np.random.default_rng(2).uniform(-1, 3, count)
+    low, high = CALIBRATORS["entropy"](seen_of(values), Grid("int8", False), 1)
+    assert (low, high) == (values.min(), values.max())
+
+
+def test_large_tensors_are_sampled_on_all_axes() -> None:
+    shape = (1, 12, 100, 70)
+    mod = relay.transform.InferType()(relay.parse(f'#[version = "0.0.5"] def @main(%x: Tensor[{shape}, float32]) {{ %x }}'))
+    places = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    for axis, extent in enumerate(shape):
+        x = np.floor(places / np.prod(shape[axis + 1 :], initial=1)) % extent
+        (seen,) = observe(mod, [mod["main"].params[0]], [{"x": x.astype("float32")}], histograms=True)
+        assert SAMPLES / 3 < seen.counts.sum() <= SAMPLES
+        used = seen.counts[seen.counts > 0]
+        assert len(used) == extent and used.max() < 1.4 * used.min()
+
+
+def test_extremes_count_in_all_batches_and_histograms_in_some() -> None:
+    mod = relay.transform.InferType()(relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(64), float32]) { %x }'))
+    rng = np.random.default_rng(0)
+    batches = [rng.uniform(-1, 1, 64).astype("float32") for _ in range(COUNTED + 3 * EVERY)]
+    batches[COUNTED + 1][5] = 7
+    (seen,) = observe(mod, [mod["main"].params[0]], [{"x": b} for b in batches], histograms=True)
+    assert (seen.least, seen.greatest) == (min(b.min() for b in batches), 7)
+    assert 64 * (COUNTED + 3) <= seen.counts.sum() <= 64 * (COUNTED + 3) + 2
+
+
 # ---- bad input
 
 
@@ -203,6 +252,13 @@ def said(dataset: object = None, **options: object) -> str:
         ([np.full((1, 3, 8, 8), np.inf, "float32")], "not finite"),
         ([{}], "no value for the input x"),
         ([{"x": "text"}], "str"),
+        ([np.ones((1, 3, 8, 8), "float32"), np.ones((2, 3, 8, 8), "float32")], "constant\nx is 1 in all batches"),
+        ([np.zeros((3, 8, 8), "float32")], "x is 0 in all batches"),
+        (iter(()), "no batches"),
+        ({"x": np.zeros((1, 3, 8, 8), "float32")}, "no list of batches, but dict"),
+        (5, "no list of batches, but int"),
+        ([{"x": [[1], [1, 2]]}], "no array"),
+        ([np.random.default_rng(0).random((1, 3, 8, 8), "float32"), np.full((1, 3, 8, 8), -np.inf, "float32")], "x of batch 1"),
     ],
 )
 def test_bad_data(dataset: object, text: str) -> None:
@@ -213,6 +269,7 @@ def test_bad_data(dataset: object, text: str) -> None:
     ("options", "text"),
     [
         ({"keep_float": ["cnv2d_0"]}, "did you mean conv2d_0"),
+        ({"keep_float": "cnv2d_0"}, "no layer cnv2d_0"),
         ({"calibrator": "entropie"}, "did you mean entropy"),
         ({"weights": "mean"}, "calibrator of weights"),
         ({"target": "ethos"}, "did you mean ethos-u"),
@@ -222,6 +279,53 @@ def test_bad_data(dataset: object, text: str) -> None:
 )
 def test_bad_options(options: dict[str, object], text: str) -> None:
     assert text in said(**options)
+
+
+def refused(text: str, params: dict[str, np.ndarray], batches: list[dict[str, np.ndarray]]) -> str:
+    """The diagnostic of a network, as text."""
+    mod = relay.transform.InferType()(relay.parse(f'#[version = "0.0.5"] def @main({text}'))
+    with pytest.raises(RelayError) as wrong:
+        quantize_static(mod, params, batches)
+    (diagnostic,) = wrong.value.diagnostics
+    return "\n".join([diagnostic.title, *diagnostic.notes, str(diagnostic.span)])
+
+
+IMAGE = "%x: Tensor[(1, 3, 8, 8), float32], "
+
+
+def test_layers_that_cannot_be_quantised_are_named() -> None:
+    weight = np.random.default_rng(0).normal(size=(8, 3, 1, 1)).astype("float32")
+    call = "%w: Tensor[(8, 3, 1, 1), float32]) { nn.conv2d(%x, WEIGHT, channels=8, kernel_size=[1, 1]) }"
+    batches = [{"x": b["x"], "w": weight} for b in data(2)]
+    found = refused(IMAGE + call.replace("WEIGHT", "exp(%w)"), {}, batches)
+    assert "no layer that can be quantised" in found and "conv2d_0: its weight is computed when the network runs" in found
+    half = "%x: Tensor[(2, 3), float16], %w: Tensor[(4, 3), float16]) { nn.dense(%x, %w, units=4) }"
+    found = refused(half, {"w": np.ones((4, 3), "float16")}, [{"x": np.ones((2, 3), "float16")}])
+    assert "dense_0: its operands are not float32" in found
+    for number in (np.nan, np.inf):
+        broken = weight.copy()
+        broken[1, 1] = number
+        found = refused(IMAGE + call.replace("WEIGHT", "%w"), {"w": broken}, batches)
+        assert "the weight of the layer conv2d_0 has numbers that are not finite" in found and "1:" in found
+
+
+def test_a_layer_with_an_infinite_range_is_named() -> None:
+    weights = {name: np.full((3, 3, 1, 1), 100, "float32") for name in "wv"}
+    conv = "nn.conv2d(%s, %%%s, channels=3, kernel_size=[1, 1])"
+    text = f"{IMAGE}%w: Tensor[(3, 3, 1, 1), float32], %v: Tensor[(3, 3, 1, 1), float32]) {{ "
+    text += conv % (f"exp({conv % ('%x', 'w')})", "v") + " }"
+    found = refused(text, weights, [{"x": -np.ones((1, 3, 8, 8), "float32") * b["x"] ** 2 + (n == 1)} for n, b in enumerate(data(2))])
+    assert "the result of exp is not finite for batch 1" in found and "from_string:1" in found
+
+
+@pytest.mark.parametrize("calibrator", list(CALIBRATORS))
+@pytest.mark.parametrize("size", [3e38, 1e-42])
+def test_the_ends_of_float32(calibrator: str, size: float) -> None:
+    text = "%w: Tensor[(4, 3, 1, 1), float32]) { nn.relu(nn.conv2d(%x, %w, channels=4, kernel_size=[1, 1])) }"
+    mod = relay.transform.InferType()(relay.parse(f'#[version = "0.0.5"] def @main({IMAGE}{text}'))
+    x = np.linspace(-1, 1, 192).reshape(1, 3, 8, 8) * size
+    made = quantize_static(mod, {"w": np.full((4, 3, 1, 1), 1e-3, "float32")}, [x.astype("float32")], calibrator=calibrator)
+    assert "qnn.conv2d" in names(made)
 
 
 def test_weights_without_values_and_quantised_networks() -> None:

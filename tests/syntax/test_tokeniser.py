@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from relaylang.grammar import compiled, literals, patterns, text
+from relaylang.syntax import tokens
 from relaylang.syntax.reader import tables
 from relaylang.syntax.tokeniser import comment_end, is_blank, keywords, metadata_start, tokenise
-from relaylang.syntax.tokens import TokenSource
+from relaylang.syntax.tokens import TokenSource, TokenWalk
 from relaylang.testing.hostile import SMALL, TEXTS
 from tests.shared import ROOT
 
@@ -77,6 +78,36 @@ def test_fine_tokens_divide_the_coarse_ones() -> None:
         fine = {token.start for token in tokenise(of)}
         coarse = [source.start_of(i) for i, token in enumerate(source.tokens()) if token]
         assert [of[at : at + 20] for at in coarse if at not in fine] == []
+
+
+def test_a_long_text_is_cut_stretch_by_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_STRETCH", 200)
+    line = "  %1 = add(%0, %x);\n"
+    for hazard in (
+        '  %2 = f("a;\n b;\n", %x);\n',
+        "/* a;\n b;\n */",
+        "// a;\n// b;\n",
+        "/* a;\n */ // b;\n/* c;\n */ %4;\n",
+        "# a;\n",
+        '  %"a;\n";\n',
+        '@"b;\n"();\n',
+        "meta[relay.Constant][0] /* ty=int8;\n */;\n",
+        '"never closed;\n',
+        "/* never closed;\n",
+        "/* a /* b;\n */ c;\n */",
+        "'a;\n",
+        ";\n;;\n",
+    ):
+        for before in range(6, 14):
+            written = line * before + hazard + line * 30
+            source = TokenSource("<test>", written, tables())
+            walk = source.tokens()
+            assert isinstance(walk, TokenWalk)
+            cut = tables().tokens.findall(written)
+            assert list(iter(walk)) == [*filter(None, cut), ""], (hazard, before)
+            assert len(walk) == len(source.places()[0]) - cut[:-1].count("") and walk[-2:] == [walk[-2], ""]
+    source = TokenSource("<test>", line * 1000, tables())
+    assert max(len(stretch) for stretch in source.stretches()) <= 7 * 11  # 200 characters are ten lines
 
 
 def test_blank_texts() -> None:

@@ -81,7 +81,7 @@ class Farm:
         self.workers = [self.start_worker(number) for number in range(2)]
 
     def start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-P", "-m", f"distributed.cli.{module}", "--no-dashboard", *arguments]
+        command = [sys.executable, "-I", "-m", f"distributed.cli.{module}", "--no-dashboard", *arguments]
         with (self.folder / f"{len(self.processes)}.txt").open("wb") as log:
             process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, env={**os.environ, **CONFIG})
         self.processes.append(process)

@@ -71,7 +71,7 @@ def test_a_log_survives_the_end_of_its_writer(tmp_path: Path) -> None:
     )
     root = str(Path(__file__).parents[2])
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", f"import sys; sys.path.append({root!r})\n{code}"], stdout=subprocess.PIPE
+        [sys.executable, "-I", "-c", f"import sys; sys.path.append({root!r})\n{code}"], stdout=subprocess.PIPE
     ) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == b"go\n"
         os.kill(writer.pid, signal.SIGKILL)

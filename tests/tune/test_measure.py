@@ -6,18 +6,22 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 
+from relaylang.backends.cpu.cc import Compiler
+from relaylang.backends.cpu.pipeline import lower_module
+from relaylang.backends.cpu.program import Run
 from relaylang.ir import IRModule
 from relaylang.runtime.processes import apart
 from relaylang.syntax import parse
 from relaylang.tune import LocalMeasurer, Task, extract_tasks, space_of
 from relaylang.tune.measure import Process
-from relaylang.tune.task import task_of
+from relaylang.tune.task import target_of, task_of
 from relaylang.tune.worker import LIMITS, answered, compare, difference, interval
 
 SECONDS = {"build": 60.0, "run": 60.0}
@@ -124,6 +128,27 @@ def test_a_task_is_data() -> None:
     assert "nonsense" not in kernel.space.choice
 
 
+def test_a_task_is_lowered_as_in_its_program() -> None:
+    """For the instruction set with all of its features: products of bytes depend on them."""
+    text = """def @main(%x: Tensor[(1, 6, 6, 32), int8], %w: Tensor[(3, 3, 32, 32), int8]) {
+      qnn.conv2d(%x, %w, 3, 0, 0.1f, 0.1f, channels=32, kernel_size=[3, 3],
+        data_layout="NHWC", kernel_layout="HWIO", out_dtype="int32")
+    }"""
+    mod = parse(text).module
+    assert mod is not None
+    for processor, has in (("skylake-avx512", False), ("icelake-server", True)):
+        target = f"c -mcpu={processor}"
+        (task,) = (t for t in extract_tasks(mod, target, ["w"]) if t.tunable)
+        options = target_of(target).options
+        (run,) = (
+            i for i in lower_module(mod, "main", ["w"], Compiler(options).isa).run if isinstance(i, Run) and i.kernel.key == task.key
+        )
+        kernel = task_of(task.json()).lower()
+        assert ("vnni" in task.features) is has
+        assert kernel.space.knobs == run.kernel.space.knobs and kernel.space.choice == run.kernel.space.choice
+        assert [(p.target.size, p.target.dtype) for p in kernel.packs] == [(p.target.size, p.target.dtype) for p in run.kernel.packs]
+
+
 @pytest.fixture
 def process() -> Iterator[Process]:
     found = Process()
@@ -154,6 +179,8 @@ def test_what_fails_is_said() -> None:
     request = {"task": task.json().replace(f'"isa": "{task.isa}"', f'"isa": "{other}"'), "choice": {}}
     found = answered(request)
     assert found["failure"] == "error" and "label the workers" in found["message"]
+    found = answered({"task": replace(task, features=("none",)).json(), "choice": {}})
+    assert found["failure"] == "error" and f"lowered for {task.isa} with none" in found["message"]
     broken = task.json().replace("-O0", "-fno-such-flag")
     assert answered({"task": broken, "choice": {}})["failure"] in ("compiler", "error")
     late = answered({"task": task.json(), "choice": {}, "limits": {"build": 0.0}})

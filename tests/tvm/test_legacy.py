@@ -123,7 +123,7 @@ def test_the_scripts_run(names: list[str]) -> None:
     assert len(names) >= 2
     code = "import sys\nfrom relaylang.cli import main\nfor name in sys.argv[1:]:\n"
     code += "    print('==', name, main(['tvm', f'examples/legacy/{name}.py']), flush=True)"
-    done = subprocess.run([sys.executable, "-P", "-c", code, *names], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-I", "-c", code, *names], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     lines = [line.partition("  Current/Best")[0] for line in done.stdout.splitlines()]
     assert lines == [line for name in names for line in (*SCRIPTS[name][0], f"== {name} 0")]

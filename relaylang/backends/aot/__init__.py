@@ -24,19 +24,17 @@ from relaylang.backends.aot.file import AotEmitter
 from relaylang.backends.aot.functions import Functions
 from relaylang.backends.aot.instances import HINT, refused
 from relaylang.backends.aot.kernels import ALIGN, Kernels
-from relaylang.backends.aot.lowering import Ways
-from relaylang.backends.aot.shapes import Known, Shape, leaves, shape_of, structure
-from relaylang.backends.cpu import threads_of
+from relaylang.backends.aot.lowering import Ways, inputs_left
+from relaylang.backends.aot.shapes import Known, structure
 from relaylang.backends.cpu.cc import Compiler, Unit
 from relaylang.backends.cpu.isa import GENERIC
 from relaylang.backends.cpu.linking import Outsiders, outsiders, parts
 from relaylang.backends.cpu.toolchain import find_toolchain
 from relaylang.backends.cpu.tuning_log import schedule_of
 from relaylang.backends.registry import parse_target, with_options
-from relaylang.backends.target import Target
+from relaylang.backends.target import Target, threads_of
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Expr, Function, IRModule, parameter_names
-from relaylang.kernels.dtypes import SIZES
+from relaylang.ir import Expr, IRModule
 from relaylang.runtime.aot import AotProgram
 from relaylang.runtime.external import Generator, written
 from relaylang.runtime.features import table_of
@@ -115,14 +113,12 @@ def generate(
     isa = compiler.isa if compiler is not None else GENERIC
     values = {key: np.asarray(value) for key, value in (params or {}).items()}
     threads = threads_of(first.options) or 1
-    function = mod[entry]
-    left = [(n, p) for n, p in zip(parameter_names(function.params), function.params) if p.name_hint not in values]
-    names, shapes = [n for n, _ in left], [_given(p.name_hint, p.checked_type, function) for _, p in left]
+    names, shapes = inputs_left(mod[entry], values)
     found = Ways(mod, entry, values, names, shapes, isa, schedule_of(first.options), threads, generators or {}).first()
     kernels, whole = found.kernels, found.entry
     assert whole.group is not None
     if any(isinstance(token, Known) for token in whole.group.result):
-        raise refused(f"@{entry} gives a function", function)
+        raise refused(f"@{entry} gives a function", mod[entry])
     kernels.prepare()
     outside = outsiders(kernels.programs.values())
     _check_code(outside)
@@ -171,13 +167,6 @@ def _check_code(outside: Outsiders) -> None:
             form = "a Python function" if op.code.kind == "python" else "bytes for a loader in Python"
             title = f"C source cannot call the code of {op.region.compiler} for {op.region.symbol}: it is {form}"
             raise RelayError(error("R0636", title, span, notes=["its code generator may give C text or object code", HINT]))
-
-
-def _given(name: str, ty: Any, function: Function) -> Shape:
-    shape = shape_of(ty)
-    if shape is None or not all(leaf.dtype in SIZES for leaf in leaves(shape)):
-        raise refused(f"the parameter %{name} is no tensor of a known shape", function, "state its extents in the program")
-    return shape
 
 
 def library(target: Target, text: str, externals: Mapping[str, bytes]) -> bytes:

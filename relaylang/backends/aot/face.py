@@ -14,7 +14,7 @@ from relaylang.backends.aot.functions import CFunction
 from relaylang.backends.aot.kernels import ALIGN
 from relaylang.backends.aot.shapes import Leaf, Shape, leaves, paths
 from relaylang.kernels.dtypes import CTYPES, SIZES
-from relaylang.runtime.aot import ERRORS
+from relaylang.runtime.manifest import ERRORS
 
 #: Words that cannot name a field in C or C++.
 _WORDS = frozenset(

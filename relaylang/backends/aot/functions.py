@@ -96,7 +96,7 @@ class _Writer:
         if cell.data is not None:
             if cell.leaf.is_scalar:
                 return literal(cell.data.item() if cell.leaf.dtype != "bfloat16" else float(cell.data), cell.leaf.dtype)
-            return f"weights + {self.functions.kernels.weights.add(cell.data)}"
+            return self.functions.kernels.constant(cell.data)
         if cell not in self.names:
             home = self.layout.homes.get(cell)
             self.names[cell] = f"v{len(self.names)}" if home is None else self._home(home)
@@ -111,8 +111,8 @@ class _Writer:
                 self.names[cell] = f"p{n}" if member is self.entry else f"p{len(self.names)}_{n}"
         self.elsewhere = {home: f"r{n}" for n, home in self.layout.results.items()}
         self.elsewhere |= {home: f"next_{self.names[param]}" for param, home in self.layout.next.items()}
-        params = ["const char* weights", "char* work"]
-        params += [f"{self._type(cell)} {self.names[cell]}" for cell in self.entry.params]
+        given = self.functions.kernels.head
+        params = [*given, *(f"{self._type(cell)} {self.names[cell]}" for cell in self.entry.params)]
         params += [f"{CTYPES[leaf.dtype]}* r{n}" if leaf.is_scalar else f"void* r{n}" for n, leaf in enumerate(self.result)]
         self.numbers = {member: number for number, member in enumerate(self.members)}
         for member, place in self.numbers.items():
@@ -127,7 +127,11 @@ class _Writer:
                     self.top.append(f"{self._type(cell)} {self.names[cell]} = 0;")
         for cell, (first, _) in self.layout.turns.items():
             self.top.append(f"char* next_{self.names[cell]} = {self._pointer(first)};")
-        head = [f"// {self.entry.name}", f"static int32_t {name}({', '.join(params)}) {{", "  (void)weights; (void)work;"]
+        head = [
+            f"// {self.entry.name}",
+            f"static int32_t {name}({', '.join(params)}) {{",
+            *(f"  (void){text.split()[-1]};" for text in given),
+        ]
         body = [*self.top, *self.lines]
         return CFunction(name, "\n".join([*head, *_indented(body), "}"]), self.layout.bytes, frozenset(self.helpers))
 
@@ -275,7 +279,12 @@ class _Writer:
     def _called(self, step: Step, results: Sequence[str]) -> str:
         assert isinstance(step.what, Instance)
         room = self.layout.rooms.get(id(step))
-        values = ["weights", self._pointer(room) if room is not None else "work", *map(self._name, step.reads), *results]
+        values = [
+            *self.functions.kernels.passed,
+            self._pointer(room) if room is not None else "work",
+            *map(self._name, step.reads),
+            *results,
+        ]
         return f"{self.functions.made[step.what].name}({', '.join(values)})"
 
     def _call(self, step: Step) -> list[str]:

@@ -45,8 +45,12 @@ class Weights:
 class Kernels:
     """The kernels that a program uses, by number, and their C.
 
-    `lower` gives the kernels of a number. `values` are bound parameters by name.
+    `lower` gives the kernels of a number. `values` are bound parameters by name. Every function of the C has the parameters
+    `head`, and passes `passed` on.
     """
+
+    head: Sequence[str] = ("const char* weights", "char* work")
+    passed: Sequence[str] = ("weights",)
 
     def __init__(self, lower: Callable[[int], Program], isa: Isa, threads: int, values: Mapping[str, np.ndarray]) -> None:
         self._lower = lower
@@ -67,6 +71,10 @@ class Kernels:
     def programs(self) -> Mapping[int, Program]:
         return self._programs
 
+    def constant(self, data: np.ndarray) -> str:
+        """The address of a constant in C."""
+        return f"weights + {self.weights.add(data)}"
+
     def prepare(self) -> None:
         """Compute what depends on constants alone, and take all constants that are read later."""
         prepared = _prepared({n: p for n, p in self._programs.items() if p.fixed_bytes}, self._constants, self._isa)
@@ -83,20 +91,21 @@ class Kernels:
     def call(self, number: int, inputs: Sequence[str], outputs: Sequence[str], arena: str, failed: str) -> list[str]:
         """The C that runs kernels with the addresses of their inputs and outputs."""
         places, fixed = self._places[number]
-
-        def table(kind: str, name: str, items: Sequence[str]) -> str:
-            return f"{kind} const {name}[] = {{{', '.join(items) or '0'}}};"
-
         lines = [
-            table("const void*", "in", inputs),
-            table("void*", "out", outputs),
-            table("const void*", "params", places),
+            *tables(inputs, outputs),
+            f"const void* const params[] = {{{', '.join(places) or '0'}}};",
             f"run_{number}(in, out, params, (char*)(weights + {fixed}), {arena}, {self.threads});",
         ]
         program = self._programs[number]
         if program.externals:
             lines.append(f"if (*(const int32_t*)({arena} + {program.status})) return {failed};")
         return lines
+
+
+def tables(inputs: Sequence[str], outputs: Sequence[str]) -> list[str]:
+    """The tables of addresses that kernels take, as C."""
+    taken, given = (", ".join(places) or "0" for places in (inputs, outputs))
+    return [f"const void* const in[] = {{{taken}}};", f"void* const out[] = {{{given}}};"]
 
 
 class _Preparation(Emitter):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from relaylang.backends.aot.instances import Instance, Instances
+from relaylang.backends.aot.instances import Instance, Instances, refused
 from relaylang.backends.aot.kernels import Kernels
-from relaylang.backends.aot.shapes import Shape
+from relaylang.backends.aot.shapes import Shape, leaves, shape_of
 from relaylang.backends.cpu.external import Externals
 from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
@@ -24,8 +24,12 @@ from relaylang.backends.vm.pool import Pool
 from relaylang.backends.vm.regions import STATIC
 from relaylang.backends.vm.translate import translated
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Function, IRModule
+from relaylang.ir import Function, IRModule, parameter_names
+from relaylang.kernels.dtypes import SIZES
 from relaylang.runtime.external import Generator
+
+#: What says that a program's calls are no loops with a place for each value. Written out, they may have one.
+LOOPLESS = ("R0632", "R0634", "R0636")
 
 
 @dataclass
@@ -53,6 +57,7 @@ class Ways:
     schedule: Schedule
     threads: int
     generators: Mapping[str, Generator]
+    kernels: Callable[..., Kernels] = Kernels
 
     def first(self) -> Whole:
         """The first way that does not refuse the program. A graph has the best kernels. Loops stay loops where they can.
@@ -60,11 +65,11 @@ class Ways:
         Raises `RelayError` (R0636) of the VM's code.
         """
         refusals = []
-        for code, make in (("R0632", lambda: self.graph(False)), ("R0636", self.loops), ("R0632", lambda: self.graph(True))):
+        for codes, make in ((("R0632",), lambda: self.graph(False)), (LOOPLESS, self.loops), (("R0632",), lambda: self.graph(True))):
             try:
                 return make()
             except RelayError as problem:
-                if problem.diagnostics[0].code != code:
+                if problem.diagnostics[0].code not in codes:
                     raise
                 refusals.append(problem)
         raise refusals[1] from None
@@ -86,13 +91,28 @@ class Ways:
             lambda function: bool(function.attrs.get("Compiler")),
         )
         number = translated(pool, [whole.get_global_var(self.entry)])[self.entry]
-        return self._analysed(pool, number, Kernels(lambda n: _program(pool, n, self.isa), self.isa, self.threads, {}))
+        return self._analysed(pool, number, self.kernels(lambda n: _program(pool, n, self.isa), self.isa, self.threads, {}))
 
     def _analysed(self, pool: Pool, number: int, kernels: Kernels) -> Whole:
         instances = Instances(pool, kernels.program)
         entry = instances.instance(number, self.shapes, (), None)
         instances.analyse(entry)
         return Whole(kernels, instances, entry)
+
+
+def inputs_left(function: Function, values: Collection[str]) -> tuple[list[str], list[Shape]]:
+    """The names and shapes of a function's parameters without values. Raises `RelayError` (R0636) for other values than tensors."""
+    names, shapes = [], []
+    for name, param in zip(parameter_names(function.params), function.params):
+        if param.name_hint in values:
+            continue
+        shape = shape_of(param.checked_type)
+        if shape is None or not all(leaf.dtype in SIZES for leaf in leaves(shape)):
+            what = f"the parameter %{param.name_hint} is no tensor of a known shape"
+            raise refused(what, function, "state its extents in the program")
+        names.append(name)
+        shapes.append(shape)
+    return names, shapes
 
 
 def _program(pool: Pool, number: int, isa: Isa) -> Program:

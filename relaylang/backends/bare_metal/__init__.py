@@ -27,7 +27,7 @@ from relaylang.backends.registry import parse_target
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Expr, IRModule
-from relaylang.runtime.external import Code, Generator, Region
+from relaylang.runtime.external import Generator
 from relaylang.syntax import astext
 from relaylang.typing import check
 
@@ -78,7 +78,7 @@ def compile_bare_metal(
                 continue
             mod, regions = offloaded.partitioned.module, offloaded.codes
             notes.append(offloaded.report.rstrip("\n"))
-            generators[accelerator.name] = Generator(partial(_npu, regions, prefix))
+            generators[accelerator.name] = Generator(partial(npu.region_source, regions, prefix))
         else:
             parts = partitioned(mod, waiting, entry, f"{prefix}_", bool(accelerator.get("approximate", False)))
             mod, path = parts.module, accelerator.get("path", "")
@@ -115,10 +115,6 @@ def _portable(host: Target) -> Target:
     if host.get("cc") or host.get("cross-compiler"):
         return host
     return Target(host.name, {key: value for key, value in host.options.items() if key not in _MACHINE})
-
-
-def _npu(regions: Mapping[str, RegionCode], prefix: str, region: Region) -> Code:
-    return npu.region_source(region, regions[region.symbol], prefix)
 
 
 def _wrong(what: str, names: Sequence[str]) -> RelayError:

@@ -27,8 +27,9 @@ def fast_bytes(regions: Mapping[str, RegionCode]) -> int:
     return max((code.details["driver"]["scratch_fast"]["bytes"] for code in regions.values()), default=0)
 
 
-def region_source(region: Region, code: RegionCode, prefix: str) -> Code:
+def region_source(codes: Mapping[str, RegionCode], prefix: str, region: Region) -> Code:
     """The C of a region of the program whose names begin with `prefix`."""
+    code = codes[region.symbol]
     driver = code.details["driver"]
     scratch, fast = driver["scratch"], driver["scratch_fast"]
     # Memory regions of the command stream by number, each with its address and bytes.

@@ -21,6 +21,7 @@ import numpy as np
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.costs import profiled, step_of
 from relaylang.backends.cpu.emit import Emitter
+from relaylang.backends.cpu.flatten import Calls, Recursion
 from relaylang.backends.cpu.graph import graph_json
 from relaylang.backends.cpu.isa import BY_NAME, SCALAR, Isa
 from relaylang.backends.cpu.kernel import Kernel
@@ -29,9 +30,10 @@ from relaylang.backends.cpu.listing import for_device, listing, spaces
 from relaylang.backends.cpu.memory import spread
 from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
 from relaylang.backends.cpu.program import Program, Run, walk
+from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.backends.cpu.tuning_log import report, schedule_of
-from relaylang.backends.target import CompileRest, Target
-from relaylang.diagnostics import RelayError, error
+from relaylang.backends.target import CompileRest, Target, threads_of
+from relaylang.diagnostics import RelayError
 from relaylang.ir import Expr, IRModule
 from relaylang.ir.bulk import gc_paused
 from relaylang.kernels.cuda import CUDA
@@ -43,14 +45,6 @@ from relaylang.runtime.external import callables
 from relaylang.runtime.features import why_not
 from relaylang.runtime.manifest import Manifest
 from relaylang.runtime.packed import ForeignArtifact, Packed
-
-
-def threads_of(options: Mapping[str, Any]) -> int | None:
-    """The most threads that the options allow; None where that is left to who runs the program."""
-    given = options.get("num-threads", options.get("num_threads"))
-    if given is not None and int(given) < 1:
-        raise RelayError(error("R0602", f"option -num-threads wants a number from 1 on, not {given}"))
-    return int(given) if given is not None else None
 
 
 def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any], machine: str = "") -> Manifest:
@@ -75,6 +69,7 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
         aligned=_aligned(program),
         steps=tuple(step_of(item) for item in profiled(program)) if profile else (),
         externals=records(outsiders([program])),
+        fails=program.fails,
     )
 
 
@@ -143,7 +138,7 @@ def emit(
         graph = graph_after(step, Setting(mod, entry, found, frozenset(params)))
         return graph.astext(show_meta_data=False).rstrip("\n") + "\n"
     schedule = schedule_of(options or {})
-    program = lower_module(mod, entry, params, found, schedule)
+    program = _program(mod, entry, params, found, schedule, options or {})
     report(schedule, kernels_of(program))
     if step == "space":
         return spaces(program)
@@ -165,6 +160,39 @@ def _title(entry: str) -> str:
     return f"@{entry if entry.isidentifier() else json.dumps(entry)}, made by relaylang"
 
 
+def _program(
+    mod: IRModule,
+    entry: str,
+    params: Mapping[str, np.ndarray] | Sequence[str],
+    isa: Isa,
+    schedule: Schedule,
+    options: Mapping[str, Any],
+) -> Program:
+    """The program of an entry function. Its loops stay loops where they can, and where every value has no place of its own.
+
+    Raises `RelayError` (R0636 for a recursion that is no loop, and that constants do not end).
+    """
+    values = params if isinstance(params, Mapping) else {}
+    if len(values) < len(params) or any(options.get(key) for key in ("profile", "keep-values")):
+        return lower_module(mod, entry, params, isa, schedule)
+    try:
+        return lower_module(mod, entry, params, isa, schedule, Calls(unroll=False))
+    except RelayError as refused:
+        if refused.diagnostics[0].code != "R0632":
+            raise
+    from relaylang.backends.aot.linked import LOOPLESS, looped  # few programs have loops
+
+    try:
+        return looped(mod, entry, values, isa, schedule)
+    except RelayError as refused:
+        if refused.diagnostics[0].code not in LOOPLESS:
+            raise
+        try:
+            return lower_module(mod, entry, params, isa, schedule)
+        except Recursion:
+            raise refused from None
+
+
 def compile_for(
     mod: IRModule,
     target: Target,
@@ -177,7 +205,7 @@ def compile_for(
     compiler = Compiler(target.options)
     schedule = schedule_of(target.options)
     with gc_paused():
-        program = lower_module(mod, entry, params, compiler.isa, schedule)
+        program = _program(mod, entry, params, compiler.isa, schedule, target.options)
     report(schedule, kernels_of(program))
     return build(program, compiler, target.options, params, entry)
 

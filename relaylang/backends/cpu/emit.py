@@ -16,7 +16,7 @@ from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, View
 from relaylang.backends.cpu.units import Piece, reached, shared_out
 from relaylang.kernels.dtypes import CTYPES, SIZES, literal
 from relaylang.kernels.nest import Buf
@@ -64,6 +64,8 @@ def _sizes(names: Iterable[str], where: str) -> list[str]:
     return [f"  const long size{n} = (long)((const int64_t*){where})[{n}];" for n in numbers]
 
 
+_ARGUMENTS = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
+_UNUSED = "  (void)in; (void)out; (void)params; (void)fixed; (void)arena; (void)threads;"
 #: The tables of addresses that a run function is given.
 _PLACES = {"input": "in", "param": "params", "output": "out"}
 
@@ -101,6 +103,8 @@ class Emitter:
         #: The pieces that the functions which the library shows call, and whether they run once alone.
         self.shown: dict[str, bool] = {}
         self.helpers: set[str] = set()
+        #: What the functions of loops use of `csrc/`.
+        self.stated: set[str] = set()
         self._read: set[str] = set()
 
     def _add(self, name: str, text: str, signature: str, uses: Iterable[str], helpers: Iterable[str]) -> None:
@@ -283,8 +287,6 @@ class Emitter:
 
         With `once`, it runs when the program is loaded alone.
         """
-        arguments = "(const void* const* in, void* const* out, const void* const* params, char* fixed, char* arena, int threads)"
-        unused = "  (void)in; (void)out; (void)params; (void)fixed; (void)arena; (void)threads;"
         pieces = []
         for start in range(0, len(items), CHUNK):
             lines: list[str] = []
@@ -308,15 +310,15 @@ class Emitter:
             piece = f"{name}_{start // CHUNK}"
             pieces.append(piece)
             self.shown[piece] = once
-            head = [f"R_LOCAL void {piece}{arguments} {{", unused, *_sizes(self._read, self.sizes)]
+            head = [f"R_LOCAL void {piece}{_ARGUMENTS} {{", _UNUSED, *_sizes(self._read, self.sizes)]
             helpers = ["r_site"] if self.threads else []
             text = "\n".join([*head, *lines, "}"])
-            self._add(piece, text, f"void {piece}{arguments}", self.called, [*helpers, *self.helpers])
+            self._add(piece, text, f"void {piece}{_ARGUMENTS}", self.called, [*helpers, *self.helpers])
         ends = f" if (*(int32_t*)(arena + {self.status})) return;" if self.status >= 0 else ""
         calls = [f"  {p}(in, out, params, fixed, arena, threads);{ends}" for p in pieces]
         if self.status >= 0:
             calls.insert(0, f"  *(int32_t*)(arena + {self.status}) = 0;")
-        return "\n".join([f"static void {name}{arguments} {{", unused, *calls, "}"])
+        return "\n".join([f"static void {name}{_ARGUMENTS} {{", _UNUSED, *calls, "}"])
 
     def _timed(self, item: Instruction, lines: list[str], pad: str) -> list[str]:
         """The lines of an instruction, between two looks at the clock if its time is wanted."""
@@ -326,6 +328,18 @@ class Emitter:
         self.helpers.add("r_stamp")
         begin, end = (f"{pad}relay_times[{2 * number + n}] = r_stamp();" for n in range(2))
         return [begin, *lines, end]
+
+    def _looped(self, item: Looped) -> str:
+        """The function that runs a program whose loops stay loops, and the functions that it calls."""
+        parts = []
+        status = self.status
+        for number, region in item.regions.items():
+            self.begin(region)
+            parts.append(self.sequence(f"run_{number}", region.run))
+        self.stated |= item.helpers
+        where = f"  int32_t* const status = (int32_t*)(arena + {status});\n  status[0] = 0;"
+        failed = f"  const int32_t failed = {item.call};\n  if (failed && !status[0]) status[0] = -failed;"
+        return "\n\n".join([*parts, item.text, f"static void run_all{_ARGUMENTS} {{\n{_UNUSED}\n{where}\n{failed}\n}}"])
 
     def _calls(self, shown: str) -> list[str]:
         """The table of external code, if there is any."""
@@ -356,7 +370,9 @@ class Emitter:
         if self.ends:
             return self.ends
         self.begin(program)
-        run = self.sequence("run_all", program.run)
+        first = program.run[0] if program.run else None
+        run = self._looped(first) if isinstance(first, Looped) else self.sequence("run_all", program.run)
+        self.begin(program)
         prepare = self.sequence("prepare_all", program.prepare, once=True)
         begin, end = ("  r_begin(threads);\n", "  r_end();\n") if self.threads else ("", "")
         if self.timed:
@@ -391,7 +407,7 @@ class Emitter:
     @property
     def _shown_helpers(self) -> list[str]:
         """What the functions that the library shows use of `csrc/`."""
-        return ["r_stamp", "r_peaks"] if self.timed else []
+        return sorted(self.stated | ({"r_stamp", "r_peaks"} if self.timed else set()))
 
     def file(self, program: Program, title: str) -> str:
         """The whole C text."""

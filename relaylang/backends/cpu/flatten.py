@@ -94,6 +94,10 @@ _REFUSED = {
 Step = Generator[tuple[Expr, Env], "Value", "Value"]
 
 
+class Recursion(RelayError):
+    """A recursion is not written out as its calls."""
+
+
 @dataclass(frozen=True)
 class Calls:
     """What becomes of calls: the code of other compilers, and whether a recursion is written out."""
@@ -265,7 +269,7 @@ class _Flattener:
         return self._unpack(typed(made, function.body.checked_type), function.body.checked_type)
 
     def _check_recursion(self, call: Call, function: Function, running: list[int]) -> None:
-        """Raise `RelayError` for a recursion that cannot be written out as its calls."""
+        """Raise `Recursion` for one that cannot be written out as its calls."""
         self.unrolled = True
         if not self.rules.unroll:
             title, note = "a recursive function has calls without a number", "its calls are not written out here"
@@ -275,7 +279,7 @@ class _Flattener:
             title, note = f"a recursion of more than {MAX_CALLS} calls cannot be compiled", "the compiler writes out all calls"
         else:
             return
-        raise RelayError(
+        raise Recursion(
             error(
                 "R0632",
                 title,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.backends.cpu.origin import calls_of
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, View, walk
 
 #: A node and one of its results, as `inputs` and `heads` name them.
 _Entry = tuple[int, int]
@@ -82,6 +82,8 @@ class _Graph:
                 words, own = ["pack"], id(item.pack)
             case Copy():
                 words, own = ["copy"], 0
+            case Looped():
+                words, own = ["loops"], 0
             case _:
                 words, own = ["if"], id(item)
         base = "_".join([self.prefix, *(re.sub(r"\W", "_", word) for word in words)])[:160]

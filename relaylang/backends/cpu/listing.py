@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from relaylang.backends.cpu.emit import Emitter, printable
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, View, walk
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
 from relaylang.kernels import ir, text, visit
 from relaylang.kernels.device import Language, Module, Unrendered
@@ -50,6 +50,13 @@ class _Page:
                 self.lines.append(f"{pad}if {self.slot(item.cond)}")
                 pad += "  "
                 stack += ["", *reversed(item.no), "else", *reversed(item.yes)]
+            elif isinstance(item, Looped):
+                self.lines.append(
+                    f"{pad}functions({', '.join(map(self.slot, item.inputs))}) -> {', '.join(map(self.slot, item.outputs))}"
+                )
+                for number, region in item.regions.items():
+                    self.lines.append(f"run_{number}")
+                    self.instructions(region.run)
             else:
                 self.lines.append(pad + self.instruction(item))
 

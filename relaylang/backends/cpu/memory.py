@@ -87,26 +87,21 @@ def _overwritten(items: Sequence[Instruction], slots: list[Slot]) -> tuple[list[
         new = item.outputs[0]
         if id(new) not in known or new.first != position or len(item.outputs) != 1 or not item.results[0].is_whole:
             continue
-        for view in item.inputs:
-            old = view.slot
-            readers = {n for n, other in enumerate(item.inputs) if other.slot is old and other.is_whole}
-            if any(other.slot is old and not other.is_whole for other in item.inputs):
-                continue
+        for old in (view.slot for view in item.inputs):
             first = heir.get(id(old), old)
-            if (
-                id(old) in known
-                and first.last == position
-                and old.last == position
-                and old.first < position
-                and old.bytes == new.bytes
-                and readers <= item.kernel.in_place
-                and old not in item.packs
-            ):
+            ends = first.last == old.last == position and old.first < position
+            if id(old) in known and ends and old.bytes == new.bytes and _reads_in_place(item, old):
                 first.last = new.last
                 heir[id(new)] = first
                 over.append((new, first))
                 break
     return [s for s in slots if id(s) not in heir], over
+
+
+def _reads_in_place(run: Run, slot: Slot) -> bool:
+    """Whether a kernel reads all of a slot, by operands that its result may be written over."""
+    readers = {n: view for n, view in enumerate(run.inputs) if view.slot is slot}
+    return all(v.is_whole for v in readers.values()) and readers.keys() <= run.kernel.in_place and slot not in run.packs
 
 
 def live_bytes(slots: Sequence[Slot]) -> int:

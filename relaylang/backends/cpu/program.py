@@ -6,7 +6,7 @@ A slot is one tensor in memory. `relaylang.backends.cpu.schedule` makes the inst
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,7 +161,34 @@ class Outside:
         return [v.slot for v in self.inputs]
 
 
-Instruction = Run | PackIn | Copy | Branch | Outside
+class Looped:
+    """Call a function in C, which calls others and kernels. It is the only instruction of a program whose loops stay loops.
+
+    `regions` are the kernels, by their numbers in the functions' `text`. `call` is the first call; it returns 0, or the number
+    of an error. `helpers` are the parts of `csrc/` that the functions use.
+    """
+
+    def __init__(
+        self,
+        regions: Mapping[int, Program],
+        text: str,
+        call: str,
+        helpers: frozenset[str],
+        inputs: list[Slot],
+        outputs: list[Slot],
+    ) -> None:
+        self.regions = regions
+        self.text = text
+        self.call = call
+        self.helpers = helpers
+        self.inputs = inputs
+        self.outputs = outputs
+
+    def reads(self) -> list[Slot]:
+        return self.inputs
+
+
+Instruction = Run | PackIn | Copy | Branch | Outside | Looped
 
 
 class Program:
@@ -184,12 +211,14 @@ class Program:
         self.externals: list[ExternalOp] = []
         #: Their places in the text.
         self.places: dict[int, Span | None] = {}
+        #: Whether a run may fail without external code.
+        self.fails = False
         self.live_bytes = 0  # the least that any arena could have
 
     @property
     def status(self) -> int:
-        """Where in the arena a run says which external code failed; -1 where there is none."""
-        return self.arena_bytes - STATUS if self.externals else -1
+        """Where in the arena a run says how it failed; -1 where it cannot."""
+        return self.arena_bytes - STATUS if self.externals or self.fails else -1
 
 
 def copied_bytes(program: Program) -> int:
@@ -204,7 +233,10 @@ def copied_bytes(program: Program) -> int:
 
 
 def walk(items: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions in the order in which they run, branches behind their condition one after the other."""
+    """The instructions in the order in which they run, branches behind their condition one after the other.
+
+    Those of the regions of functions follow the functions.
+    """
     out: list[Instruction] = []
     stack: list[Instruction] = list(reversed(items))
     while stack:
@@ -213,4 +245,6 @@ def walk(items: Sequence[Instruction]) -> list[Instruction]:
         if isinstance(item, Branch):
             stack.extend(reversed(item.no))
             stack.extend(reversed(item.yes))
+        elif isinstance(item, Looped):
+            stack.extend(inner for region in reversed(list(item.regions.values())) for inner in reversed(region.run))
     return out

@@ -292,15 +292,21 @@ class _Maker:
                 return place
         self.kernels += 1
         # Quantised arithmetic is made for its scales: its code depends on its constants.
-        if self.kernels > SPECIALISED and not any(
-            isinstance(n, Call) and isinstance(n.op, Op) and n.op.name.startswith("qnn.") for n in post_order(function.body)
-        ):
+        if self.kernels > SPECIALISED and not _is_quantised(function):
             function, args = _with_open_numbers(function, args)
             numbers = {}
             inputs = flat([self._place(a) for a in args])
         kernel = self.lower(function, numbers, [v.strides for v in inputs], self.plan.wanted(node), done)
         place = place or self._new(node)
         results = flat(place)
+        run = Run(kernel, inputs, results, self._packs(kernel, inputs, scope), self.describe(function), function)
+        if kernel.work:
+            run.work = Slot("made", 0, (sum(nbytes(b) for b in kernel.work),), "uint8")
+        self._put(scope, run)
+        return place
+
+    def _packs(self, kernel: Kernel, inputs: Sequence[View], scope: _Scope) -> list[Slot]:
+        """The slots of a kernel's packed weights; equal ones are packed once."""
         by_name = {p.name: v for p, v in zip(kernel.params, inputs)}
         packs = []
         for pack in kernel.packs:
@@ -312,11 +318,7 @@ class _Maker:
                 self.packed[key] = slot
                 self._put(scope, PackIn(kernel, pack, sources, slot))
             packs.append(slot)
-        run = Run(kernel, inputs, results, packs, self.describe(function), function)
-        if kernel.work:
-            run.work = Slot("made", 0, (sum(nbytes(b) for b in kernel.work),), "uint8")
-        self._put(scope, run)
-        return place
+        return packs
 
     def _outputs(self, body: Expr) -> None:
         root_made = {id(s) for item in self.root.items for s in item.outputs}
@@ -339,6 +341,12 @@ class _Maker:
             return number
 
         self.program.structure = build(self._place(body))
+
+
+def _is_quantised(function: Function) -> bool:
+    """Whether a function calls operators of quantised tensors."""
+    calls = (n for n in post_order(function.body) if isinstance(n, Call) and isinstance(n.op, Op))
+    return any(call.op.name.startswith("qnn.") for call in calls)  # type: ignore[attr-defined]
 
 
 def _in_place(parts: Sequence[Part], inputs: Sequence[View], whole: View) -> set[int]:

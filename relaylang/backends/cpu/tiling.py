@@ -14,12 +14,6 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.schedule_space import Space
 from relaylang.kernels.sizes import Size, usual
 
-#: Vector multiply-adds, and loads, that a core begins in a cycle.
-_FMAS, _LOADS = 2, 2
-#: Cycles from a multiply-add to one that needs its result, and one to spare.
-_LATENCY = 5
-#: Bytes that a core reads from its second cache in a cycle.
-_SECOND = 24
 #: Bytes of a panel of weights that stay in the first cache.
 _PANEL = 16_384
 #: Bytes of operands that stay in the second cache.
@@ -32,6 +26,27 @@ _ROWS, _BLOCK = 96, 24_576
 
 #: How many vectors a block may be wide.
 WIDTHS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The constants of `choose`. `benchmarks/fit_tiling.py` fits them to measurements.
+
+    A core begins `fmas` vector multiply-adds and `loads` loads in a cycle, and reads `second` bytes from its second cache.
+    `latency` are the cycles from a multiply-add to one that needs its result, and one to spare. Further cycles are those of
+    each load (`load`), of a block's beginning and end (`block`), and of each vector of its results (`store`).
+    """
+
+    fmas: float = 2
+    loads: float = 2
+    latency: float = 5
+    second: float = 24
+    load: float = 0.05
+    block: float = 30
+    store: float = 2
+
+
+COSTS = Costs()
 
 
 @dataclass(frozen=True)
@@ -59,16 +74,18 @@ class Tiling:
         return (-(-self.tiles // self.segments) if self.blocks is None else self.blocks) * self.rows
 
 
-def _step(isa: Isa, vectors: int, size: int) -> float:
+def _step(isa: Isa, vectors: int, size: int, costs: Costs) -> float:
     """The cycles of one step of the sum."""
-    loads = (size + vectors) / _LOADS
-    weights = vectors * isa.lanes * 4 / _SECOND
-    busy = max(size * vectors / _FMAS, loads * 1.1, weights, _LATENCY)
-    return busy + 0.05 * loads
+    loads = (size + vectors) / costs.loads
+    weights = vectors * isa.lanes * 4 / costs.second
+    busy = max(size * vectors / costs.fmas, loads * 1.1, weights, costs.latency)
+    return busy + costs.load * loads
 
 
 @cache
-def choose(isa: Isa, columns: int, length: int, lines: int, depth: int, widths: tuple[int, ...] = WIDTHS) -> Tiling:
+def choose(
+    isa: Isa, columns: int, length: int, lines: int, depth: int, widths: tuple[int, ...] = WIDTHS, costs: Costs = COSTS
+) -> Tiling:
     """The cheapest cut of `columns` by `lines` of `length` results, each a sum of `depth` steps."""
     best: tuple[float, int] | None = None
     found = (1, 1)
@@ -78,8 +95,8 @@ def choose(isa: Isa, columns: int, length: int, lines: int, depth: int, widths: 
             tiles = -(-length // size)
             rows = -(-length // tiles)
             full = length - tiles * (rows - 1)
-            work = full * _step(isa, vectors, rows) + (tiles - full) * _step(isa, vectors, rows - 1)
-            cost = blocks * (depth * work + 30 * tiles + 2.0 * length * vectors)
+            work = full * _step(isa, vectors, rows, costs) + (tiles - full) * _step(isa, vectors, rows - 1, costs)
+            cost = blocks * (depth * work + costs.block * tiles + costs.store * length * vectors)
             if best is None or (cost, -rows * vectors) < best:
                 best, found = (cost, -rows * vectors), (vectors, rows)
     width = found[0] * isa.lanes
@@ -105,12 +122,17 @@ def cut(isa: Isa, length: int, lines: int, vectors: int, rows: int, part: int) -
     return Tiling(vectors, rows, tiles, length - tiles * (rows - 1), segments, many, part, rows - 1)
 
 
+def block(space: Space, isa: Isa, best: Tiling, length: int) -> tuple[int, int]:
+    """The vectors and rows of a block that a schedule asks for; by default those of `best`."""
+    vectors = space.pick("vectors", WIDTHS, best.vectors)
+    limit = min(usual(length), (isa.registers - 1) // vectors - 1)
+    return vectors, space.pick("rows", range(1, limit + 1), min(best.rows, limit))
+
+
 def picked(space: Space, isa: Isa, columns: int, length: int, lines: int, depth: int, widths: tuple[int, ...] = WIDTHS) -> Tiling:
     """The cut that a schedule asks for; by default `choose`'s."""
     best = choose(isa, usual(columns), usual(length), usual(lines), depth, widths)
-    vectors = space.pick("vectors", WIDTHS, best.vectors)
-    limit = min(usual(length), (isa.registers - 1) // vectors - 1)
-    rows = space.pick("rows", range(1, limit + 1), min(best.rows, limit))
+    vectors, rows = block(space, isa, best, length)
     part = space.pick("part", (64, 128, 256, 512, 1024), best.part)
     found = cut(isa, length, lines, vectors, rows, part)
     return _shared_out(found, -(-columns // (vectors * isa.lanes)), lines)

@@ -109,18 +109,26 @@ def _transpose_of(nest: Nest, lanes: int) -> _Transpose | None:
     """The transpose that a nest is, if squares of `lanes` by `lanes` numbers are worth it."""
     if nest.empty or nest.bounds or nest.updates or nest.reductions or len(nest.stores) != 1:
         return None
-    buf, offset, _ = nest.stores[0]
+    _, offset, _ = nest.stores[0]
     order = nest.reachable()
     loads = [n for n in order if isinstance(n, ir.Load)]
-    plain = all(isinstance(n, (ir.Load, ir.Const, ir.Op)) or (isinstance(n, ir.Cast) and n.value.type != ir.INDEX) for n in order)
-    plain = plain and all(n.index.type == ir.INDEX and n.buffer != buf.name and n.buffer not in nest.set_in for n in loads)
-    if not plain or offset.type != ir.INDEX or not surely_less(_FEW, prod(nest.extents)):
+    if not all(_is_plain(n, nest) for n in order) or offset.type != ir.INDEX or not surely_less(_FEW, prod(nest.extents)):
         return None
     axes, extents = nest.merged_axes()
     if len(axes) < 2 or terms_of(offset).get(axes[-1]) != 1:
         return None
     read = _read_across(loads, axes, extents, lanes)
     return _Transpose(nest, axes, extents, *read, lanes) if read is not None and read[0].type in _TURNED else None
+
+
+def _is_plain(node: ir.Expr, nest: Nest) -> bool:
+    """Whether a node computes with numbers that do not depend on their places, and reads what the nest does not write."""
+    match node:
+        case ir.Load():
+            return node.index.type == ir.INDEX and node.buffer != nest.stores[0][0].name and node.buffer not in nest.set_in
+        case ir.Cast():
+            return bool(node.value.type != ir.INDEX)
+    return isinstance(node, (ir.Const, ir.Op))
 
 
 def turned(nest: Nest, isa: Isa, name: str) -> tuple[ir.Function, ir.Body] | None:

@@ -97,18 +97,22 @@ class Plan:
             for part in (node.cond, node.true_branch, node.false_branch):
                 self._exposed.update(flat(self._keys[id(part)]))
         elif isinstance(node, Call) and isinstance(node.op, Function):
-            numbers = numbers_of(node)
-            inputs = [k for p, a in zip(node.op.params, node.args) if p not in numbers for k in flat(self._keys[id(a)])]
-            self._inputs[id(node)] = inputs
-            for number, key in enumerate(inputs):
-                self._users.setdefault(key, []).append((node, number))
-            if all(k in self._fixed for k in inputs) or not all(k in self.shapes for k in (*own, *inputs)):
-                self._fixed.update(own)
-            else:
-                self._makers.update((key, node) for key in own)
-                parts = parts_of(node.op, numbers)
-                if parts is not None:
-                    self.parts[id(node)] = parts
+            self._visit_kernel(node, node.op, own)
+
+    def _visit_kernel(self, node: Call, kernel: Function, own: Sequence[Key]) -> None:
+        """Note the call of a kernel whose results are `own`."""
+        numbers = numbers_of(node)
+        inputs = [k for p, a in zip(kernel.params, node.args) if p not in numbers for k in flat(self._keys[id(a)])]
+        self._inputs[id(node)] = inputs
+        for number, key in enumerate(inputs):
+            self._users.setdefault(key, []).append((node, number))
+        if all(k in self._fixed for k in inputs) or not all(k in self.shapes for k in (*own, *inputs)):
+            self._fixed.update(own)
+            return
+        self._makers.update((key, node) for key in own)
+        parts = parts_of(kernel, numbers)
+        if parts is not None:
+            self.parts[id(node)] = parts
 
     def _new(self, node: Expr) -> Keys:
         count = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,18 +14,11 @@ from relaylang.backends.ethosu.regions import partition_and_compile
 from relaylang.backends.ethosu.report import estimate, text_report
 from relaylang.backends.ethosu.tools import load
 from relaylang.backends.ethosu.vela import Compiled, Settings, settings
-from relaylang.backends.hosted import HostFunction, host_modules, host_steps, nothing_fits, prepared, region_tensors, spec_of
-from relaylang.diagnostics import Diagnostic, RelayError, error
-from relaylang.ir import (
-    Function,
-    GlobalVar,
-    IRModule,
-)
+from relaylang.backends.hosted import CompileHost, host_parts, nothing_fits, prepared, region_tensors
+from relaylang.diagnostics import Diagnostic, RelayError
+from relaylang.ir import Function, GlobalVar, IRModule
 from relaylang.partition.lift import regions_of
-from relaylang.partition.schedule import make_schedule
 from relaylang.partition.targets.ethos_u import RECIPE
-
-_MAX_RESULT_DEPTH = 50
 
 
 def compile_module(
@@ -33,29 +26,22 @@ def compile_module(
     options: Mapping[str, Any],
     params: Mapping[str, np.ndarray],
     entry: str,
-    compile_host: Callable[[IRModule], tuple[HostFunction, bytes | None]] | None,
+    compile_host: CompileHost | None,
 ) -> EthosUArtifact:
     """Compile a module's entry function. `compile_host` makes code of what stays on the host; None forbids that.
-
-    It gives a function that runs the module's `@main`, and the program as `save` writes it, if there is one.
 
     Raises `RelayError` where the module is wrong, a tool is missing, or nothing can go to the accelerator.
     """
     offloaded = compile_regions(mod, options, params, entry)
-    partitioned, regions = offloaded.partitioned, offloaded.functions
-    main = partitioned.module[entry]
-    schedule = make_schedule(main, regions)
-    if _depth(schedule.result) > _MAX_RESULT_DEPTH:
-        raise RelayError(error("R0612", f"the result is a tuple nested deeper than {_MAX_RESULT_DEPTH}", main.span))
-    modules = host_modules(partitioned.module, entry, regions, schedule)
-    title = f"{partitioned.kept} operations of @{entry} stay on the host, and the target names none"
-    notes = ['add one behind a comma: --target "ethos-u, c"']
-    needed = RelayError([error("R0614", title, notes=notes), *partitioned.notes])
+    partitioned = offloaded.partitioned
+    schedule, inputs, host = host_parts(
+        partitioned.module, entry, offloaded.functions, compile_host, "ethos-u", partitioned.kept, partitioned.notes
+    )
     return EthosUArtifact(
         schedule=schedule,
-        inputs=tuple(spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)),
+        inputs=inputs,
         regions=offloaded.codes,
-        host=host_steps(modules, compile_host, needed),
+        host=host,
         text=offloaded.report,
         details=_details(offloaded.settings, partitioned),
     )
@@ -128,11 +114,3 @@ def _details(how: Settings, partitioned: Partitioned) -> dict[str, Any]:
 def _note(note: Diagnostic) -> dict[str, str]:
     where = {"at": str(note.span)} if note.span is not None and note.span.source.text else {}
     return {**where, "why": note.title}
-
-
-def _depth(result: Any) -> int:
-    depth, level = 0, [result]
-    while level:
-        level = [part for node in level if isinstance(node, list) for part in node]
-        depth += 1
-    return depth

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from relaylang.backends.hosted import (
-    HostFunction,
-    compiled,
-    host_modules,
-    host_steps,
-    nothing_fits,
-    prepared,
-    region_tensors,
-    spec_of,
-)
+from relaylang.backends.hosted import CompileHost, compiled, host_parts, nothing_fits, prepared
 from relaylang.backends.target import CompileRest, Target
-from relaylang.backends.vta.artifact import Region, VTAArtifact
+from relaylang.backends.vta.artifact import VTAArtifact
 from relaylang.backends.vta.config import Config, config_of
 from relaylang.backends.vta.emit import emit_region
 from relaylang.backends.vta.isa import BYTES
 from relaylang.backends.vta.layers.table import pattern_table
-from relaylang.diagnostics import Diagnostic, RelayError, error
+from relaylang.backends.vta.program import Program
+from relaylang.diagnostics import Diagnostic
 from relaylang.ir import IRModule
 from relaylang.partition.engine import run
 from relaylang.partition.lift import regions_of
-from relaylang.partition.schedule import make_schedule
 from relaylang.partition.staying import host_notes
 from relaylang.partition.targets.vta import RECIPE
 
@@ -51,7 +42,7 @@ def compile_module(
     options: Mapping[str, Any],
     params: Mapping[str, np.ndarray],
     entry: str,
-    compile_host: Callable[[IRModule], tuple[HostFunction, bytes | None]] | None,
+    compile_host: CompileHost | None,
 ) -> VTAArtifact:
     """Compile a module's entry function. `compile_host` makes code of what stays on the host; None forbids that.
 
@@ -65,20 +56,14 @@ def compile_module(
     notes, _, kept = host_notes(outcome.traces[mod.get_global_var(entry)], mod, RECIPE.name, "int8")
     if not functions:
         raise nothing_fits(mod, entry, "VTA", notes)
-    main = outcome.module[entry]
-    schedule = make_schedule(main, functions)
-    title = f"{kept} operations of @{entry} stay on the host, and the target names none"
-    needed = RelayError([error("R0614", title, notes=['add one after a comma: --target "vta, c"']), *notes])
-    steps = host_steps(host_modules(outcome.module, entry, functions, schedule), compile_host, needed)
-    regions = {gv.name_hint: Region(emit_region(func, config), *region_tensors(func)) for gv, func in functions.items()}
-    inputs = tuple([spec_of(name, p.checked_type) for name, p in zip(schedule.params, main.params)])
-    return VTAArtifact(schedule, inputs, regions, steps, _report(config, regions, notes))
+    schedule, inputs, host = host_parts(outcome.module, entry, functions, compile_host, "vta", kept, notes)
+    programs = {gv.name_hint: emit_region(func, config) for gv, func in functions.items()}
+    return VTAArtifact(schedule, inputs, programs, host, _report(config, programs, notes))
 
 
-def _report(config: Config, regions: Mapping[str, Region], notes: list[Diagnostic]) -> str:
-    lines = [f"VTA {config}: {len(regions)} region{'s' * (len(regions) != 1)}"]
-    for name, region in regions.items():
-        program = region.program
+def _report(config: Config, programs: Mapping[str, Program], notes: list[Diagnostic]) -> str:
+    lines = [f"VTA {config}: {len(programs)} region{'s' * (len(programs) != 1)}"]
+    for name, program in programs.items():
         lines.append(f"  {name}: {len(program.stream) // BYTES} instructions, {program.memory:,} bytes of DRAM")
         lines += [f"    {call}" for _, call in program.places]
     lines += [f"  {note.title}" for note in notes]

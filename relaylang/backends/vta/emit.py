@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,9 +11,9 @@ from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.isa import MEMORIES, OPERATIONS
 from relaylang.backends.vta.layers.reader import read_layer
 from relaylang.backends.vta.layers.steps import Gemm, Layer, Pool, Step
-from relaylang.backends.vta.layout import View, pack, pack_weights, view_of
+from relaylang.backends.vta.layout import View, pack, view_of
 from relaylang.backends.vta.program import Program, Tensor
-from relaylang.backends.vta.schedule import Schedule, Thing
+from relaylang.backends.vta.schedule import Schedule, Thing, Uses
 from relaylang.backends.vta.tiling import PARTS, choose, input_tile, tiles_of
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call, Expr, Function, Tuple, Var, post_order
@@ -35,14 +36,12 @@ class _Emitter:
             sources, layer = {id(param): arg for param, arg in zip(composite.params, call.args)}, read_layer(calls)
             self.layers.append(layer)
             self.leaves.append([sources.get(id(leaf), leaf) for leaf in layer.leaves])
-        self.addresses: dict[tuple[int, int], int] = {}
-        self.inputs: list[Tensor] = []
+        self.addresses: dict[int, dict[int, int]] = defaultdict(dict)
         self._place_tensors()
         self.to = Schedule(config, self.memory + -self.memory % max(config.element_bytes.values()))
 
     def _place_tensors(self) -> None:
         """Give each input and each layer's result its place; an input that is used in two ways has two."""
-        numbers = {id(param): number for number, param in enumerate(self.func.params)}
         for call in self.calls:
             self._place(call, self.config.block_out)
         for layer, leaves in zip(self.layers, self.leaves):
@@ -51,16 +50,18 @@ class _Emitter:
             for leaf, block in [
                 (leaves[n], block) for n, block in sorted(uses) + [(n, self.config.block_out) for n in sorted(others)]
             ]:
-                if (id(leaf), block) not in self.addresses:
+                if block not in self.addresses[id(leaf)]:
                     if not isinstance(leaf, Var):
                         raise Unsupported("blocks of inputs and outputs differ, so that a result cannot be an input as it is")
-                    self.inputs.append(Tensor(numbers[id(leaf)], shape(leaf), self._place(leaf, block), block))
+                    self._place(leaf, block)
 
-    def _place(self, node: Expr, block: int) -> int:
+    def _place(self, node: Expr, block: int) -> None:
         align = self.config.batch * block
-        address = self.addresses[id(node), block] = self.memory + -self.memory % align
+        address = self.addresses[id(node)][block] = self.memory + -self.memory % align
         self.memory = address + view_of(shape(node), self.config.batch, block).size * align
-        return address
+
+    def _tensor(self, node: Expr, name: str) -> Tensor:
+        return Tensor(name, shape(node), tuple([(at, block) for block, at in self.addresses[id(node)].items()]))
 
     def program(self) -> Program:
         """Append the layers' instructions. A load waits for a store by way of an instruction of the compute unit without effect."""
@@ -69,15 +70,16 @@ class _Emitter:
             for leaf in leaves:
                 if not isinstance(leaf, Var) and id(leaf) not in ready:
                     ready.add(id(leaf))
-                    to.emit("LOAD", {"memory": MEMORIES["uop"]}, [("dram", id(leaf))], [("ready", id(leaf))])
+                    to.emit("LOAD", {"memory": MEMORIES.index("uop")}, ([("dram", id(leaf))], [("ready", id(leaf))]))
             _LayerEmitter(to, self.addresses, layer, leaves, call).run()
-        to.emit("FINISH", {}, [("dram", id(call)) for call in self.calls])
+        to.emit("FINISH", {}, ([("dram", id(call)) for call in self.calls], []))
         stream = to.finish()
         firsts = [n for n, item in enumerate(to.items) if not n or item.call != to.items[n - 1].call]
         places = tuple([(number, _place_text(self.calls[to.items[number].call])) for number in firsts])
-        block, outputs = self.config.block_out, self.func.body.fields if isinstance(self.func.body, Tuple) else [self.func.body]
-        results = tuple([Tensor(n, shape(out), self.addresses[id(out), block], block) for n, out in enumerate(outputs)])
-        return Program(self.config, stream, bytes(to.constants), to.base + len(to.constants), tuple(self.inputs), results, places)
+        outputs = self.func.body.fields if isinstance(self.func.body, Tuple) else [self.func.body]
+        tensors = [self._tensor(node, node.name_hint) for node in self.func.params]
+        results = [self._tensor(node, f"out{number}") for number, node in enumerate(outputs)]
+        return Program(self.config, stream, bytes(to.constants), to.base + len(to.constants), tuple(tensors), tuple(results), places)
 
 
 def _composite(call: Call) -> tuple[Function, list[Call]]:
@@ -96,7 +98,7 @@ def _place_text(call: Call) -> str:
 class _LayerEmitter:
     """Appends a layer's instructions. Things that units share are parts of halves: those of the accumulators are slices of a tile."""
 
-    def __init__(self, to: Schedule, addresses: dict[tuple[int, int], int], layer: Layer, leaves: list[Expr], root: Call) -> None:
+    def __init__(self, to: Schedule, addresses: dict[int, dict[int, int]], layer: Layer, leaves: list[Expr], root: Call) -> None:
         self.to, self.addresses, self.layer, self.leaves, self.root = to, addresses, layer, leaves, root
         self.config = config = to.config
         self.tiling = tiling = choose(layer, config)
@@ -133,29 +135,26 @@ class _LayerEmitter:
                 self.sums = _part("acc", half, part, part + 1) if size < len(tile.channels) else self.sums
                 for step in self.layer.steps[self.tail :]:
                     self._step(step, channels)
-                self._transfer(
-                    "STORE", "out", self.base + first * tile.pixels, self.root, channels, self.sums, [("dram", id(self.root))]
-                )
+                uses = self.sums, [("dram", id(self.root))]
+                self._transfer("STORE", "out", self.base + first * tile.pixels, self.root, channels, uses)
 
     def _address(self, node: Expr, memory: str) -> int:
         """The first element of a tensor in DRAM."""
         block = self.config.block_in if memory == "inp" else self.config.block_out
-        return self.addresses[id(node), block] // self.config.element_bytes[memory]
+        return self.addresses[id(node)][block] // self.config.element_bytes[memory]
 
-    def _transfer(
-        self, name: str, memory: str, sram: int, source: Expr | int, channels: range, reads: Sequence[Thing], writes: Sequence[Thing]
-    ) -> None:
+    def _transfer(self, name: str, memory: str, sram: int, source: Expr | int, channels: range, uses: Uses) -> None:
         """Copy the tile's part of a tensor of the output's shape, or of a constant at a place in DRAM."""
         tile, view = self.tile, self.view
         first = view.at(tile.group, channels[0], tile.rows[0], tile.columns[0])
         place = source if isinstance(source, int) else self._address(source, memory)
         axes = [(len(channels), view.block_stride), (len(tile.rows), view.row_stride), (len(tile.columns), 1)]
-        self.to.transfer(name, memory, (sram, place + first), axes, reads, writes)
+        self.to.transfer(name, memory, (sram, place + first), axes, uses)
 
     def _load_vectors(self, channels: range) -> None:
         for number, place in enumerate(self.vector_places):
             sram = self.base + self.vectors + number * self.tiling.channels
-            self.to.transfer("LOAD", "acc", (sram, place + channels[0]), [(len(channels), 1)], [], self.sums)
+            self.to.transfer("LOAD", "acc", (sram, place + channels[0]), [(len(channels), 1)], ([], self.sums))
 
     def _step(self, step: Step, channels: range) -> None:
         pixels, offset = self.tile.pixels, channels[0] - self.tile.channels[0]
@@ -168,13 +167,13 @@ class _LayerEmitter:
             case "pool":
                 self._pool(step.value, dst)
             case "load8":
-                self._transfer("LOAD", "acc8", dst, self.leaves[step.value], channels, self._reads(step.value), self.sums)
+                self._transfer("LOAD", "acc8", dst, self.leaves[step.value], channels, (self._reads(step.value), self.sums))
             case "load32":
-                self._transfer("LOAD", "acc", dst, self.tensor_places[step.value], channels, [], self.sums)
+                self._transfer("LOAD", "acc", dst, self.tensor_places[step.value], channels, ([], self.sums))
             case "reset":
-                self.to.loops("GEMM", [(dst, 0, 0)], turns, {"reset": 1, "dst_out": pixels, "dst_in": 1}, [], self.sums)
+                self.to.loops("GEMM", [(dst, 0, 0)], turns, {"reset": 1, "dst_out": pixels, "dst_in": 1}, ([], self.sums))
             case operation:
-                source, fields = dst, {"alu": OPERATIONS[operation], **same}
+                source, fields = dst, {"alu": OPERATIONS.index(operation), **same}
                 if step.kind == "imm":
                     fields |= {"use_imm": 1, "imm": step.value}
                 elif step.kind == "slot":
@@ -182,7 +181,7 @@ class _LayerEmitter:
                 else:
                     source = self.base + self.vectors + step.value * self.tiling.channels + offset
                     fields |= {"src_out": 1, "src_in": 0}
-                self.to.loops("ALU", [(dst, source, 0)], turns, fields, [], self.sums)
+                self.to.loops("ALU", [(dst, source, 0)], turns, fields, ([], self.sums))
 
     def _reads(self, number: int, name: str = "dram") -> list[Thing]:
         """What a load of a leaf waits for: nothing if it is an input of the region."""
@@ -210,7 +209,7 @@ class _LayerEmitter:
                     self._load_inputs(gemm, some, rows * columns, inputs, _part("inp", inp, part))
                 if new_weights:
                     place = self.weights[number] + (tile.channels[0] * deep + (first + begin) * width) * taps
-                    self.to.transfer("LOAD", "wgt", (weights, place), [(len(some) * taps * width, 1)], [], _part("wgt", wgt, part))
+                    self.to.transfer("LOAD", "wgt", (weights, place), [(len(some) * taps * width, 1)], ([], _part("wgt", wgt, part)))
                 groups = []
                 for block in range(len(some)):
                     for tap in range(taps):
@@ -220,7 +219,7 @@ class _LayerEmitter:
                         groups.append([(dst + c * tile.pixels, src, tiles + c) for c in range(width)])
                 reads = [*_part("inp", inp, part, part + 1), *_part("wgt", wgt, part, part + 1)]
                 for uops in groups if tile.pixels > 1 else [[uop for group in groups for uop in group]]:
-                    self.to.loops("GEMM", uops, (len(tile.rows), len(tile.columns)), fields, reads, self.sums)
+                    self.to.loops("GEMM", uops, (len(tile.rows), len(tile.columns)), fields, (reads, self.sums))
 
     def _reach(self, part: Gemm | Pool, block: int) -> tuple[list[int], list[int], list[range], View]:
         """The first and last row and column that a tile needs, those that lie on the image, and the image."""
@@ -237,16 +236,16 @@ class _LayerEmitter:
         tops, ends, spans, view = self._reach(gemm, self.config.block_in)
         pads = [(span.start - top, end - span.stop) for top, end, span in zip(tops, ends, spans)]
         first = self._address(self.leaves[gemm.leaf], "inp") + view.at(self.tile.group, blocks[0], spans[0].start, spans[1].start)
-        rows, columns, reads = len(spans[0][::step]), len(spans[1]), self._reads(gemm.leaf, "ready")
+        rows, columns, uses = len(spans[0][::step]), len(spans[1]), (self._reads(gemm.leaf, "ready"), writes)
         if pads == [(0, 0), (0, 0)]:
             axes = [(len(blocks), view.block_stride), (rows, view.row_stride * step), (columns, 1)]
-            self.to.transfer("LOAD", "inp", (sram, first), axes, reads, writes)
+            self.to.transfer("LOAD", "inp", (sram, first), axes, uses)
             return
-        fields = {"memory": MEMORIES["inp"], "y_size": rows, "x_size": columns, "x_stride": view.row_stride * step}
+        fields = {"memory": MEMORIES.index("inp"), "y_size": rows, "x_size": columns, "x_stride": view.row_stride * step}
         fields |= {f"{axis}_pad_{side}": pad for axis, pair in zip("yx", pads) for side, pad in enumerate(pair)}
         for number in range(len(blocks)):
             places = {"sram": sram + number * size, "dram": first + number * view.block_stride}
-            self.to.emit("LOAD", {**fields, **places}, reads, writes)
+            self.to.emit("LOAD", {**fields, **places}, uses)
 
     def _pool(self, number: int, dst: int) -> None:
         """Load the windows' part of the image, and put each of their places to all sums for which it lies on the image."""
@@ -258,8 +257,8 @@ class _LayerEmitter:
         begin, columns = self.base + self.windows[number], len(spans[1])
         first = self._address(self.leaves[pool.leaf], "acc8") + view.at(tile.group, tile.channels[0], spans[0].start, spans[1].start)
         axes = [(blocks, view.block_stride), (len(spans[0]), view.row_stride), (columns, 1)]
-        self.to.transfer("LOAD", "acc8", (begin, first), axes, self._reads(pool.leaf), self.sums)
-        fields = {"alu": OPERATIONS[pool.operation], "dst_out": len(tile.columns), "dst_in": 1}
+        self.to.transfer("LOAD", "acc8", (begin, first), axes, (self._reads(pool.leaf), self.sums))
+        fields = {"alu": OPERATIONS.index(pool.operation), "dst_out": len(tile.columns), "dst_in": 1}
         fields |= {"src_out": window.strides[0] * columns, "src_in": window.strides[1]}
         for tap in np.ndindex(window.size):
             at = [top + n * d for top, n, d in zip(tops, tap, window.dilation)]
@@ -268,7 +267,7 @@ class _LayerEmitter:
                 y, x = (a + i[0] * s - span.start for a, i, s, span in zip(at, inside, window.strides, spans))
                 out, src = dst + inside[0][0] * len(tile.columns) + inside[1][0], begin + y * columns + x
                 uops = [(out + c * tile.pixels, src + c * len(spans[0]) * columns, 0) for c in range(blocks)]
-                self.to.loops("ALU", uops, (len(inside[0]), len(inside[1])), fields, [], self.sums)
+                self.to.loops("ALU", uops, (len(inside[0]), len(inside[1])), fields, ([], self.sums))
 
 
 def _part(memory: str, half: int, first: int = 0, end: int = PARTS) -> list[Thing]:
@@ -286,7 +285,7 @@ def _tiles_of_weights(gemm: Gemm, sources: Sequence[range], channels: int, confi
     for number, row in enumerate(weight):
         first = number // outs * weight.shape[1] - sources[number // config.block_out].start * config.block_in
         spread[number, first : first + weight.shape[1]] = row
-    packed = pack_weights(spread, config.block_in, config.block_out).reshape(len(sources), -1, config.block_out, config.block_in)
+    packed = pack(spread, config.block_out, config.block_in).reshape(len(sources), -1, config.block_out, config.block_in)
     parts = [packed[first : first + channels].swapaxes(0, 1) for first in range(0, len(sources), channels)]
     return np.concatenate([part.reshape(-1, config.block_out, config.block_in) for part in parts])
 

@@ -95,18 +95,13 @@ class Order(Queues):
 
     def __iter__(self) -> Iterator[tuple[int, Instruction]]:
         """Each instruction with its unit. Raises `RelayError` (R0616) at a deadlock."""
-        going = True
-        while going:
-            going = False
-            for unit in range(len(UNITS)):
-                while (tokens := self.needed(unit)) is not None:
-                    for clock in tokens:
-                        np.maximum(self.clocks[unit], clock, out=self.clocks[unit])
-                    instruction = self.take(unit)
-                    yield unit, instruction
-                    self.clocks[unit, unit] += 1
-                    self.give(unit, instruction, self.clocks[unit].copy())
-                    going = True
+        while ready := [(unit, tokens) for unit in range(len(UNITS)) if (tokens := self.needed(unit)) is not None]:
+            unit, tokens = ready[0]
+            np.max([self.clocks[unit], *tokens], axis=0, out=self.clocks[unit])
+            instruction = self.take(unit)
+            yield unit, instruction
+            self.clocks[unit, unit] += 1
+            self.give(unit, instruction, self.clocks[unit].copy())
         self.check_empty()
 
 

@@ -45,16 +45,17 @@ class Kind:
     doc: str
 
 
-FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _FLAGS = (
     Field("pop_prev", 1, "waits for a token of the unit before"),
     Field("pop_next", 1, "waits for a token of the unit after"),
     Field("push_prev", 1, "gives a token to the unit before"),
     Field("push_next", 1, "gives a token to the unit after"),
 )
+#: The memories and the ALU's operations, in the order of their numbers.
+MEMORIES, OPERATIONS = ("uop", "wgt", "inp", "acc", "out", "acc8"), ("MIN", "MAX", "ADD", "SHR", "MUL")
 _MEMORY = (
     *_FLAGS,
-    Field("memory", 3, "the memory on the chip", ("uop", "wgt", "inp", "acc", "out", "acc8")),
+    Field("memory", 3, "the memory on the chip", MEMORIES),
     Field("sram", 16, "its first element"),
     Field("dram", 32, "the first element in DRAM, in elements of this memory"),
     Field("y_size", 16, "rows"),
@@ -67,10 +68,10 @@ _MEMORY = (
 )
 
 
-def _loops(source: str) -> tuple[Field, ...]:
+def _loops(source: str, reset: str) -> tuple[Field, ...]:
     return (
         *_FLAGS,
-        Field("reset", 1, "writes zeros"),
+        Field("reset", 1, reset),
         Field("uop_bgn", "uop", "the first micro-operation"),
         Field("uop_end", "uop", "the micro-operation after the last", extra=1),
         Field("iter_out", 14, "turns of the outer loop"),
@@ -89,7 +90,7 @@ KINDS: dict[str, Kind] = {
     "GEMM": Kind(
         2,
         (
-            *_loops("inp"),
+            *_loops("inp", "writes zeros"),
             Field("wgt_out", "wgt", "the same of the weights, outer loop"),
             Field("wgt_in", "wgt", "the same of the weights, inner loop"),
         ),
@@ -99,20 +100,15 @@ KINDS: dict[str, Kind] = {
     "ALU": Kind(
         4,
         (
-            *_loops("acc"),
-            Field("alu", 3, "the operation; SHR by a negative number shifts left", ("MIN", "MAX", "ADD", "SHR", "MUL")),
+            *_loops("acc", "has no effect"),
+            Field("alu", 3, "the operation; SHR by a negative number shifts left", OPERATIONS),
             Field("use_imm", 1, "takes the number below, not a second tile"),
             Field("imm", 16, "the number", signed=True),
         ),
         "computes tiles of sums with others, or with a number",
     ),
 }
-#: The numbers of the memories and of the ALU's operations.
-MEMORIES, OPERATIONS = (
-    {word: number for kind in KINDS.values() for field in kind.fields if field.name == name for number, word in enumerate(field.names)}
-    for name in ("memory", "alu")
-)
-_OPCODE_BITS = 3
+OPCODE_BITS = 3
 
 
 @dataclass(frozen=True)
@@ -144,7 +140,7 @@ class Codec:
                 raise cannot_build(f"{what} needs {bits} bits, and has {most}")
 
     def _places(self, kind: Kind) -> dict[str, tuple[int, int]]:
-        at, places = _OPCODE_BITS, {}
+        at, places = OPCODE_BITS, {}
         for field in kind.fields:
             bits = field.width(self.config)
             if at // _WORD != (at + bits - 1) // _WORD:
@@ -181,7 +177,7 @@ class Codec:
         if len(content) < BYTES:
             raise ValueError("the last instruction is cut off")
         rest, fields = int.from_bytes(content, "little"), {}
-        opcode = rest & ((1 << _OPCODE_BITS) - 1)
+        opcode = rest & ((1 << OPCODE_BITS) - 1)
         name = next((name for name, kind in KINDS.items() if kind.opcode == opcode), None)
         if name is None:
             raise ValueError(f"the opcode {opcode} is not defined")
@@ -252,18 +248,4 @@ def unreadable(source: str, at: int, why: str, notes: Sequence[str] = ()) -> Rel
     return RelayError(error("R0615", title, notes=list(notes)))
 
 
-def documentation(config: Config) -> str:
-    """The table of instructions and fields of a configuration, in Markdown."""
-    codec = Codec(config)
-    lines = [f"Opcodes are the lowest {_OPCODE_BITS} bits. The widths are those of `{config}`.", ""]
-    for name, kind in KINDS.items():
-        lines += [f"**{name}** (opcode {kind.opcode}) {kind.doc}.", "", "| bits | field | meaning |", "|---|---|---|"]
-        for field in kind.fields:
-            low, bits = codec.places[name][field.name]
-            names = f": {', '.join(f'{n} {w}' for n, w in enumerate(field.names))}" if field.names else ""
-            lines.append(f"| {low}{f'-{low + bits - 1}' * (bits > 1)} | `{field.name}` | {field.doc}{names} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-__all__ = ["BYTES", "FLAGS", "KINDS", "MEMORIES", "OPERATIONS", "Codec", "Field", "Instruction", "Kind", "documentation", "unreadable"]
+__all__ = ["BYTES", "KINDS", "MEMORIES", "OPCODE_BITS", "OPERATIONS", "Codec", "Field", "Instruction", "Kind", "unreadable"]

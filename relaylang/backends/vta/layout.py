@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from relaylang.interpreter.kernels.common import from_plain, to_plain
+
 
 class View(NamedTuple):
     """A blocked tensor: its extents in tiles, and how many tiles lie between neighbours along each axis."""
@@ -41,31 +43,17 @@ def view_of(shape: tuple[int, ...], batch: int, block: int) -> View:
 
 
 def pack(value: np.ndarray, batch: int, block: int) -> np.ndarray:
-    """A tensor of 2 or 4 axes as its tiles, shape (tiles, batch, block)."""
-    n, c, *space = value.shape
-    padded = np.zeros((-(-n // batch) * batch, -(-c // block) * block, *space), value.dtype)
-    padded[:n, :c] = value
-    blocked = padded.reshape(padded.shape[0] // batch, batch, padded.shape[1] // block, block, *space)
-    order = (0, 2, 4, 5, 1, 3) if space else (0, 2, 1, 3)
-    return np.ascontiguousarray(blocked.transpose(order)).reshape(-1, batch, block)
+    """A tensor of 2 or 4 axes as its tiles, shape (tiles, batch, block). Weights (O, I, H, W) have tiles (O, I)."""
+    axes = "NCHW"[: value.ndim]
+    padded = np.pad(value, [(0, -value.shape[0] % batch), (0, -value.shape[1] % block), (0, 0), (0, 0)][: value.ndim])
+    return from_plain(padded, axes, f"{axes}{batch}n{block}c").reshape(-1, batch, block)
 
 
 def unpack(tiles: np.ndarray, shape: tuple[int, ...], batch: int, block: int) -> np.ndarray:
     """The tensor of this shape whose tiles these are."""
-    n, c, *space = shape
-    rows, blocks = -(-n // batch), -(-c // block)
-    blocked = tiles.reshape(rows, blocks, *space, batch, block)
-    order = (0, 4, 1, 5, 2, 3) if space else (0, 2, 1, 3)
-    return np.ascontiguousarray(blocked.transpose(order).reshape(rows * batch, blocks * block, *space)[:n, :c])
+    (n, c, *space), axes = shape, "NCHW"[: len(shape)]
+    blocked = tiles.reshape(-(-n // batch), -(-c // block), *space, batch, block)
+    return np.ascontiguousarray(to_plain(blocked, f"{axes}{batch}n{block}c", axes)[:n, :c])
 
 
-def pack_weights(weight: np.ndarray, block_in: int, block_out: int) -> np.ndarray:
-    """Weights (O, I, H, W) as tiles (O/o, I/i, H, W, o, i), shape (tiles, o, i)."""
-    o, i, height, width = weight.shape
-    padded = np.zeros((-(-o // block_out) * block_out, -(-i // block_in) * block_in, height, width), weight.dtype)
-    padded[:o, :i] = weight
-    blocked = padded.reshape(padded.shape[0] // block_out, block_out, padded.shape[1] // block_in, block_in, height, width)
-    return np.ascontiguousarray(blocked.transpose(0, 2, 4, 5, 1, 3)).reshape(-1, block_out, block_in)
-
-
-__all__ = ["View", "pack", "pack_weights", "unpack", "view_of"]
+__all__ = ["View", "pack", "unpack", "view_of"]

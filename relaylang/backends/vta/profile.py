@@ -17,7 +17,7 @@ import numpy as np
 
 from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.hazards import Queues
-from relaylang.backends.vta.isa import KINDS, Instruction
+from relaylang.backends.vta.isa import MEMORIES, Instruction
 from relaylang.backends.vta.program import Program
 from relaylang.backends.vta.tiling import OVERHEAD
 from relaylang.runtime.profile import columns
@@ -25,7 +25,6 @@ from relaylang.runtime.timeline import Span, chrome_trace, picture
 
 #: The rows of the picture: units of the hardware. `compute` are loads of the compute unit.
 UNITS = {"load": "#4e79a7", "compute": "#76b7b2", "gemm": "#e15759", "alu": "#f28e2b", "store": "#59a14f"}
-_MEMORIES = KINDS["LOAD"].fields[4].names
 
 
 class Event(NamedTuple):
@@ -43,9 +42,9 @@ def event_of(i: Instruction, unit: int, config: Config) -> Event:
     """An instruction as the first one of a program."""
     if i.name in ("GEMM", "ALU"):
         turns = (i["uop_end"] - i["uop_bgn"]) * i["iter_out"] * i["iter_in"]
-        turns *= 2 if i.name == "ALU" and not i["use_imm"] and not i["reset"] else 1
+        turns *= 2 if i.name == "ALU" and not i["use_imm"] else 1
         return Event(i.name.lower(), i, 0, OVERHEAD + turns, 0, turns)
-    moved = i["y_size"] * i["x_size"] * config.element_bytes[_MEMORIES[i["memory"]]] if i.name != "FINISH" else 0
+    moved = i["y_size"] * i["x_size"] * config.element_bytes[MEMORIES[i["memory"]]] if i.name != "FINISH" else 0
     end = -(-moved // config.bandwidth) + config.latency if moved else 1
     return Event(("load", "compute", "store")[unit], i, 0, end, moved, 0)
 
@@ -72,7 +71,7 @@ def _least_bytes(events: Sequence[Event], config: Config) -> int:
     rows = []
     for _, i, _, _, moved, _ in events:
         if moved:
-            size = config.element_bytes[_MEMORIES[i["memory"]]]
+            size = config.element_bytes[MEMORIES[i["memory"]]]
             first = (i["dram"] + np.arange(i["y_size"], dtype=np.int64) * i["x_stride"]) * size
             rows.append(np.stack([first, first + i["x_size"] * size]))
     if not rows:

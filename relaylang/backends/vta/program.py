@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from relaylang.backends.vta.config import Config, checked, values_of
 from relaylang.backends.vta.isa import BYTES, Codec, Instruction, unreadable
 from relaylang.diagnostics import RelayError
+from relaylang.runtime.artifact import TensorSpec
 from relaylang.runtime.manifest import count
-from relaylang.runtime.schema import document, record, several, table, text, whole
+from relaylang.runtime.schema import document, record, row, several, table, text, whole
 
 MAGIC = b"VTA1"
 #: The most bytes of DRAM that a program may have.
@@ -22,12 +23,18 @@ _MOST_BYTES = 1 << 32
 
 
 class Tensor(NamedTuple):
-    """A tensor in DRAM: which input or output of the region it is, its shape, its first byte, and the block of channels."""
+    """An input or output of a region, int8. `places` are where it lies in DRAM: its first byte, and the block of channels.
 
-    number: int
+    An input that is used in two ways has two places, an output has one.
+    """
+
+    name: str
     shape: tuple[int, ...]
-    address: int
-    block: int
+    places: tuple[tuple[int, int], ...]
+
+    @property
+    def spec(self) -> TensorSpec:
+        return TensorSpec(self.shape, "int8")
 
 
 class Program(NamedTuple):
@@ -73,7 +80,7 @@ class Program(NamedTuple):
         return MAGIC + len(head).to_bytes(4, "little") + head + self.stream + self.constants
 
 
-_TENSORS = several(record({"number": whole(0, 1 << 16), "shape": several(count), "address": count, "block": whole(1, 256)}))
+_TENSORS = several(record({"name": text, "shape": several(count), "places": several(row(count, whole(1, 256)))}))
 _HEAD = record(
     {
         "config": table(count),
@@ -95,18 +102,25 @@ def read_program(content: bytes, source: str) -> Program:
     try:
         head: dict[str, Any] = _HEAD("", document(content[8 : 8 + size]))
         config = checked(values_of(head["config"]))
-        tensors = [tuple([Tensor(**{**t, "shape": tuple(t["shape"])}) for t in head[key]]) for key in ("inputs", "outputs")]
+        inputs, outputs = (
+            tuple([Tensor(t["name"], tuple(t["shape"]), tuple(t["places"])) for t in head[key]]) for key in ("inputs", "outputs")
+        )
     except ValueError as problem:
         raise unreadable(source, 8, str(problem)) from None
+    places = tuple([(place["first"], place["call"]) for place in head["places"]])
     at, end = 8 + size, 8 + size + BYTES * head["instructions"]
+    program = Program(config, content[at:end], content[end:], head["memory"], inputs, outputs, places)
+    if len(content) < end:
+        program.instructions(source)  # the last one may be cut off
     if len(content) != end + head["constants"] or head["constants"] > head["memory"]:
         why = f"the header counts {head['instructions']} instructions and {head['constants']} bytes of constants"
-        raise unreadable(source, min(len(content), end), f"{why}, {len(content) - at} bytes follow it")
-    places = tuple([(place["first"], place["call"]) for place in head["places"]])
-    program = Program(config, content[at:end], content[end:], head["memory"], tensors[0], tensors[1], places)
-    for tensor in (*program.inputs, *program.outputs):
-        if len(tensor.shape) not in (2, 4) or not 0 <= tensor.address < max(program.memory, 1):
-            raise unreadable(source, 8, f"a tensor of shape {list(tensor.shape)} at byte {tensor.address} of DRAM")
+        last = max(min(len(content), end) - at - 1, 0) // BYTES * BYTES
+        raise unreadable(source, last, f"{why}, {len(content) - at} bytes follow it", [f"it is part of {program.place(last)}"])
+    for tensor in (*inputs, *outputs):
+        if len(tensor.shape) not in (2, 4) or any(address >= max(program.memory, 1) for address, _ in tensor.places):
+            raise unreadable(source, 8, f"the tensor {tensor.name} of shape {list(tensor.shape)} leaves the DRAM")
+    if any(len(tensor.places) != 1 for tensor in outputs):
+        raise unreadable(source, 8, "an output has one place")
     return program
 
 

@@ -7,6 +7,7 @@ later than all that the second one's unit has waited for.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ from relaylang.backends.vta.isa import MEMORIES, Codec, Instruction
 
 #: A thing that units share, such as half of a memory or a tensor in DRAM.
 Thing = Hashable
+#: What an instruction reads, and what it writes.
+Uses = tuple[Sequence[Thing], Sequence[Thing]]
 #: The most elements of a row or rows of a transfer, or elements between rows.
 _MOST = (1 << 16) - 1
 #: A micro-operation: the indices of the result, the source and the weights.
@@ -28,17 +31,8 @@ class Item:
 
     name: str
     fields: dict[str, int]
-    reads: Sequence[Thing] = ()
-    writes: Sequence[Thing] = ()
-    call: int = 0
-
-
-@dataclass
-class _Uses:
-    """The last write of a thing, and its last reads since then: unit -> number of the instruction."""
-
-    write: tuple[int, int] | None = None
-    reads: dict[int, int] = field(default_factory=dict)
+    uses: Uses
+    call: int
 
 
 @dataclass
@@ -82,18 +76,10 @@ class Schedule:
         self.constants += bytes(-(self.base + len(self.constants)) % size) + content
         return (self.base + len(self.constants) - len(content)) // size
 
-    def emit(self, name: str, fields: dict[str, int], reads: Sequence[Thing] = (), writes: Sequence[Thing] = ()) -> None:
-        self.items.append(Item(name, {k: v for k, v in fields.items() if v}, reads, writes, self.call))
+    def emit(self, name: str, fields: dict[str, int], uses: Uses) -> None:
+        self.items.append(Item(name, {k: v for k, v in fields.items() if v}, uses, self.call))
 
-    def transfer(
-        self,
-        name: str,
-        memory: str,
-        places: tuple[int, int],
-        axes: list[tuple[int, int]],
-        reads: Sequence[Thing],
-        writes: Sequence[Thing],
-    ) -> None:
+    def transfer(self, name: str, memory: str, places: tuple[int, int], axes: list[tuple[int, int]], uses: Uses) -> None:
         """Copy a block between the first elements `places`, on the chip and in DRAM. On the chip it is dense.
 
         `axes` are (count, elements in DRAM from one to the next), outermost first.
@@ -109,21 +95,13 @@ class Schedule:
             (count, step), *inner = reversed(merged)
             size = columns * (outer[1][0] if len(outer) > 1 else 1)
             for number in range(count):
-                self.transfer(name, memory, (places[0] + number * size, places[1] + number * step), inner, reads, writes)
+                self.transfer(name, memory, (places[0] + number * size, places[1] + number * step), inner, uses)
             return
         rows, stride = outer[0] if outer else (1, columns)
         fields = {"sram": places[0], "dram": places[1], "y_size": rows, "x_size": columns, "x_stride": stride}
-        self.emit(name, {"memory": MEMORIES[memory], **fields}, reads, writes)
+        self.emit(name, {"memory": MEMORIES.index(memory), **fields}, uses)
 
-    def loops(
-        self,
-        name: str,
-        uops: Sequence[Uop],
-        turns: tuple[int, int],
-        fields: dict[str, int],
-        reads: Sequence[Thing],
-        writes: Sequence[Thing],
-    ) -> None:
+    def loops(self, name: str, uops: Sequence[Uop], turns: tuple[int, int], fields: dict[str, int], uses: Uses) -> None:
         """Append a GEMM or ALU instruction. What a loop of one turn adds to an index is left out."""
         sequence = tuple(uops)
         if sequence not in self._known:
@@ -135,14 +113,20 @@ class Schedule:
         idle = [end for end, count in zip(("_out", "_in"), turns) if count == 1]
         used = {key: value for key, value in fields.items() if not key.endswith(tuple(idle))}
         bounds = {"uop_bgn": first, "uop_end": first + len(sequence), "iter_out": turns[0], "iter_in": turns[1]}
-        self.emit(name, {**bounds, **used}, reads, writes)
+        self.emit(name, {**bounds, **used}, uses)
 
     def _load_uops(self) -> None:
         """Insert the load of the micro-operations before their first use, and begin anew."""
         if self._words:
             place = self.constant(b"".join([word.to_bytes(4, "little") for word in self._words]), 4)
-            fields = {"memory": MEMORIES["uop"], "dram": place, "y_size": 1, "x_size": len(self._words), "x_stride": len(self._words)}
-            self.items.insert(self._begin, Item("LOAD", fields, call=self.items[self._begin].call))
+            fields = {
+                "memory": MEMORIES.index("uop"),
+                "dram": place,
+                "y_size": 1,
+                "x_size": len(self._words),
+                "x_stride": len(self._words),
+            }
+            self.items.insert(self._begin, Item("LOAD", fields, ((), ()), self.items[self._begin].call))
         self._known, self._words, self._begin = {}, [], len(self.items)
 
     def finish(self) -> bytes:
@@ -152,27 +136,25 @@ class Schedule:
         return b"".join([self.codec.encode(item.name, item.fields) for item in self.items])
 
     def _add_tokens(self) -> None:
-        uses: dict[Thing, _Uses] = {}
+        # For each thing and unit the instruction that wrote it last, and those that have read it since then.
+        written, read = (defaultdict[Thing, dict[int, int]](dict) for _ in range(2))
         waited: dict[tuple[int, int], int] = {}
         units = [unit_of(Instruction(0, item.name, item.fields)) for item in self.items]
         for number, (item, unit) in enumerate(zip(self.items, units)):
-            needed: dict[int, int] = {}
-            for things, is_write in ((item.reads, False), (item.writes, True)):
-                for known in [uses[thing] for thing in things if thing in uses]:
-                    others = [known.write] if known.write is not None else []
-                    for other, last in [*others, *(known.reads.items() if is_write else ())]:
-                        if other != unit:
-                            needed[other] = max(needed.get(other, -1), last)
+            (reads, writes), needed = item.uses, dict[int, int]()
+            for users in [*[written[thing] for thing in (*reads, *writes)], *[read[thing] for thing in writes]]:
+                for other in users.keys() - {unit}:
+                    needed[other] = max(needed.get(other, -1), users[other])
             for other, last in needed.items():
                 if last > waited.get((unit, other), -1):
                     assert abs(unit - other) == 1, "load and store units share no tokens"
                     self.items[last].fields["push_next" if unit > other else "push_prev"] = 1
                     item.fields["pop_next" if other > unit else "pop_prev"] = 1
                     waited[unit, other] = last
-            for thing in item.reads:
-                uses.setdefault(thing, _Uses()).reads[unit] = number
-            for thing in item.writes:
-                uses[thing] = _Uses((unit, number))
+            for thing in reads:
+                read[thing][unit] = number
+            for thing in writes:
+                written[thing], read[thing] = {unit: number}, {}
 
 
-__all__ = ["Schedule", "Thing", "Uop"]
+__all__ = ["Schedule", "Thing", "Uop", "Uses"]

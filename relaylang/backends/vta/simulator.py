@@ -6,6 +6,7 @@ all that units share; see `hazards`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -19,15 +20,14 @@ from relaylang.backends.vta.program import Program, Tensor
 #: The most products of tiles and operations on tiles that a stream may ask for: hours of work.
 _MOST_WORK = 1 << 34
 _FUNCTIONS: Mapping[str, np.ufunc] = {"MIN": np.minimum, "MAX": np.maximum, "ADD": np.add, "MUL": np.multiply}
-_NAMES, _COMPUTATIONS = list(MEMORIES), list(OPERATIONS)
 
 
-def simulate(program: Program, inputs: Sequence[np.ndarray], outputs: int = 1) -> list[np.ndarray]:
-    """The outputs of a program, int8. `inputs` are those of the region, by number.
+def simulate(program: Program, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a program for its inputs, int8.
 
     Raises `RelayError`: R0615 for a stream that cannot be read, R0616 where hardware would go wrong.
     """
-    return _Machine(program).run(inputs, outputs)
+    return _Machine(program).run(inputs)
 
 
 class _Machine:
@@ -48,15 +48,16 @@ class _Machine:
         self.memories["dram"] = Memory(f"DRAM in units of {self.grain} bytes,", -(-program.memory // self.grain), STORE, clocks)
         self.work = 0
 
-    def run(self, inputs: Sequence[np.ndarray], outputs: int) -> list[np.ndarray]:
+    def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         program, config, filled = self.program, self.config, self.memories["dram"].written
         first = program.memory - len(program.constants)
         self.dram[first:] = np.frombuffer(program.constants, np.uint8)
         filled[first // self.grain :] = 0
-        for tensor in program.inputs:
-            content, grains = self._tensor(tensor)
-            content[:] = pack(inputs[tensor.number], config.batch, tensor.block).reshape(-1).view(np.uint8)
-            filled[grains] = 0
+        for tensor, value in zip(program.inputs, inputs):
+            for place in tensor.places:
+                content, grains = self._tensor(tensor, place)
+                content[:] = pack(value, config.batch, place[1]).reshape(-1).view(np.uint8)
+                filled[grains] = 0
         last = None
         for unit, last in self.order:
             try:
@@ -65,20 +66,21 @@ class _Machine:
                 raise fault(program, last, str(problem)) from None
         if last is None or last.name != "FINISH":
             raise fault(program, (self.instructions or [Instruction(0, "nothing", {})])[-1], "is the last one, and FINISH is not")
-        results: list[np.ndarray] = [np.zeros(0, np.int8)] * outputs
+        results = []
         for tensor in program.outputs:
-            content, grains = self._tensor(tensor)
+            content, grains = self._tensor(tensor, tensor.places[0])
             if filled[grains].min(initial=0) < 0:
-                raise fault(program, self.instructions[0], f"begins a stream that leaves out a part of output {tensor.number}")
-            results[tensor.number] = unpack(content.view(np.int8), tensor.shape, config.batch, tensor.block)
+                raise fault(program, self.instructions[0], f"begins a stream that leaves out a part of the output {tensor.name}")
+            results.append(unpack(content.view(np.int8), tensor.shape, config.batch, tensor.places[0][1]))
         return results
 
-    def _tensor(self, tensor: Tensor) -> tuple[np.ndarray, slice]:
-        """A tensor's bytes in DRAM, and its grains."""
-        end = tensor.address + view_of(tensor.shape, self.config.batch, tensor.block).size * self.config.batch * tensor.block
+    def _tensor(self, tensor: Tensor, place: tuple[int, int]) -> tuple[np.ndarray, slice]:
+        """The bytes of a tensor at one of its places in DRAM, and its grains."""
+        (first, block), batch = place, self.config.batch
+        end = first + view_of(tensor.shape, batch, block).size * batch * block
         if end > self.dram.size:
             raise fault(self.program, Instruction(0, "the first", {}), "begins a stream with a tensor outside of its DRAM")
-        return self.dram[tensor.address : end], slice(tensor.address // self.grain, -(-end // self.grain))
+        return self.dram[first:end], slice(first // self.grain, -(-end // self.grain))
 
     def _finish(self, unit: int, i: Instruction) -> None:
         """Nothing is left to do."""
@@ -94,7 +96,7 @@ class _Machine:
         return self.dram[: self.dram.size // size * size].reshape(-1, size), index.reshape(-1), grains.reshape(-1)
 
     def _load(self, unit: int, i: Instruction) -> None:
-        name = _NAMES[i["memory"]]
+        name = MEMORIES[i["memory"]]
         target = name.removesuffix("8")
         if target not in self.data:
             raise Fault(f"loads the memory {name}, which takes no loads")
@@ -114,8 +116,8 @@ class _Machine:
         tiles[place] = loaded.reshape(rows * columns, -1)
 
     def _store(self, unit: int, i: Instruction) -> None:
-        if _NAMES[i["memory"]] != "out":
-            raise Fault(f"stores the memory {_NAMES[i['memory']]}; only out can be stored")
+        if MEMORIES[i["memory"]] != "out":
+            raise Fault(f"stores the memory {MEMORIES[i['memory']]}; only out can be stored")
         if any(i[pad] for pad in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")):
             raise Fault("stores padding")
         if not i["x_size"] or not i["y_size"]:
@@ -155,40 +157,29 @@ class _Machine:
         self.memories["wgt"].read(unit, weights[:, None] + wgt)
         memory.read(unit, index)
         memory.write(index)
-        # A sum of a tile's products is exact in float32: at most 2^8 of at most 2^14.
-        if not weights.any() and _is_set(i["iter_out"], i["iter_in"], i["dst_out"], i["dst_in"]):
-            for source in dict.fromkeys(src.tolist()):  # one product of matrices for each source
-                here = np.flatnonzero(src == source)
-                matrix = self.data["wgt"][wgt[here]].reshape(-1, self.config.block_in).astype(np.float32)
-                rows = self.data["inp"][inputs + source].reshape(-1, self.config.block_in).astype(np.float32)
-                products = (rows @ matrix.T).astype(np.int32).reshape(len(inputs), self.config.batch, len(here), -1)
-                _add(sums, places[:, None] + dst[here], products.transpose(0, 2, 1, 3))
-            return
-        flat, others, tiles = (part.reshape(-1) for part in (index, inputs[:, None] + src, weights[:, None] + wgt))
-        for first in range(0, flat.size, 1 << 14):
-            part = slice(first, first + (1 << 14))
-            a, b = (self.data[name][it[part]].astype(np.float32) for name, it in (("inp", others), ("wgt", tiles)))
-            np.add.at(sums, flat[part], (a @ b.transpose(0, 2, 1)).astype(np.int32))
+        # One product of matrices for each source and offset of weights. A sum of a tile's products is exact in float32: at most
+        # 2^8 of at most 2^14.
+        for offset, source in itertools.product(np.unique(weights), dict.fromkeys(src.tolist())):
+            turns, here = np.flatnonzero(weights == offset), np.flatnonzero(src == source)
+            matrix = self.data["wgt"][wgt[here] + offset].reshape(-1, self.config.block_in).astype(np.float32)
+            rows = self.data["inp"][inputs[turns] + source].reshape(-1, self.config.block_in).astype(np.float32)
+            products = (rows @ matrix.T).astype(np.int32).reshape(len(turns), self.config.batch, len(here), -1)
+            _add(sums, index[np.ix_(turns, here)], products.transpose(0, 2, 1, 3))
 
     def _alu(self, unit: int, i: Instruction) -> None:
         dst, src, _ = self._uops(unit, i)
         turns = i["iter_out"], i["iter_in"]
         index = (_grid(*turns, i["dst_out"], i["dst_in"])[:, None] + dst).reshape(-1)
         other = (_grid(*turns, i["src_out"], i["src_in"])[:, None] + src).reshape(-1)
-        memory, sums, operation = self.memories["acc"], self.data["acc"], _COMPUTATIONS[i["alu"]]
-        if not i["reset"]:
-            memory.read(unit, index)
-            if not i["use_imm"]:
-                memory.read(unit, other)
+        memory, sums, operation = self.memories["acc"], self.data["acc"], OPERATIONS[i["alu"]]
+        for operand in (index,) if i["use_imm"] else (index, other):
+            memory.read(unit, operand)
         memory.write(index)
-        if i["reset"]:
-            sums[index] = 0
-        elif (i["use_imm"] or _is_apart(index, other)) and len(np.unique(index)) == index.size:
-            sums[index] = _computed(operation, sums[index], np.int32(i["imm"]) if i["use_imm"] else sums[other])
-        else:  # one after the other: a turn reads what one before it wrote
-            for number in range(index.size):
-                operand = np.int32(i["imm"]) if i["use_imm"] else sums[other[number]]
-                sums[index[number]] = _computed(operation, sums[index[number]], operand)
+        at_once = (i["use_imm"] or _is_apart(index, other)) and len(np.unique(index)) == index.size
+        # Else one after the other: a turn reads what one before it wrote.
+        for turn in [slice(None)] if at_once else [slice(number, number + 1) for number in range(index.size)]:
+            operand = np.int32(i["imm"]) if i["use_imm"] else sums[other[turn]]
+            sums[index[turn]] = _computed(operation, sums[index[turn]], operand)
 
 
 def _add(sums: np.ndarray, index: np.ndarray, products: np.ndarray) -> None:
@@ -202,12 +193,6 @@ def _add(sums: np.ndarray, index: np.ndarray, products: np.ndarray) -> None:
 def _grid(outer: int, inner: int, by_outer: int, by_inner: int) -> np.ndarray:
     """What the turns of both loops add to an index."""
     return (np.arange(outer)[:, None] * by_outer + np.arange(inner) * by_inner).reshape(-1)
-
-
-@lru_cache(maxsize=1 << 10)
-def _is_set(outer: int, inner: int, by_outer: int, by_inner: int) -> bool:
-    """Whether no two turns have the same index."""
-    return len(np.unique(_grid(outer, inner, by_outer, by_inner))) == outer * inner
 
 
 def _is_apart(index: np.ndarray, other: np.ndarray) -> bool:

@@ -206,11 +206,13 @@ PAGES = (
     Page(
         "R0632",
         "cannot be compiled",
-        """The CPU backend compiles programs of known shape. It writes out the calls of a recursive function, if constants
-        decide where they end. It leaves other recursion, functions as values and results without tensors to the interpreter.""",
-        "$ relay compile examples/loop.relay --entry power -o power.so",
-        "$ relay compile examples/loop.relay -o loop.so",
-        "text",
+        """The CPU backend compiles programs of known shape. Functions as values, values of type definitions, references and
+        results without tensors are left to the VM and the interpreter.""",
+        "import relaylang as relay\nfrom relaylang.backends import compile_module\n\n"
+        'compile_module(relay.parse("def @main(%x: Tensor[(2), float32]) { ref_read(ref(%x)) }"), "c")',
+        "import relaylang as relay\nfrom relaylang.backends import compile_module\n\n"
+        'compile_module(relay.parse("def @main(%x: Tensor[(2), float32]) { exp(%x) }"), "c")',
+        "python",
     ),
     Page(
         "R0633",
@@ -239,9 +241,9 @@ PAGES = (
     Page(
         "R0636",
         "cannot become plain C",
-        """`--runtime aot` writes C without a runtime. All memory has a known size, and all functions are known. Branches and
-        loops are fine: a loop is a function whose recursive calls are the last that happens. Other recursion, values of type
-        definitions, references and functions chosen in a run need the VM.""",
+        """Target `c` and `--runtime aot` have no memory that grows. All memory has a known size, and all functions are
+        known. Branches and loops are fine: a loop is a function whose recursive calls are the last that happens. Other
+        recursion, values of type definitions, references and functions chosen in a run need the VM.""",
         "$ relay compile examples/loop.relay --entry power --runtime aot -o power.c",
         "$ relay compile examples/loop.relay --runtime aot -o loop.c",
         "shell",

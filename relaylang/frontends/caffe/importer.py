@@ -14,7 +14,7 @@ from relaylang.frontends.caffe.node import LARGEST, Node
 from relaylang.frontends.caffe.reader import Layer as Entry
 from relaylang.frontends.caffe.reader import Network, message, network, weights
 from relaylang.frontends.caffe.table import DATA, LEFT_OUT, REFUSED, WEIGHTED, table
-from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported
+from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malformed, Report, Unsupported, external
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, no_model, value_for
@@ -76,7 +76,8 @@ class Importer:
                 self._layer(entry)
         if self.errors:
             raise RelayError(first_ones(self.errors))
-        self.report.raise_if_any()
+        if not self.options.partial or any(self.tops[name] is MISSING for name in self.unused):
+            self.report.raise_if_any()
         outputs = [value for name in self.unused if isinstance(value := self.tops[name], Expr)]
         if not outputs:
             raise damaged(self.file, "it has no layers that give a result")
@@ -129,6 +130,7 @@ class Importer:
             pass
         except Unsupported as why:
             self.report.unsupported(entry.type, layer.label, span, why.reason)
+            results = self._external(entry) if self.options.partial else []
         except Exception as wrong:
             self.errors += failure(wrong, layer, span, operands)
         if entry.type not in LEFT_OUT:
@@ -138,6 +140,13 @@ class Importer:
             self.tops[name] = results[at] if at < len(results) else MISSING
             self.unused.pop(name, None)
             self.unused[name] = None
+
+    def _external(self, entry: Entry) -> list[Any]:
+        """The result of an external function for a layer in place, which keeps the type; files state no others."""
+        given = [x for name in entry.bottoms if isinstance(x := self.tops.get(name), Expr)]
+        if list(entry.tops) != list(entry.bottoms)[:1] or len(given) != len(entry.bottoms):
+            return []
+        return external(self.builder, entry.type, given, [given[0].checked_type])
 
     def _converted(self, entry: Entry, operands: list[Any]) -> list[Any]:
         rule = self.rules.find(entry.type)

@@ -305,8 +305,10 @@ class Builder:
 
     # ---- common calls
 
-    def cast(self, x: Expr, dtype: str) -> Expr:
-        """The values as another element type; the expression itself where it has that type."""
+    def cast(self, x: Operand, dtype: str) -> Expr:
+        """The values, or a number, as another element type; the expression itself where it has that type."""
+        if not isinstance(x, Expr):
+            return self.const(x, dtype)
         if self.dtype(x) == dtype:
             return x
         if isinstance(x, Constant) and np.can_cast(x.data.dtype, np.dtype(dtype), "safe"):

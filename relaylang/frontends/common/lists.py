@@ -251,6 +251,20 @@ def length(b: Builder, xs: Expr) -> Expr:
     return call(b, "length", [xs], TensorType((), "int32"))
 
 
+def concat(b: Builder, xs: Expr, axis: int, new: bool) -> Expr:
+    """The elements of a list behind each other. A list without elements has no value."""
+    inner = element(xs)
+    x = b.variable("part", inner)
+    part = b.unsqueeze(x, [axis]) if new else x
+    axis %= b.rank(part)
+    wide = TensorType([ANY if i == axis else d for i, d in enumerate(b.shape(part))], b.dtype(part))
+    before = b.variable("all", wide)
+    step = b.function([before, x], b.op("concatenate", b.tuple([before, part]), axis=axis))
+    first = call(b, "hd", [xs], inner)
+    rest = call(b, "tl", [xs], list_of(b, inner))
+    return call(b, "foldl", [step, b.unsqueeze(first, [axis]) if new else first, rest], wide)
+
+
 def zipped(b: Builder, lists: Sequence[Expr]) -> Expr:
     """The list of tuples `((x, y), z)` of lists."""
     made = lists[0]
@@ -274,6 +288,7 @@ __all__ = [
     "append",
     "as_list",
     "call",
+    "concat",
     "cons",
     "element",
     "fit",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from relaylang.frontends.common.builder import Builder
-from relaylang.ir import Expr, Function, FuncType, GlobalVar, TupleType, Type
+from relaylang.ir import ANY, Expr, Function, FuncType, GlobalVar, TensorType, TupleType, Type
 from relaylang.ir.typed import typed
+from relaylang.typing.valid_types import unsound
 
 
 def external(b: Builder, operator: str, inputs: Sequence[Expr], types: Sequence[Type | None]) -> list[Expr]:
@@ -23,4 +25,12 @@ def external(b: Builder, operator: str, inputs: Sequence[Expr], types: Sequence[
     return [call] if len(known) == 1 else [b.field(call, i) for i in range(len(known))]
 
 
-__all__ = ["external"]
+def stated_type(shape: Iterable[Any] | None, dtype: str | None) -> TensorType | None:
+    """The type that a file states for a result; None where it does not. A negative extent, or None, is one that is left open."""
+    if shape is None or dtype is None:
+        return None
+    ty = TensorType([ANY if d is None or d < 0 else d for d in shape], dtype)
+    return ty if unsound(ty) is None else None
+
+
+__all__ = ["external", "stated_type"]

@@ -137,7 +137,10 @@ def taps(b: Builder, method: Method, at: Expr, axis: Stretch) -> list[tuple[Expr
     for offset in range(first, 2 - first):
         place = b.op("add", low, float(offset))
         distance = b.op("multiply", b.op("abs", b.op("subtract", share, float(offset))), squeeze)
-        weight = _tent(b, distance) if method.kind == "linear" else _cubic(b, distance, method.a)
+        if method.kind == "linear":
+            weight = b.op("maximum", b.op("subtract", b.const(1.0, "float64"), distance), 0.0)
+        else:
+            weight = _cubic(b, distance, method.a)
         if method.exclude_outside:
             inside = b.op("logical_and", b.op("greater_equal", place, 0.0), b.op("less_equal", place, last))
             weight = b.op("where", inside, weight, b.const(0.0, "float64"))
@@ -150,10 +153,6 @@ def taps(b: Builder, method: Method, at: Expr, axis: Stretch) -> list[tuple[Expr
         made = [(index, b.op("divide", weight, total)) for index, weight in made]
     used = [(i, w) for i, w in made if (known := b.value(w)) is None or known.any()]
     return used or made[:1]
-
-
-def _tent(b: Builder, d: Expr) -> Expr:
-    return b.op("maximum", b.op("subtract", b.const(1.0, "float64"), d), 0.0)
 
 
 def _cubic(b: Builder, d: Expr, a: float) -> Expr:

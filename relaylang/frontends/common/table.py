@@ -71,7 +71,7 @@ class Table:
         if len(operands) > most:
             return f"it has {len(operands)} operands, and the operator takes at most {most}"
         for index in range(max(least, len(operands))):
-            if (index >= len(operands) or operands[index] is None) and (needed >> min(index, _MANY)) & 1:
+            if index >= len(operands) or (operands[index] is None and (needed >> min(index, _MANY)) & 1):
                 return f"the operand {index} is missing"
         return ""
 

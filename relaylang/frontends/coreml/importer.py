@@ -75,7 +75,8 @@ class Importer:
             results = {}
         if self.errors:
             raise RelayError(first_ones(self.errors))
-        self.report.raise_if_any()
+        if not self.options.partial or MISSING in results.values():
+            self.report.raise_if_any()
         outputs = [value for value in results.values() if isinstance(value, Expr)]
         outputs += [state.value for state in states.values()]
         if not outputs:

@@ -10,12 +10,19 @@ import numpy as np
 
 from relaylang.frontends.common import Layer, Malformed, Unsupported
 from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.common.partial import stated_type
 from relaylang.frontends.coreml.layer import LayerNode
 from relaylang.frontends.coreml.node import each
 from relaylang.frontends.coreml.table import REFUSED_LAYERS, layer_table
 from relaylang.frontends.coreml.values import packed
 from relaylang.frontends.coreml.walk import MISSING, Names, Skipped, Walk, inner, value_of
-from relaylang.ir import Expr
+from relaylang.ir import Expr, TensorType
+
+
+def _stated(made: Any) -> list[TensorType | None]:
+    """The types that a network states for the results of a layer, None for each that it does not."""
+    shapes = [tuple(t.dimValue) if len(t.dimValue) == t.rank <= 32 else None for t in made.outputTensor]
+    return [stated_type(shape, "float32") for shape in [*shapes, *[None] * len(made.output)][: len(made.output)]]
 
 
 class Network(Walk):
@@ -94,7 +101,8 @@ class Network(Walk):
             layer = Layer(operator, made.name, list(made.input), list(made.output))
             if kind in ("branch", "loop"):
                 layer = Layer(operator, made.name, list(made.input), ())
-            results = self.place(layer, partial(self._converted, made, kind, names))
+            types = partial(_stated, made)
+            results = self.place(layer, partial(self._converted, made, kind, names), names, types)
             names.update(zip(layer.outputs, results))
 
     def _converted(self, made: Any, kind: str, names: Names, operands: list[Any]) -> Sequence[Any]:

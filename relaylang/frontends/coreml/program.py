@@ -10,11 +10,12 @@ from typing import Any
 
 from relaylang.frontends.common import Layer, Malformed, Unsupported
 from relaylang.frontends.common.loops import while_loop
+from relaylang.frontends.common.partial import stated_type
 from relaylang.frontends.coreml.node import Node, each
 from relaylang.frontends.coreml.table import CONTROL, REFUSED, table
-from relaylang.frontends.coreml.values import value
+from relaylang.frontends.coreml.values import DTYPES, dtype_of, extents, value
 from relaylang.frontends.coreml.walk import MISSING, Names, Skipped, Walk, inner, value_of
-from relaylang.ir import Expr
+from relaylang.ir import Expr, TensorType
 
 #: The value of a result that has no form in Relay, such as the name of a class.
 NOTHING = object()
@@ -25,6 +26,13 @@ class State:
 
     def __init__(self, first: Expr) -> None:
         self.first = self.value = first
+
+
+def _stated(operation: Any) -> list[TensorType | None]:
+    """The types that a program states for the results of an operation, None for each that it does not."""
+    types = [out.type for out in operation.outputs]
+    tensors = [ty.tensorType if ty.WhichOneof("type") == "tensorType" and ty.tensorType.dataType in DTYPES else None for ty in types]
+    return [None if t is None else stated_type(extents(t), dtype_of(t.dataType)) for t in tensors]
 
 
 class Program(Walk):
@@ -43,7 +51,7 @@ class Program(Walk):
         outputs = [out.name for out in operation.outputs]
         inputs = [bind.name for arg in operation.inputs.values() for bind in arg.arguments if bind.WhichOneof("binding") == "name"]
         layer = Layer(operation.type, "", inputs, outputs)
-        results = self.place(layer, partial(self._converted, operation, names))
+        results = self.place(layer, partial(self._converted, operation, names), names, partial(_stated, operation))
         names.update(zip(outputs, results))
 
     def _converted(self, operation: Any, names: Names, operands: list[Any]) -> Sequence[Any]:

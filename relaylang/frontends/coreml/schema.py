@@ -90,7 +90,8 @@ AlphaBetaWeights: alpha 1 WeightParams; beta 2 WeightParams
 Activation: linear 5 AlphaBeta @kind; ReLU 10 Empty @kind; leakyReLU 15 Alpha @kind; thresholdedReLU 20 Alpha @kind; PReLU 25
     AlphaWeight @kind; tanh 30 Empty @kind; scaledTanh 31 AlphaBeta @kind; sigmoid 40 Empty @kind; sigmoidHard 41 AlphaBeta
     @kind; ELU 50 Alpha @kind; softsign 60 Empty @kind; softplus 70 Empty @kind; parametricSoftplus 71 AlphaBetaWeights @kind
-Layer: name 1 string; input 2 string*; output 3 string*; LAYERS
+Layer: name 1 string; input 2 string*; output 3 string*; outputTensor 5 Tensor*; LAYERS
+Tensor: rank 1 uint32; dimValue 2 int64*
 Custom: className 10 string
 Branch: ifBranch 1 NeuralNetwork; elseBranch 2 NeuralNetwork
 Loop: maxLoopIterations 1 uint64; conditionVar 2 string; conditionNetwork 3 NeuralNetwork; bodyNetwork 4 NeuralNetwork

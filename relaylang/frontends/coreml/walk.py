@@ -7,9 +7,10 @@ from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
 from relaylang.diagnostics import Diagnostic
-from relaylang.frontends.common import Builder, Layer, Malformed, Unsupported
+from relaylang.frontends.common import Builder, Layer, Malformed, Unsupported, external
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.coreml.reader import Files
+from relaylang.ir import Expr, TensorType
 
 #: The value of a result whose operation was not converted.
 MISSING = object()
@@ -29,8 +30,17 @@ class Walk:
         self.files = files
         self.errors = errors
 
-    def place(self, layer: Layer, convert: Callable[[list[Any]], Sequence[Any]]) -> list[Any]:
-        """The results of an operation, one for each of its names. `convert` puts its operands into a list for messages."""
+    def place(
+        self,
+        layer: Layer,
+        convert: Callable[[list[Any]], Sequence[Any]],
+        names: Names,
+        stated: Callable[[], Sequence[TensorType | None]],
+    ) -> list[Any]:
+        """The results of an operation, one for each of its names. `convert` puts its operands into a list for messages.
+
+        With the option `partial`, an external function of the types `stated` is in the place of one that cannot be converted.
+        """
         b = self.b
         b.span = span = b.listing.add(layer)
         operands: list[Any] = []
@@ -44,6 +54,9 @@ class Walk:
         except Unsupported as why:
             results = []
             b.report.unsupported(layer.operator, layer.label, span, why.reason)
+            given = [names.get(name, MISSING) for name in layer.inputs]
+            if b.options.partial and layer.outputs and MISSING not in given:
+                results = external(b, layer.operator.replace(" ", "_"), [x for x in given if isinstance(x, Expr)], stated())
         except Exception as wrong:
             results = []
             self.errors += failure(wrong, layer, span, operands)

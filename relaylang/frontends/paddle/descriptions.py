@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.protobuf import parsed
 from relaylang.frontends.paddle.legacy import renewed
-from relaylang.frontends.paddle.program import Block, Given, Operation, Program
+from relaylang.frontends.paddle.program import Block, Given, Key, Operation, Program
 from relaylang.frontends.paddle.schema import ATTRIBUTES, DTYPES, SCALARS, TENSOR, paddle
 
 #: Blocks are nested so deep.
@@ -61,7 +62,15 @@ class _Reader:
         given = [self._given(name, variables) for name in dict.fromkeys(names)]
         weights = [self._given(name, variables) for name, v in variables.items() if v.persistable and v.type.type == TENSOR]
         keys = [name for _, name in sorted(results, key=lambda pair: pair[0])]
-        return Program(Block(operations), given, weights, list(keys or fetched), self.size + len(given))
+        return Program(Block(operations), given, weights, list(keys or fetched), self.size + len(given), self._stated)
+
+    @cached_property
+    def _variables(self) -> Mapping[Any, Any]:
+        return {_text(v.name): v.type.lod_tensor.tensor for block in self.blocks for v in block.vars if v.type.HasField("lod_tensor")}
+
+    def _stated(self, key: Key) -> tuple[tuple[int, ...] | None, str | None]:
+        tensor = self._variables.get(key)
+        return (None, None) if tensor is None else (tuple(tensor.dims), DTYPES.get(tensor.data_type))
 
     def _column(self, entry: Any) -> int:
         return next((int(a.i) for a in entry.attrs if a.name == _COLUMN.encode()), 0)

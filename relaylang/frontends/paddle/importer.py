@@ -15,6 +15,7 @@ from relaylang.frontends.common import Builder, Imported, Layer, Listing, Malfor
 from relaylang.frontends.common.files import damaged
 from relaylang.frontends.common.imported import finish
 from relaylang.frontends.common.inputs import check_axes, check_names, value_for
+from relaylang.frontends.common.partial import external, stated_type
 from relaylang.frontends.common.report import failure
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.frontends.paddle.node import Node
@@ -28,6 +29,8 @@ from relaylang.typing.valid_types import unsound
 
 #: The value of a result whose operation was not converted.
 MISSING = object()
+#: That of a result that a conversion does not give.
+LEFT = object()
 #: Extents of a file are at most so large.
 _LARGEST = 1 << 31
 
@@ -81,7 +84,8 @@ class Importer:
         self.convert(self.program.block, scope)
         if self.errors:
             raise RelayError(first_ones(self.errors))
-        self.report.raise_if_any()
+        if not self.options.partial:
+            self.report.raise_if_any()
         outputs: list[Expr] = []
         for key in self.program.results:
             value = scope.get(key, MISSING)
@@ -92,7 +96,9 @@ class Importer:
 
     def _plain(self, value: Any, key: Key) -> Expr:
         if not isinstance(value, Expr):
-            raise damaged(self.file, f"its result {str(key)[:60]!r} is not computed")
+            self.report.raise_if_any()
+            notes = ["the importer does not compute this result of its operation"] if value is LEFT else []
+            raise damaged(self.file, f"its result {str(key)[:60]!r} is not computed", *notes)
         return value
 
     def _weight(self, given: Given) -> Expr:
@@ -149,6 +155,7 @@ class Importer:
                 if id(operation) not in self._reported:
                     self._reported.add(id(operation))
                     self.report.unsupported(operation.name, layer.label, span, why.reason)
+                results = self._external(operation, scope) if self.options.partial else ()
             except Exception as wrong:
                 self.errors += failure(wrong, layer, span, operands)
             self._keep(operation, results, scope)
@@ -156,7 +163,7 @@ class Importer:
     def _keep(self, operation: Operation, results: Sequence[Any], scope: Scope) -> None:
         """Note the results of an operation under their keys."""
         for at, key in enumerate(operation.results):
-            value = results[at] if at < len(results) and results[at] is not None else MISSING
+            value = results[at] if at < len(results) and results[at] is not None else LEFT if results else MISSING
             if isinstance(key, list):
                 parts = value if isinstance(value, list) else []
                 for i, own in enumerate(key):
@@ -165,6 +172,20 @@ class Importer:
                 scope.values[key] = value
         if operation.changed is not None and results:
             scope.values[operation.changed] = results[0]
+
+    def _external(self, operation: Operation, scope: Scope) -> list[Any]:
+        """The results of an external function, as the operation names them; none where the file does not state their types."""
+        operands = [scope.get(k, MISSING) for key in operation.operands for k in (key if isinstance(key, list) else [key])]
+        results = operation.results
+        keys = [k for key in results for k in (key if isinstance(key, list) else [key]) if k is not None]
+        if MISSING in operands or LEFT in operands or operation.blocks:
+            return []
+        types = [stated_type(*self.program.stated(key)) for key in keys]
+        made = iter(external(self.builder, operation.name, [x for x in operands if isinstance(x, Expr)], types))
+        return [
+            [next(made, MISSING) for _ in k] if isinstance(k, list) else next(made, MISSING) if k is not None else None
+            for k in results
+        ]
 
     def _operand(self, key: Any, scope: Scope) -> Any:
         if isinstance(key, list):
@@ -178,6 +199,8 @@ class Importer:
             raise Malformed(f"its operand {str(key)[:60]!r} is no result of an operation before it")
         if value is MISSING:
             raise Skipped
+        if value is LEFT:
+            raise Unsupported(f"its operand {str(key)[:60]!r} is a result that the importer does not compute")
         return value
 
     def _converted(self, operation: Operation, scope: Scope, operands: list[Any]) -> Sequence[Any]:
@@ -212,16 +235,18 @@ class Importer:
         self.builder.span = span
         return scope
 
-    def yielded(self, node: Node, block: Block, arguments: Sequence[Expr] = ()) -> list[Expr]:
-        """The results of a block that ends with a list of them."""
+    def yielded(
+        self, node: Node, block: Block, arguments: Sequence[Expr] = (), values: Mapping[Key, Any] = {}, kept: Sequence[Key] = ()
+    ) -> list[Any]:
+        """The results of a block that ends with a list of them; then the values of the keys `kept` behind it."""
         last = block.operations[-1] if block.operations else None
         if last is None or last.type != "cf.yield":
             raise Malformed("its block does not end with its results")
-        scope = self.body(node, Block(block.operations[:-1], block.arguments), arguments)
-        values = [self.found(scope, key) for key in last.operands]
-        if not all(isinstance(v, Expr) for v in values):
+        scope = self.body(node, Block(block.operations[:-1], block.arguments), arguments, values)
+        results = [self.found(scope, key) for key in last.operands]
+        if not all(isinstance(v, Expr) for v in results):
             raise Unsupported("its block gives a list of tensors")
-        return values
+        return [*results, *[self.found(scope, key) for key in kept]]
 
 
 def _names(keys: Sequence[Any]) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ class _Reader:
         self.inputs: list[Given] = []
         self.weights: list[Given] = []
         self.results: list[tuple[int, Key]] = []
+        self.stated: dict[Key, Any] = {}
         self.size = 0
 
     def wrong(self, what: str) -> RelayError:
@@ -75,7 +76,7 @@ class _Reader:
             raise self.wrong(f"it has {len(regions)} regions")
         block = self._region(regions[0], 0)
         results = [key for _, key in sorted(self.results, key=lambda pair: pair[0])]
-        return Program(block, self.inputs, self.weights, results, self.size)
+        return Program(block, self.inputs, self.weights, results, self.size, lambda key: self._type(self.stated.get(key)))
 
     def _region(self, region: Any, depth: int) -> Block:
         if depth > _DEEPEST:
@@ -100,6 +101,7 @@ class _Reader:
         if not isinstance(results, list):
             raise self.wrong(f"the results of {name[:60]} are no list")
         keys = [self._get(r, "%", int, f"a result of {name[:60]}") for r in results]
+        self.stated.update(zip(keys, results))
         if name == "p":
             return self._weight(entry, keys, results)
         dialect, _, own = name.partition(".")

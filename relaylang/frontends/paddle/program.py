@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,13 +47,17 @@ class Given:
 
 @dataclass
 class Program:
-    """The main block, the inputs in their order, the weights, the keys of the results, and the number of operations."""
+    """The main block, the inputs in their order, the weights, the keys of the results, and the number of operations.
+
+    `stated` gives the shape and the element type that the file states for a key, None for each that it does not.
+    """
 
     block: Block
     inputs: list[Given]
     weights: list[Given]
     results: list[Key]
     size: int
+    stated: Callable[[Key], tuple[tuple[int, ...] | None, str | None]]
 
 
 __all__ = ["Block", "Given", "Key", "Operation", "Program"]

@@ -13,9 +13,6 @@ from relaylang.frontends.paddle import families
 LEFT_OUT = frozenset(("assert", "builtin.set_parameter", "cf.assert", "print", "seed"))
 #: Operations that have no form in Relay, with the reason.
 REFUSED = {
-    "distribute_fpn_proposals": "the number of its results depends on data",
-    "generate_proposals": "the number of its results depends on data",
-    "matrix_nms": "the number of its results depends on data",
     "py_func": "it is Python code, which is not in the file",
     "run_program": "its program is not in the file",
 }

@@ -12,7 +12,7 @@ from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, Function, IRModule, Let, Var, post_order
 from relaylang.passes.lints.repairs import Repair
 from relaylang.syntax.symbols import SymbolTable
-from relaylang.syntax.tree import brackets
+from relaylang.syntax.tokeniser import Brackets
 
 #: Comments of the printer.
 _PRINTED = re.compile(r"/\*\s*\w+=")
@@ -42,7 +42,7 @@ class View:
     @cached_property
     def closing(self) -> dict[int, int]:
         """The numbers of closing brackets by the numbers of their opening ones."""
-        return brackets(self.symbols.code).closing
+        return Brackets(self.symbols.code).closing
 
     @cached_property
     def functions(self) -> dict[str, Function]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Sequence
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,46 @@ from relaylang.ops.build import op_call, scalar
 from relaylang.ops.record import Op
 from relaylang.rules.padding import both_sides
 
+#: The elements of a tensor that its histogram counts in a batch, if it has more. All would take longer than the network.
+SAMPLES = 1 << 14
+
 
 def extremes(x: Expr) -> list[Call]:
     """The least and the greatest number."""
     return [op_call(name, [x]) for name in ("min", "max")]
 
 
-def histogram(x: Expr, bins: int, number: int, lows: Expr, factors: Expr) -> Call:
-    """The numbers in each bin, int32 of shape (bins,). `lows[number]` is the first bin's low end, `factors[number]` the bins of 1."""
+def histograms(xs: Sequence[Expr], bins: int, lows: Expr, factors: Expr) -> Call:
+    """The numbers in each bin for each tensor, int32 of shape (tensors, bins).
+
+    `lows[i]` is the low end of the first bin for tensor i, `factors[i]` its bins in a range of 1. Of a tensor with more than
+    `SAMPLES` elements, about so many are counted, evenly spread over all its axes.
+    """
+    parts = [_samples(x) for x in xs]
+    counts = [count for _, count in parts]
+    rows = np.repeat(np.arange(len(xs), dtype="int32"), counts)
+    values = op_call("concatenate", [Tuple([values for values, _ in parts])], axis=0)
+    low, factor = (op_call("take", [ends, typed_constant(rows)]) for ends in (lows, factors))
+    scaled = op_call("multiply", [op_call("subtract", [values, low]), factor])
+    bin_of = op_call("cast", [op_call("clip", [scaled], a_min=0.0, a_max=bins - 1.0)], dtype="int32")
+    places = op_call("add", [bin_of, typed_constant(rows * np.int32(bins))])
+    empty = op_call("zeros", [], shape=[len(xs) * bins], dtype="int32")
+    ones = op_call("ones", [], shape=[len(rows)], dtype="int32")
+    counted = op_call("scatter_elements", [empty, places, ones], axis=0, reduction="add")
+    return op_call("reshape", [counted], newshape=[len(xs), bins])
+
+
+def _samples(x: Expr) -> tuple[Expr, int]:
+    """Elements of a tensor as a vector, and their number."""
     shape = static_shape(x.checked_type)
     assert shape is not None
-    low, factor = (op_call("take", [v, typed_constant(np.asarray(number, "int32"))]) for v in (lows, factors))
-    scaled = op_call("multiply", [op_call("subtract", [op_call("reshape", [x], newshape=[-1]), low]), factor])
-    places = op_call("cast", [op_call("clip", [scaled], a_min=0.0, a_max=bins - 1.0)], dtype="int32")
-    empty = op_call("zeros", [], shape=[bins], dtype="int32")
-    ones = op_call("ones", [], shape=[prod(shape)], dtype="int32")
-    return op_call("scatter_elements", [empty, places, ones], axis=0, reduction="add")
+    values, size = op_call("reshape", [x], newshape=[-1]), prod(shape)
+    step = -(-size // SAMPLES)
+    while gcd(step, size) > 1:  # a divisor would take the same places of an axis only
+        step += 1
+    if step > 1:
+        values = op_call("strided_slice", [values], begin=[0], end=[size], strides=[step])
+    return values, -(-size // step)
 
 
 def error_sum(x: Expr, y: Expr) -> Call:
@@ -115,10 +140,11 @@ def weight_of_rows(product: Call, rows: np.ndarray, shape: tuple[int, ...]) -> n
 
 
 __all__ = [
+    "SAMPLES",
     "error_sum",
     "extremes",
     "gram",
-    "histogram",
+    "histograms",
     "mean_error",
     "product_sum",
     "share_outside",

@@ -7,7 +7,7 @@ A reading is put together from parts. Some hold its state: `Reports` (spans and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.expr import Expr, GlobalVar
@@ -78,7 +78,7 @@ class Build:
     def __init__(
         self,
         source: TokenSource,
-        tokens: list[str],
+        tokens: Sequence[str],
         module: IRModule | None = None,
         variables: Mapping[str, Expr] | None = None,
         meta: Mapping[str, list[AnyValue]] | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from relaylang.ir.expr import Constructor, Expr, Function, GlobalVar, TypeData
@@ -203,7 +203,7 @@ class TypeNames:
 _PRELUDE = '`import "prelude.rly"` at the top of the text defines it'
 
 
-def constructors_in(tokens: list[str]) -> dict[str, int]:
+def constructors_in(tokens: Sequence[str]) -> dict[str, int]:
     """The names that stand where a type definition has its constructors, with their tokens."""
     ahead: dict[str, int] = {}
     inside, depth = False, 0
@@ -227,7 +227,7 @@ def constructors_in(tokens: list[str]) -> dict[str, int]:
     return ahead
 
 
-def _is_type_head(tokens: list[str], brace: int) -> bool:
+def _is_type_head(tokens: Sequence[str], brace: int) -> bool:
     """Whether a `{` opens a type definition: `type T {`, `type T[A, B] {`."""
     at = brace - 1
     if tokens[at] in ("]", ">"):

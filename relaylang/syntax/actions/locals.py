@@ -47,20 +47,21 @@ class Locals:
 
     `names` maps `%name` to its expression at this point; it is one dict for the whole text. `bind` returns what the name
     hid, and `unbind` puts it back, so that nothing is searched and nothing is copied.
-    `gone` holds the graph bindings of ended blocks: where they begin, where the block ends, their expression.
+    `ended` holds the statements of ended blocks by name, and where each block ends.
     `again` holds the variables of lets that are read once more: they stay the same where their annotations do.
     `bare` lets names without `%` stand for variables: the documented dialect binds them in patterns.
     """
 
     __slots__ = (
         "_binders",
+        "_gone",
         "again",
         "bare",
         "bindings",
+        "ended",
         "first_graph",
         "fn_depth",
         "free_vars",
-        "gone",
         "in_def",
         "names",
         "outer",
@@ -78,7 +79,8 @@ class Locals:
         self.bindings: dict[str, Expr] = {}
         self._binders: dict[str, list[int]] | None = None
         self.free_vars: list[Var] = []
-        self.gone: dict[str, tuple[int, int, AnyValue]] = {}
+        self.ended: list[tuple[Mapping[str, AnyValue], int]] = []
+        self._gone: dict[str, tuple[int, int, AnyValue]] = {}
         self.reused: dict[str, tuple[int, tuple[int, int, AnyValue]]] = {}
         self.in_def = False
         self.fn_depth = 0
@@ -102,7 +104,7 @@ class Locals:
     def _reset(self) -> None:
         self.names.clear()
         self.names.update(self.outer)
-        self.gone = {}
+        self.ended, self._gone = [], {}
 
     def bind(self, key: str, value: AnyValue) -> AnyValue:
         """Bind a name to a value. Returns the name's earlier value, for `unbind`."""
@@ -165,7 +167,7 @@ class Locals:
         return node
 
     def _unbound(self, key: str, at: int) -> Expr:
-        gone = self.gone.get(key)
+        gone = self._ended_binding(key)
         number = int(key[1:]) if key[1:].isdigit() and key.isascii() and len(key) < 12 else None
         if gone is not None and number is not None and isinstance(gone[2], Expr):
             # TVM numbers the nodes of a whole function, and names a shared one where it first stands
@@ -189,6 +191,13 @@ class Locals:
         if gone is None:
             self.names[key] = var
         return var
+
+    def _ended_binding(self, key: str) -> tuple[int, int, AnyValue] | None:
+        """A graph binding of an ended block: where it begins, where the block ends, its expression."""
+        for statements, end in self.ended:
+            self._gone.update({name: (at, end, value) for name, _, value, at, var in statements.values() if var is None})
+        self.ended.clear()
+        return self._gone.get(key)
 
     def _binding_tokens(self) -> dict[str, list[int]]:
         """The tokens that bind local names and define functions, by name; those of all functions are under `def`."""

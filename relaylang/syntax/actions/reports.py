@@ -32,7 +32,7 @@ class Reports:
 
     __slots__ = ("broken", "deferred", "doubtful", "reported", "said", "source", "tokens")
 
-    def __init__(self, source: TokenSource, tokens: list[str]) -> None:
+    def __init__(self, source: TokenSource, tokens: Sequence[str]) -> None:
         self.source = source
         self.tokens = tokens
         self.said = Diagnostics()

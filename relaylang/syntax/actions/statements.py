@@ -14,12 +14,12 @@ from relaylang.syntax.actions.types import TypeActions, tensor_type
 
 
 class Block:
-    """The statements of a block: its names with the values that they hide, its lets, its last statement."""
+    """The statements of a block: those that bind names, by name; its lets; its last statement."""
 
     __slots__ = ("last", "lets", "seen")
 
     def __init__(self) -> None:
-        self.seen: dict[str, tuple[AnyValue, int, bool]] = {}
+        self.seen: dict[str, AnyValue] = {}
         self.lets: list[AnyValue] = []
         self.last: AnyValue = None
 
@@ -42,13 +42,11 @@ class StatementActions:
 
     def on_stmts_more(self, v: list[AnyValue], first: int, last: int) -> Block:
         block, statement = v
-        key, hidden, _, at, var = statement
+        key, _, _, at, var = statement
         if key is not None:
-            known = block.seen.get(key)
-            if known is None:
-                block.seen[key] = (hidden, at, var is None)
-            elif known[2] or var is None:
-                self.reports.twice(f"`{key}`", at, known[1])
+            known = block.seen.setdefault(key, statement)
+            if known is not statement and (known[4] is None or var is None):
+                self.reports.twice(f"`{key}`", at, known[3])
         if var is not None:
             block.lets.append(statement)
         block.last = statement
@@ -77,8 +75,8 @@ class StatementActions:
         return key, locals.bind(key, v[2]), v[2], first, None
 
     def on_graph_value(self, v: list[AnyValue], first: int, last: int) -> Expr:
-        key, hidden, value, at = v[0][:4]
-        self.locals.gone[key] = (at, last + 1, value)
+        key, hidden = v[0][:2]
+        self.locals.ended.append(({key: v[0]}, last + 1))
         self.locals.unbind(key, hidden)
         return v[2]
 
@@ -173,12 +171,12 @@ class StatementActions:
 
     def close(self, block: Block, value: Expr, first: int, last: int) -> Expr:
         """The block's value inside its lets. Ends the scope of the block's names."""
-        names, gone = self.names, self.locals.gone
+        names = self.names
         if self.closed is not None:
             self.closed.append((block, {key: names.get(key) for key in block.seen}))
-        for key, (hidden, at, graph) in block.seen.items():
-            if graph:
-                gone[key] = (at, last + 1, names.get(key))
+        if block.seen:
+            self.locals.ended.append((block.seen, last + 1))
+        for key, (_, hidden, _, _, _) in block.seen.items():
             if hidden is None:
                 names.pop(key, None)
             else:

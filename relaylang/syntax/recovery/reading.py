@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from relaylang.diagnostics import Diagnostic, Span
 from relaylang.syntax.actions import Build
 from relaylang.syntax.recovery.automaton import END, Automaton, Trial
@@ -16,9 +18,9 @@ PROGRESS = 8
 class Reading:
     """How far a text is read: its tokens, the open brackets, and the automaton at token `before`."""
 
-    def __init__(self, tab: Tables, tokens: list[str], source: TokenSource, build: Build | None = None) -> None:
+    def __init__(self, tab: Tables, tokens: Sequence[str], source: TokenSource, build: Build | None = None) -> None:
         self.tab = tab
-        self.tokens = tokens
+        self.tokens = list(tokens)
         self.source = source
         self.build = build
         self.machine = Automaton(tab.data, build)

@@ -10,6 +10,7 @@ ERROR takes the place of the unfinished phrase.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.diagnostics import Diagnostic, Span, and_more, error
@@ -256,7 +257,7 @@ class Recovery(Reading):
         return False
 
 
-def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int, build: Build) -> tuple[list[Diagnostic], AnyValue]:
+def syntax_errors(tab: Tables, tokens: Sequence[str], source: TokenSource, at: int, build: Build) -> tuple[list[Diagnostic], AnyValue]:
     """The diagnostics of a text in which the loop stopped at token `at`, and its value.
 
     The `build`, a fresh one, makes all of the text that can be read.
@@ -285,7 +286,7 @@ def syntax_errors(tab: Tables, tokens: list[str], source: TokenSource, at: int, 
     return every[:_LIMIT] + and_more(hidden, recovery.count < _COUNTED and len(recovery.places) < _TRIED), value
 
 
-def _in_a_type(tokens: list[str], places: list[int]) -> bool:
+def _in_a_type(tokens: Sequence[str], places: list[int]) -> bool:
     """Whether one of the places stands in the definition of a type."""
     starts = [i for i, token in enumerate(tokens) if token in _DEFINITIONS]
     return any(before and tokens[starts[before - 1]] != "def" for before in (bisect_right(starts, at) for at in places))

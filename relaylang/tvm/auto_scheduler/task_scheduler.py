@@ -11,7 +11,9 @@ from typing import Any
 
 from relaylang.backends.cpu.tuning_log import Record
 from relaylang.runtime.text import reason
+from relaylang.tune.farm import FarmMeasurer
 from relaylang.tune.search import State, search
+from relaylang.tune.task import machine_of
 from relaylang.tvm.auto_scheduler.measure import MeasureCallback, MeasureInput, RecordToFile, measurer_of, result_of
 from relaylang.tvm.auto_scheduler.search_policy import SketchPolicy
 from relaylang.tvm.auto_scheduler.search_task import SearchTask, TuningOptions
@@ -60,8 +62,9 @@ class LogEstimatedLatency(TaskSchedulerCallback):
 class TaskScheduler:
     """Searches tasks. The trials go where they are expected to save the most of the sum of times by `task_weights`.
 
-    `load_log_file` is a log to go on from. `objective_func` computes `cur_score` from the tasks' times in seconds; the search
-    minimises the weighted sum. `strategy`, `load_model_file` and the numbers behind them have no effect.
+    `load_log_file` is a log to go on from: its records of this processor count as trials. `objective_func` computes `cur_score`
+    from the tasks' times in seconds; the search minimises the weighted sum. `strategy`, `load_model_file` and the numbers
+    behind them have no effect.
     """
 
     def __init__(
@@ -142,6 +145,7 @@ class TaskScheduler:
         stops = [n for n in (tune_option.early_stopping, per_task_early_stopping) if n]
         measurer = measurer_of(tune_option.builder, tune_option.runner)
         turns = _Turns(self)
+        here = bool(kernels) and not isinstance(measurer, FarmMeasurer)
         try:
             self._states = search(
                 kernels,
@@ -153,6 +157,7 @@ class TaskScheduler:
                 known=known,
                 transfer=known,
                 watch=turns.watch,
+                machine=machine_of(kernels[0].options) if here else None,
             ).states
         finally:
             measurer.close()

@@ -61,7 +61,7 @@ def refusal(text: str) -> Any:
     with pytest.raises(RelayError) as caught:
         compile_module(module(text), QUICK)
     (found,) = caught.value.diagnostics
-    assert found.code == "R0632"
+    assert found.code == "R0636" and any("--runtime vm" in note for note in found.notes)
     return found
 
 
@@ -111,8 +111,7 @@ def test_turns_share_their_kernels() -> None:
 
 def test_an_end_that_data_decide() -> None:
     found = refusal(POWER + "def @main(%x: Tensor[(3), float32], %n: int32) { @power(%x, %n) }")
-    assert found.title == "a recursive function cannot be compiled"
-    assert "no constants decide where the recursion ends" in found.notes
+    assert found.title == "the recursion of @power is no loop: it needs memory without a bound"
     assert found.span is not None
 
 
@@ -129,8 +128,8 @@ def test_a_recursion_of_too_many_calls() -> None:
     text = POWER + "def @main(%x: Tensor[(3), float32]) { @power(%x, COUNT) }"
     assert operators(module(text.replace("COUNT", str(MAX_CALLS - 1)))).count("multiply") == MAX_CALLS - 1
     for count in (MAX_CALLS, 10**9):
-        assert str(MAX_CALLS) in refusal(text.replace("COUNT", str(count))).title
+        assert "the recursion of @power is no loop" in refusal(text.replace("COUNT", str(count))).title
 
 
 def test_a_recursion_without_end() -> None:
-    assert str(MAX_CALLS) in refusal("def @main(%x: Tensor[(3), float32]) -> Tensor[(3), float32] { @main(nn.relu(%x)) }").title
+    assert refusal("def @main(%x: Tensor[(3), float32]) -> Tensor[(3), float32] { @main(nn.relu(%x)) }").title == "@main never returns"

@@ -16,7 +16,9 @@ from relaylang.backends.cpu import emit
 from relaylang.backends.cpu.schedule_space import PROGRAM, Space, read
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
+from relaylang.runtime.artifact import Artifact
 from relaylang.syntax import parse
+from relaylang.tune import extract_tasks, space_of
 from tests.cli.command import relay
 
 Caps = pytest.CaptureFixture[str]
@@ -70,6 +72,67 @@ def test_every_choice_computes_the_same(tmp_path: Path) -> None:
         for ours, theirs in zip(made.run(*given), plain):
             np.testing.assert_array_equal(ours, theirs)
     assert len(texts) > steps // 2
+
+
+LAST = 'data_layout="NHWC", kernel_layout="HW{}", padding=[1, 1, 1, 1], kernel_size=[3, 3]'
+#: Kernels with knobs of their own: the program, and the names of those knobs.
+KERNELS = {
+    "depthwise": (
+        "def @main(%x: Tensor[(1, 9, 30, 40), float32], %w: Tensor[(3, 3, 40, 1), float32]) "
+        f"{{ nn.conv2d(%x, %w, {LAST.format('OI')}, groups=40, channels=40) }}",
+        {"tile", "channels"},
+    ),
+    "pool": (
+        "def @main(%x: Tensor[(1, 9, 30, 40), float32]) "
+        '{ nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], layout="NHWC") }',
+        {"tile", "channels"},
+    ),
+    "winograd": (
+        "def @main(%x: Tensor[(1, 11, 19, 32), float32], %w: Tensor[(3, 3, 32, 48), float32]) "
+        f"{{ nn.conv2d(%x, %w, {LAST.format('IO')}, channels=48) }}",
+        {"winograd", "tiles", "vectors", "rows"},
+    ),
+    "a row": (
+        "def @main(%x: Tensor[(1, 70), float32], %w: Tensor[(150, 70), float32]) { nn.dense(%x, %w, units=150) }",
+        {"unit", "columns"},
+    ),
+    "few rows": (
+        "def @main(%x: Tensor[(3, 70), float32], %w: Tensor[(150, 70), float32]) { nn.dense(%x, %w, units=150) }",
+        {"unit", "columns"},
+    ),
+    "few rows of a turned matrix": (
+        "def @main(%x: Tensor[(2, 70), float32], %w: Tensor[(70, 150), float32]) { nn.matmul(%x, %w, units=150) }",
+        {"sums"},
+    ),
+    "product": (
+        "def @main(%x: Tensor[(21, 600), float32], %w: Tensor[(150, 600), float32]) { nn.dense(%x, %w, units=150) }",
+        {"vectors", "rows", "part", "ahead", "order"},
+    ),
+    "softmax": ("def @main(%x: Tensor[(5, 150), float32]) { nn.softmax(%x) }", {"vectors"}),
+    "logarithm": ("def @main(%x: Tensor[(5, 150), float32]) { nn.log_softmax(%x) }", {"vectors"}),
+}
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_knob_of_a_kernel_computes_the_same(name: str) -> None:
+    """One knob at a time takes each of its values; of many values, the ends and the middle."""
+    text, names = KERNELS[name]
+    (task,) = (t for t in extract_tasks(module(text), "c -num-threads=1 -march=x86-64-v3 -cflags=-O1", ["w"]) if t.tunable)
+    space, inputs = space_of(task), task.inputs()
+    assert set(space.default.knobs) == names
+
+    def results(artifact: Artifact) -> list[np.ndarray]:
+        return [np.array(v, "float64") for v in np.atleast_2d(artifact.run(**inputs))]
+
+    wanted, texts = results(task.compile()), set()
+    for knob, values in space.default.knobs.items():
+        for value in {values[0], values[len(values) // 2], values[-1]}:
+            choice = {knob: value}
+            texts.add(str(task.lower(choice).stages[-1].body) + str(task.lower(choice).functions))
+            for ours, theirs in zip(results(task.compile(choice)), wanted):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5 * float(np.abs(theirs).max()), err_msg=str(choice))
+    assert len(texts) > len(names)
 
 
 def test_a_written_schedule_changes_nothing(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import runpy
+
 import numpy as np
 import pytest
 
 import relaylang as relay
 from relaylang.backends.vta.config import Config
-from relaylang.backends.vta.isa import BYTES, KINDS, Codec, documentation
+from relaylang.backends.vta.isa import BYTES, KINDS, Codec
 from relaylang.backends.vta.program import Program, listing, read_program
 from relaylang.diagnostics import RelayError
 from tests.backends.vta.regions import CONFIGS, compiled, random_region
@@ -76,7 +78,16 @@ def test_streams_that_cannot_be_read_name_the_relay_line() -> None:
     mod = relay.parse(
         'def @main(%x: Tensor[(1, 16), int8]) {\n  nn.relu(cast(maximum(%x, 3i8), dtype="int8"))\n}\n', source_name="n.relay"
     )
-    program = next(iter(compiled(mod).regions.values())).program
+    program = next(iter(compiled(mod).regions.values()))
+    content, end = program.save(), len(program.save()) - len(program.constants)
+    for size, said in [
+        (end - 3, f"at byte {len(program.stream) - BYTES:#x}, the last instruction is cut off"),
+        (end - BYTES, f"at byte {len(program.stream) - 2 * BYTES:#x}, the header counts {len(program.stream) // BYTES} instructions"),
+        (end + 1, f"at byte {len(program.stream) - BYTES:#x}, the header counts"),
+    ]:
+        with pytest.raises(RelayError, match=f"R0615.*{said}") as problem:
+            read_program(content[:size], "net.vta")
+        assert "at n.relay:2:" in problem.value.diagnostics[0].notes[0]
     load = Codec(program.config).encode("LOAD", {"memory": 6})
     for stream, said in [
         (program.stream[:-3], f"at byte {len(program.stream) - BYTES:#x}, the last instruction is cut off"),
@@ -89,13 +100,13 @@ def test_streams_that_cannot_be_read_name_the_relay_line() -> None:
 
 
 def test_a_listing_can_be_assembled_again() -> None:
-    region = next(iter(compiled(random_region(3)[0]).regions.values())).program
+    region = next(iter(compiled(random_region(3)[0]).regions.values()))
     text = listing(region)
     assert Codec(region.config).assemble("\n".join(text.splitlines()[1:])) == region.stream
 
 
 def test_files_come_back_and_damaged_ones_are_refused() -> None:
-    program = next(iter(compiled(random_region(3)[0]).regions.values())).program
+    program = next(iter(compiled(random_region(3)[0]).regions.values()))
     content = program.save()
     assert read_program(content, "net.vta") == program
     for size in range(0, len(content), 37):
@@ -112,11 +123,9 @@ def test_files_come_back_and_damaged_ones_are_refused() -> None:
             assert {d.code for d in problem.diagnostics} <= {"R0602", "R0615"}
 
 
-def test_the_documentation_has_every_field() -> None:
-    text = documentation(Config())
+def test_the_page_has_the_table() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "vta_page.py"))
+    text = script["PAGE"].read_text(encoding="utf-8")
+    assert script["page"](text) == text, "run scripts/vta_page.py"
     assert all(f"`{field.name}`" in text for kind in KINDS.values() for field in kind.fields)
     assert "| 8-20 | `uop_bgn` | the first micro-operation |" in text
-
-
-def test_the_page_has_the_table() -> None:
-    assert documentation(Config()).rstrip() in (ROOT / "docs" / "vta.md").read_text(encoding="utf-8")

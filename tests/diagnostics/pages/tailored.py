@@ -195,10 +195,6 @@ def c_compiler_fails(place: Path, patch: Patch) -> Any:
     return [*call, "-o", "net.so"]
 
 
-def recursive(place: Path, patch: Patch) -> Any:
-    return ["relay", "compile", "examples/loop.relay", "--entry", "power", "--emit", "c"]
-
-
 def without_code(place: Path, patch: Patch) -> Any:
     from relaylang.backends.cpu import lower
 
@@ -373,7 +369,6 @@ TAILORED: dict[str, Callable[[Path, Patch], Any]] = {
     "R0616": stream_without_end,
     "R0620": nothing_for_it,
     "R0631": c_compiler_fails,
-    "R0632": recursive,
     "R0633": without_code,
     "R0635": strange_dtype,
     "R0641": no_artifact,

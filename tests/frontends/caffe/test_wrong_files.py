@@ -12,6 +12,7 @@ from relaylang.frontends.caffe import import_caffe
 from relaylang.frontends.contents import is_caffe
 from relaylang.frontends.formats import format_of
 from relaylang.frontends.options import Options
+from relaylang.ir import type_text
 from tests.frontends.caffe.networks import NETWORKS, blob, caffemodel, number, part, prototxt
 from tests.frontends.caffe.test_networks import results, same
 
@@ -206,3 +207,13 @@ def test_the_command_reads_a_network(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "net.caffemodel").unlink()
     done = relay(capsys, "import", str(tmp_path / "net.prototxt"))
     assert done.status and "their file is missing" in done.err
+
+
+def test_partial_leaves_external_functions_for_layers_in_place() -> None:
+    data = INPUT + layer("Mine", top="data") + layer("ReLU", top="y", name="r")
+    made = import_caffe(data.encode(), Options(partial=True))
+    assert [d.severity for d in made.notes] == ["warning"] and "1 x Mine" in " ".join(made.notes[0].notes)
+    assert type_text(made.module["extern_Mine"].checked_type) == "fn (Tensor[(1, 3, 8, 8), float32]) -> Tensor[(1, 3, 8, 8), float32]"
+    assert "@extern_Mine(%data)" in made.module.astext()
+    with pytest.raises(RelayError, match="1 layer of 1 operator cannot be converted"):
+        import_caffe((INPUT + layer("Mine") + layer("ReLU", bottom="y", top="z", name="r")).encode(), Options(partial=True))

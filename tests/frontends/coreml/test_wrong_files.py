@@ -16,6 +16,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.frontends.contents import is_coreml
 from relaylang.frontends.coreml import import_coreml
 from relaylang.frontends.options import Options
+from relaylang.ir import type_text
 from tests.frontends.coreml.recorded import arrays, members
 from tests.frontends.coreml.test_networks import results, same
 
@@ -274,21 +275,46 @@ def test_a_picture_is_scaled_in_the_order_of_its_colours() -> None:
     same(results(import_coreml(made.SerializeToString()).module, x), [wanted])
 
 
-def test_parts_of_a_picture_in_one_size() -> None:
-    made = network((1, 2, 5, 6))
+def grid(length: float, count: int, mode: int) -> np.ndarray:
+    """The points of a grid from 0 to the end of a box, as the description of SamplingMode has them."""
+    if mode < 2:
+        return np.full(1, length / 2 if mode else 0.0) if count == 1 else np.linspace(0, length, count)
+    if mode == 2:
+        return np.minimum(length, np.linspace(0, length + 1 - (length + 1) / count, count))
+    spacing = max(1, length) / count
+    return np.minimum(length, 0.5 * spacing + np.arange(count) * spacing)
+
+
+def sampled(x: np.ndarray, top: float, left: float, bottom: float, right: float, size: tuple[int, int], mode: int) -> np.ndarray:
+    """A part of a picture (channels, rows, columns) at the points of a grid."""
+    tents = [
+        np.maximum(0, 1 - np.abs(first + grid(last - first, count, mode)[:, None] - np.arange(extent)))
+        for first, last, count, extent in zip((top, left), (bottom, right), size, x.shape[1:])
+    ]
+    return np.asarray(np.einsum("ia,cab,jb->cij", tents[0], x, tents[1]))
+
+
+@pytest.mark.parametrize("mode", range(4))
+@pytest.mark.parametrize("size", [(3, 2), (1, 4), (9, 11)])
+def test_parts_of_pictures_in_one_size(mode: int, size: tuple[int, int]) -> None:
+    made = network((2, 2, 5, 6))
     made.description.input.add(name="boxes").type.multiArrayType.shape.extend((2, 1, 4, 1, 1))
-    layer = add(made, "cropResize", "x boxes", targetSize=[3, 2])
-    layer.mode.samplingMethod, layer.boxIndicesMode.boxMode = 1, 1
-    x = np.random.default_rng(2).normal(size=(1, 2, 5, 6)).astype("float32")
+    layer = add(made, "cropResize", "x boxes", targetSize=list(size))
+    layer.mode.samplingMethod, layer.boxIndicesMode.boxMode = mode, 1
+    x = np.random.default_rng(2).normal(size=(2, 2, 5, 6)).astype("float32")
     boxes = np.array([[1, 0.5, 4, 3.5], [0, 1, 5, 4]], "float32")  # left, top, right and bottom
     (found,) = results(import_coreml(made.SerializeToString()).module, x, boxes.reshape(2, 1, 4, 1, 1))
-    wanted = np.zeros((2, 1, 2, 3, 2))
-    for k, (left, top, right, bottom) in enumerate(boxes):
-        for i, j in np.ndindex(3, 2):
-            row, column = top + i * (bottom - top) / 2, left + j * (right - left)
-            for a, c in np.ndindex(5, 6):
-                wanted[k, 0, :, i, j] += max(0, 1 - abs(row - a)) * max(0, 1 - abs(column - c)) * x[0, :, a, c]
-    same([found], [wanted])
+    wanted = [[sampled(x[k], top, left, bottom, right, size, mode) for k in range(2)] for left, top, right, bottom in boxes]
+    same([found], [np.array(wanted)])
+
+
+@pytest.mark.parametrize("mode", range(4))
+@pytest.mark.parametrize("size", [(3, 2), (1, 4), (9, 11)])
+def test_pictures_on_each_grid(mode: int, size: tuple[int, int]) -> None:
+    made = network((1, 2, 5, 6))
+    add(made, "resizeBilinear", targetSize=list(size)).mode.samplingMethod = mode
+    x = np.random.default_rng(2).normal(size=(1, 2, 5, 6)).astype("float32")
+    same(results(import_coreml(made.SerializeToString()).module, x), [sampled(x[0], 0, 0, 4, 5, size, mode)[None]])
 
 
 def test_a_classifier_gives_its_probabilities() -> None:
@@ -348,3 +374,28 @@ def test_a_chain_of_operations_is_read(count: int) -> None:
         op.outputs.add(name=f"t{i + 1}")
     block.outputs.append(f"t{count}")
     assert len(import_coreml(made.SerializeToString()).module.functions) == 1
+
+
+def test_partial_leaves_external_functions() -> None:
+    made = network()
+    layer = made.neuralNetwork.layers.add(name="c", input=["x"], output=["c"])
+    layer.custom.className = "Mine"
+    add(made, "tanh", "c")
+    assert "R0801" in says(made, Options(partial=True))  # it states no type of the result
+    layer.outputTensor.add(rank=2, dimValue=[4, -1])
+    done = import_coreml(made.SerializeToString(), Options(partial=True))
+    assert [d.severity for d in done.notes] == ["warning"] and "1 x custom Mine" in " ".join(done.notes[0].notes)
+    assert type_text(done.module["extern_custom_Mine"].checked_type) == "fn (Tensor[(2, 3), float32]) -> Tensor[(4, ?), float32]"
+    assert "@extern_custom_Mine(%x)" in done.module.astext()
+
+
+def test_partial_leaves_external_functions_in_programs(tmp_path: Path) -> None:
+    made = program()
+    (block,) = made.mlProgram.functions["main"].block_specializations.values()
+    operation = next(o for o in block.operations if o.type == "conv")
+    operation.type = "mine"
+    folder = str(unpacked(tmp_path) / "Data" / "com.apple.CoreML")
+    done = import_coreml(made.SerializeToString(), Options(partial=True, folder=folder))
+    assert "1 x mine" in " ".join(done.notes[0].notes) and "@extern_mine(" in done.module.astext()
+    operation.outputs[0].type.tensorType.dataType = 77
+    assert "1 x mine" in says(made, Options(partial=True, folder=folder))

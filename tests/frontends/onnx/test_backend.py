@@ -33,7 +33,8 @@ def test_cases_pass(kind: str, part: int) -> None:
     failed = {n: why for n in names if (why := failure(cases()[n]))}
     known = gaps()
     assert {n: why for n, why in failed.items() if n not in known} == {}, "these cases fail, and gaps.tsv does not list them"
-    assert [n for n in names if n in known and n not in failed] == [], "these cases pass, and gaps.tsv lists them"
+    settled = [n for n, why in known.items() if "last bit" not in why]  # other releases of numpy round differently
+    assert [n for n in names if n in settled and n not in failed] == [], "these cases pass, and gaps.tsv lists them"
 
 
 @pytest.mark.sample(4)

@@ -18,6 +18,7 @@ from relaylang.frontends.options import Options
 from relaylang.frontends.paddle import import_paddle
 from relaylang.frontends.paddle.legacy import rows
 from relaylang.frontends.paddle.table import table
+from relaylang.ir import type_text
 from tests.frontends.paddle.files import (
     integer,
     integers,
@@ -246,3 +247,57 @@ def test_the_command_reads_a_program(tmp_path: Path, form: str, ending: str, cap
     assert command(capsys, "check", str(tmp_path / f"net{ending}")).status == 0
     alone = command(capsys, "import", str(tmp_path / "net.pdiparams"))
     assert alone.status and ".pdiparams beside it" in alone.err
+
+
+def test_partial_leaves_external_functions() -> None:
+    chain = [
+        operation("foo", {"X": ["x"], "Y": ["x"]}, {"Out": ["a"], "Mask": ["m"]}),
+        operation("relu", {"X": ["a"]}, {"Out": ["y"]}),
+    ]
+    made = import_paddle(
+        pdmodel([ONE, variable("a", (-1, 4)), variable("m", (2,), "bool")], chain, ["x"], ["y"]), Options(partial=True)
+    )
+    assert [d.severity for d in made.notes] == ["warning"] and "1 x foo" in " ".join(made.notes[0].notes)
+    ty = type_text(made.module["extern_foo"].checked_type)
+    assert ty == "fn (Tensor[(2, 3), float32], Tensor[(2, 3), float32]) -> (Tensor[(?, 4), float32], Tensor[(2), bool])"
+    assert "@extern_foo(%x, %x)" in made.module.astext() and "nn.relu(%1)" in made.module.astext()
+    data = pdmodel([ONE], chain, ["x"], ["y"])  # it states no type of the result
+    refused(data, "R0801", "1 layer of 1 operator cannot be converted", options=Options(partial=True))
+    kind = {"#": "0.t_dtensor", "D": [{"#": "0.t_f32"}, [5, -1], "NCHW", [], 0]}
+    foo = op("foo", [1], [2])
+    foo["O"][0]["TT"] = kind
+    mod = import_paddle(pir(foo, op("relu", [2], [3])), Options(partial=True)).module
+    assert type_text(mod["extern_foo"].checked_type) == "fn (Tensor[(2, 3), float32]) -> Tensor[(5, ?), float32]"
+    refused(pir(op("foo", [1], [2]), op("relu", [2], [3])), "R0801", "1 layer of 1 operator", options=Options(partial=True))
+
+
+def test_a_result_that_is_not_computed_is_named() -> None:
+    ops = [
+        operation("max_pool2d_with_index", {"X": ["x"]}, {"Out": ["p"], "Mask": ["m"]}, [integers("ksize", [2, 2])]),
+        operation("cast", {"X": ["m"]}, {"Out": ["y"]}, [integer("out_dtype", 5)]),
+    ]
+    said = refused(pdmodel([variable("x", (1, 1, 4, 4))], ops, ["x"], ["y"]), "R0801", "1 layer of 1 operator")
+    assert "its operand 'm' is a result that the importer does not compute" in " ".join(said.diagnostics[0].notes)
+    said = refused(pdmodel([variable("x", (1, 1, 4, 4))], ops[:1], ["x"], ["m"]), "R0802", "its result 'm' is not computed")
+    assert "does not compute this result" in " ".join(said.diagnostics[0].notes)
+
+
+def test_a_branch_changes_what_is_around_it() -> None:
+    def block(*operations: dict[str, Any]) -> dict[str, Any]:
+        last = {"#": "2.yield", "A": [], "I": [], "O": []}
+        return {"#": "region", "blocks": [{"#": "block", "args": [], "ops": [*operations, last]}]}
+
+    start, test = op("scale", [1, 10], [2], bias=0.0, bias_after_scale=True), op("cast", [9], [3], dtype="bool")
+    branch = op("if", [3], [])
+    branch["regions"] = [block(op("increment_", [2], [20], value=1.0)), block(op("relu_", [2], [21]))]
+    factor = op("full", [], [10], value=2.0, shape=[1], dtype="float32")
+    data = pir(op("max", [1, 11], [9], keepdim=False), op("add", [2, 2], [4]))
+    whole = json.loads(data)
+    ops = whole["program"]["regions"][0]["blocks"][0]["ops"]
+    ops[1:3] = [op("full_int_array", [], [11], value=[0, 1], dtype="int64"), factor, start, ops[1], test, branch, ops[2]]
+    x = RNG.normal(size=(2, 3)).astype("float32")
+    for sign in (1, -1):
+        given = sign * np.abs(x)
+        given = given if sign > 0 else given * 0
+        wanted = 2 * (2 * given + 1) if given.max() else 2 * np.maximum(2 * given, 0)
+        same(results(import_paddle(json.dumps(whole).encode()).module, given)[0], wanted)

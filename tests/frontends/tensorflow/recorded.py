@@ -88,7 +88,7 @@ class Network:
 def networks(folder: Path) -> dict[str, Network]:
     """The recorded networks by name; their files are laid out in a folder."""
     with tarfile.open(FOLDER / "networks.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder)
     arrays = np.load(folder / "networks.npz")
     found: dict[str, Network] = {}
     for key in arrays.files:

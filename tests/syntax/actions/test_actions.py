@@ -219,7 +219,7 @@ def test_a_block_nests_its_lets_and_puts_its_names_back() -> None:
     made.on_stmts_more([block, made.on_graph(["%0 =", Constant(2), ";"], 5, 7)], 0, 7)
     value = made.on_block_stmts([block, made.locals.find("%a", 8)], 0, 8)
     assert isinstance(value, Let) and value.body is value.var
-    assert made.locals.names == {"%a": outer} and list(made.locals.gone) == ["%0"]
+    assert made.locals.names == {"%a": outer} and [list(names) for names, _ in made.locals.ended] == [["%a", "%0"]]
 
 
 def test_a_block_that_ends_with_a_binding_has_no_value() -> None:

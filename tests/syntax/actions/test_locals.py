@@ -65,7 +65,7 @@ def test_a_number_of_an_ended_block_stands_for_its_node() -> None:
     scope = Locals(reports("%0"))
     node = Constant(1)
     scope.begin_definition()
-    scope.gone["%0"] = (0, 0, node)
+    scope.ended.append(({"%0": ("%0", None, node, 0, None)}, 0))
     assert scope.find("%0", 0) is node
     scope.check_reused(node)
     assert said(scope.reports) == []

@@ -349,7 +349,7 @@ class _Unit:
         """The lines of the cache that a kernel reads of the weights in a round of its innermost loop."""
         return -(-self.steps.unroll * self.width * self.steps.width * SIZES[self.arith.weight] // LINE)
 
-    @property
+    @cached_property
     def ahead(self) -> int:
         """The lines of the cache that a round asks for.
 
@@ -357,7 +357,8 @@ class _Unit:
         """
         parts = math.prod([count for _, count, _ in self.steps.parts], start=self.panels.count * self.c.groups)
         few = surely_less(math.prod(axis.extent for axis in self.c.rows), _FEW_ROWS + 1)
-        return -(-self.round // self.calls) if few and parts > 1 else 0
+        default = -(-self.round // self.calls) if few and parts > 1 else 0
+        return self.kernel.space.pick("ahead", (0, 1, 2, 4), default) if parts > 1 else 0
 
     def later(self, weight: ir.Expr, h: ir.Expr) -> ir.Expr:
         """Where the lines begin that a block asks for."""

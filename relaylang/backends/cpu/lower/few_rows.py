@@ -17,10 +17,10 @@ from relaylang.kernels.sizes import surely_less
 
 #: Up to this many rows, a product reads its weights in place.
 FEW_ROWS = 3
-#: The columns of a unit of dot products.
-_DOTS = 32
-#: The sums that are in registers at a time.
-_SUMS = 8
+#: The columns of a unit of dot products, and the choices of a schedule.
+_DOTS, _UNITS = 32, (8, 16, 32, 64, 128)
+#: The sums that are in registers at a time, and the choices of a schedule.
+_SUMS, _HELD = 8, (4, 8, 16)
 #: In a unit of work: the data, the weights and the results.
 _X, _W, _R = ir.Var("x", "const float32*"), ir.Var("w", "const float32*"), ir.Var("r", "float32*")
 
@@ -106,24 +106,28 @@ def _written(var: str, extent: int, *body: ir.Stmt) -> ir.Stmt:
 def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
     """Vectors run along the sum, for eight or four columns at a time."""
     lanes, rows = kernel.isa.lanes, product.rows
+    dots = kernel.space.pick("unit", _UNITS, _DOTS)
+    # The sums of eight columns, a vector of each row, and one of the weights.
+    eight = 9 * rows + 1 <= kernel.isa.registers
+    most = kernel.space.pick("columns", (4, 8, 16), 8 if eight else 4)
     c0, cn = ir.Var("c0"), ir.Var("cn")
     left = ir.number(product.columns) - c0
     unit: ir.Body = [
-        ir.Let("c0", ir.Var("p") * _DOTS),
-        ir.Let("cn", ir.minimum(left, _DOTS) if product.columns % _DOTS else ir.number(_DOTS)),
-        ir.Local("r", "float32", (rows, _DOTS)),
+        ir.Let("c0", ir.Var("p") * dots),
+        ir.Let("cn", ir.minimum(left, dots) if product.columns % dots else ir.number(dots)),
+        ir.Local("r", "float32", (rows, dots)),
         *_pointers(product, data, weights),
     ]
     start: ir.Expr = ir.number(0)
-    for count in (8, 4, 1) if rows == 1 else (4, 1):
+    for count in [n for n in (16, 8, 4, 1) if n <= most]:
         end = cn // count * count
-        unit.append(ir.Loop("j", start, end, _dots(product, lanes, count), step=count))
+        unit.append(ir.Loop("j", start, end, _dots(product, lanes, count, dots), step=count))
         start = end
-    _stage(kernel, product, -(-product.columns // _DOTS), [*unit, *_pass_on(sink, product, _DOTS)])
+    _stage(kernel, product, -(-product.columns // dots), [*unit, *_pass_on(sink, product, dots)])
 
 
-def _dots(product: Product, lanes: int, count: int) -> ir.Body:
-    """The dot products of `count` columns from `j` on with all rows."""
+def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
+    """The dot products of `count` columns from `j` on with all rows, whose results are so far `apart`."""
     rows, depth, vec = product.rows, product.depth, ir.vector("float32", lanes)
     whole = depth // lanes * lanes
     a, d = ir.Local("a", vec, (rows, count), ir.REGISTERS, zero=True), ir.Local("d", vec, (rows,), ir.REGISTERS)
@@ -131,12 +135,12 @@ def _dots(product: Product, lanes: int, count: int) -> ir.Body:
     x, w = m * product.left[1] + k, (j + c) * product.right[1] + k
     ends: ir.Body = []
     for row in range(rows):
-        to = j + row * _DOTS
+        to = j + row * apart
         if count == 1:
             ends.append(ir.store(_R, ir.Intrinsic("sum", (ir.load(a, row, 0),), "float32"), to))
         for first in range(0, count // 4 * 4, 4):
             ends.append(ir.Block(_four_sums([ir.load(a, row, first + n) for n in range(4)], lanes, to + first)))
-    rest = ir.Reduce("add", "r", m * _DOTS + j + c, ir.load(_W, w) * ir.load(_X, x))
+    rest = ir.Reduce("add", "r", m * apart + j + c, ir.load(_W, w) * ir.load(_X, x))
     return [
         a,
         ir.Loop(
@@ -181,7 +185,8 @@ def _four_sums(vectors: Sequence[ir.Expr], lanes: int, to: ir.Expr) -> ir.Body:
 def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
     """Vectors run along the columns. A column's sum has several parts where there are few vectors."""
     lanes, columns, rows = kernel.isa.lanes, product.columns, product.rows
-    most = _SUMS // rows
+    sums = kernel.space.pick("sums", _HELD, _SUMS)
+    most = sums // rows
     chunk = most * lanes
     # The last unit takes the rest, too. So it is never shorter than a vector.
     parts = max(1, columns // chunk)
@@ -203,12 +208,12 @@ def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink
         while count:
             if columns >= count * lanes:
                 end = ir.Let(f"end{count}", start + (cn - start) // (count * lanes) * (count * lanes))
-                unit += [end, ir.Loop("j", start, end.var, _vectors(product, lanes, count, room), step=count * lanes)]
+                unit += [end, ir.Loop("j", start, end.var, _vectors(product, lanes, count, room, sums), step=count * lanes)]
                 start = end.var
             count //= 2
         if columns % lanes:
             # The last vector reaches back over columns that are done.
-            last = [ir.Let("j", cn - lanes), *_vectors(product, lanes, 1, room)]
+            last = [ir.Let("j", cn - lanes), *_vectors(product, lanes, 1, room, sums)]
             unit.append(ir.If(start < cn, last))
     _stage(kernel, product, parts, [*unit, *_pass_on(sink, product, room)])
 
@@ -223,10 +228,10 @@ def _plain(product: Product, room: int) -> ir.Stmt:
     return ir.loop("k", 0, product.depth, [ir.loop("c", 0, product.columns, steps)])
 
 
-def _vectors(product: Product, lanes: int, count: int, room: int) -> ir.Body:
-    """The sums of `count` vectors of columns from `j` on, for all rows."""
+def _vectors(product: Product, lanes: int, count: int, room: int, sums: int) -> ir.Body:
+    """The sums of `count` vectors of columns from `j` on, for all rows: about `sums` vectors in registers."""
     rows, depth, vec = product.rows, product.depth, ir.vector("float32", lanes)
-    parts = max(1, _SUMS // (count * rows))
+    parts = max(1, sums // (count * rows))
     a = ir.Local("a", vec, (rows, count, parts), ir.REGISTERS, zero=True)
     d = ir.Local("d", vec, (rows,), ir.REGISTERS)
     m, c, s, j, k, y = ir.Var("m"), ir.Var("c"), ir.Var("s"), ir.Var("j"), ir.Var("k"), ir.Var("y", vec)

@@ -8,7 +8,8 @@ numbers while it reads them, so the kernel before it writes a quarter of the byt
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from relaylang.backends.cpu.lower import ASSEMBLIES, RESHAPES
 from relaylang.backends.cpu.lower.fusion import pattern_of
@@ -67,8 +68,10 @@ def narrow_apart(function: Function) -> Function:
         behind = pattern <= OpPattern.BROADCAST and any(id(arg) in products for arg in node.args)
         if pattern == OpPattern.OUT_ELEMWISE_FUSABLE or behind:
             products.add(id(node))
-        if node.op.name == "cast" and id(node.args[0]) in products and _widens(node):
-            casts.append(node)
+        if node.op.name == "cast" and id(node.args[0]) in products:
+            before, after = (SIZES.get(dtype_of(value), 0) for value in (node.args[0], node))
+            if 0 < before < after:
+                casts.append(node)
     apart = {
         id(cast.args[0])
         for cast in casts
@@ -78,11 +81,6 @@ def narrow_apart(function: Function) -> Function:
         )
     }
     return _separated(function, apart)
-
-
-def _widens(cast: Call) -> bool:
-    sizes = [SIZES.get(dtype_of(value), 0) for value in (cast.args[0], cast)]
-    return 0 < sizes[0] < sizes[1]
 
 
 def _separated(function: Function, apart: Collection[int]) -> Function:
@@ -120,35 +118,42 @@ def assembled_apart(function: Function) -> Function:
 
     def cut(old: Expr, new: Expr) -> Expr:
         new = retype(new, old)
-        if not (isinstance(new, Call) and is_primitive(new.op)):
-            return new
-        assert isinstance(new.op, Function)
-        inner, given = new.op, dict(zip(new.op.params, new.args))
-        found = {id(n): n for n in post_order(inner.body) if n is not inner.body and _is_apart(n, given)}
-        if not found:
-            return new
-        params: list[Var] = []
-        args: list[Expr] = []
-
-        def replace(old: Expr, new: Expr) -> Expr:
-            if id(old) not in found:
-                return retype(new, old)
-            own = [n for n in post_order(old) if isinstance(n, Var)]
-            kernel = Function(own, old, old.checked_type, (), {"Primitive": 1})
-            typed(kernel, FuncType([p.checked_type or p.type_annotation for p in own], old.checked_type))  # type: ignore[misc, arg-type]
-            params.append(typed_var(f"whole{len(params)}", old.checked_type))
-            args.append(retype(Call(kernel, [given[p] for p in own]), old))
-            return params[-1]
-
-        body = rewrite(inner.body, replace)
-        used = {n for n in post_order(body) if isinstance(n, Var)}
-        kept = [p for p in inner.params if p in used]
-        types = [p.checked_type or p.type_annotation for p in (*kept, *params)]
-        made = Function([*kept, *params], body, inner.ret_type, (), {k: v for k, v in inner.attrs.items() if k == "Primitive"})
-        typed(made, FuncType(types, inner.ret_type))  # type: ignore[arg-type]
-        return retype(Call(made, [*[given[p] for p in kept], *args]), old)
+        return retype(_cut(new), old) if isinstance(new, Call) and is_primitive(new.op) else new
 
     return _with_body(function, rewrite(function.body, cut))
+
+
+def _cut(call: Call) -> Call:
+    """The call of a kernel, with its assemblies as kernels of their own."""
+    inner = call.op
+    assert isinstance(inner, Function)
+    values = dict(zip(inner.params, call.args))
+    assemblies = {id(n) for n in post_order(inner.body) if n is not inner.body and _is_apart(n, values)}
+    if not assemblies:
+        return call
+    params: list[Var] = []
+    args: list[Expr] = []
+
+    def replace(old: Expr, new: Expr) -> Expr:
+        if id(old) not in assemblies:
+            return retype(new, old)
+        own = [n for n in post_order(old) if isinstance(n, Var)]
+        kernel = _kernel(own, old, old.checked_type, {"Primitive": 1})
+        params.append(typed_var(f"whole{len(params)}", old.checked_type))
+        args.append(retype(Call(kernel, [values[p] for p in own]), old))
+        return params[-1]
+
+    body = rewrite(inner.body, replace)
+    used = {n for n in post_order(body) if isinstance(n, Var)}
+    kept = [p for p in inner.params if p in used]
+    kernel = _kernel([*kept, *params], body, inner.ret_type, {k: v for k, v in inner.attrs.items() if k == "Primitive"})
+    return Call(kernel, [*[values[p] for p in kept], *args])
+
+
+def _kernel(params: Sequence[Var], body: Expr, result: Any, attrs: Mapping[str, Any]) -> Function:
+    """A typed function of typed parameters."""
+    types = [p.checked_type or p.type_annotation for p in params]
+    return typed(Function(params, body, result, (), attrs), FuncType(types, result))  # type: ignore[arg-type]
 
 
 def _is_apart(node: Expr, given: dict[Var, Expr]) -> bool:

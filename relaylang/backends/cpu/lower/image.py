@@ -9,8 +9,10 @@ place. Every method and coordinate system agrees with the interpreter.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -156,14 +158,7 @@ def _axis_of_sizes(kernel: Kernel, call: Call, number: int, size: int, acc: str)
             b.store(taps[0][0], kept(place), i)
         else:
             low = b.let("low", ir.op("floor", at))
-            t = b.let("t", at - low)
-            shares = cubic(t, float(attrs.cubic_alpha)) if method == "cubic" else [1 - t, t]
-            if method == "cubic" and attrs.cubic_exclude:
-                beyond = [(low - 1 + k < 0) | (low + k > line.old) for k in range(4)]
-                zero = ir.Const(0, "float32")
-                shares = [b.let(f"w{k}", ir.select(gone, zero, w)) for k, (gone, w) in enumerate(zip(beyond, shares))]
-                total = b.let("total", shares[0] + shares[1] + shares[2] + shares[3])
-                shares = [w / total for w in shares]
+            shares = _shares(b, b.let("t", at - low), low, line.old, attrs)
             first = len(shares) // 2 - 1
             for k, ((places, held), share) in enumerate(zip(taps, shares)):
                 b.store(places, kept(ir.cast(low, ir.INDEX) + (k - first)), i)
@@ -172,6 +167,20 @@ def _axis_of_sizes(kernel: Kernel, call: Call, number: int, size: int, acc: str)
             b.store(outside, (at < 0) | (at > line.old - 1), i)
     kernel.stage(body=b.body)
     return _Axis(taps, outside)
+
+
+def _shares(b: Builder, t: ir.Expr, low: ir.Expr, old: ir.Expr, attrs: Any) -> list[Any]:
+    """The shares of the pixels around a place that lies `t` behind the pixel `low` of `old`."""
+    if attrs.method != "cubic":
+        return [1 - t, t]
+    shares = cubic(t, float(attrs.cubic_alpha))
+    if not attrs.cubic_exclude:
+        return shares
+    beyond = [(low - 1 + k < 0) | (low + k > old) for k in range(4)]
+    zero = ir.Const(0, "float32")
+    shares = [b.let(f"w{k}", ir.select(gone, zero, w)) for k, (gone, w) in enumerate(zip(beyond, shares))]
+    total = b.let("total", shares[0] + shares[1] + shares[2] + shares[3])
+    return [w / total for w in shares]
 
 
 def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
@@ -202,15 +211,7 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     values = [data.at(nest, c).cast(acc) for c in corners]
     # The last axis varies fastest among the corners, and is mixed first.
     for row in steps:
-        mixed = []
-        for first in range(0, len(values), len(row)):
-            total: Scalar | None = None
-            for value, share in zip(values[first : first + len(row)], row):
-                term = value if share is None else value * share
-                total = term if total is None else total + term
-            assert total is not None
-            mixed.append(total)
-        values = mixed
+        values = [_mixed(values[first : first + len(row)], row) for first in range(0, len(values), len(row))]
     dtype = sink.anchor.dtype
     value = values[0].cast(dtype)
     if outside is not None:
@@ -218,6 +219,12 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         value = outside.select(beyond, value)
     sink.store(nest, index, value)
     kernel.loops(nest)
+
+
+def _mixed(values: Sequence[Scalar], shares: Sequence[Scalar | None]) -> Scalar:
+    """The sum of values times their shares; None stands for 1."""
+    terms = [value if share is None else value * share for value, share in zip(values, shares)]
+    return reduce(operator.add, terms)
 
 
 def _affine_grid(kernel: Kernel, call: Call, args: list[Any]) -> Value:

@@ -6,6 +6,7 @@ Operands without elements, with which such a loop begins, are left out.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from relaylang.ir import Call, Expr, TensorType, Tuple, children, post_order, rewrite
 from relaylang.ir.typed import retype, typed_tuple
@@ -15,16 +16,8 @@ from relaylang.ops.record import Op
 def joined(expr: Expr) -> Expr:
     """A typed expression without such concatenations: those that are the operand of one other one along the same axis."""
     order = list(post_order(expr))
-    users = Counter(id(child) for node in order for child in children(node))
-    inner: set[int] = set()
-    empty = False
-    for node in order:
-        parts = _parts(node)
-        if parts is not None and users[id(node.args[0])] == 1:  # type: ignore[attr-defined]
-            same = (p for p in parts if _parts(p) is not None and users[id(p)] == 1 and _axis(p) == _axis(node))
-            inner.update(id(p) for p in same)
-        empty = empty or any(map(_is_empty, parts or ()))
-    if not inner and not empty:
+    inner = _inner(order)
+    if not inner and not any(_is_empty(part) for node in order for part in _parts(node) or ()):
         return expr
     made: set[int] = set()
 
@@ -49,6 +42,18 @@ def joined(expr: Expr) -> Expr:
         return retype(Call(new.op, [typed_tuple(leaves, new.args[0].span)], new.attrs, (), new.span), old)
 
     return rewrite(expr, merge)
+
+
+def _inner(order: Sequence[Expr]) -> set[int]:
+    """The concatenations that are the operand of one other one along the same axis, by id."""
+    users = Counter(id(child) for node in order for child in children(node))
+    inner: set[int] = set()
+    for node in order:
+        parts = _parts(node)
+        if parts is not None and users[id(node.args[0])] == 1:  # type: ignore[attr-defined]
+            same = (p for p in parts if _parts(p) is not None and users[id(p)] == 1 and _axis(p) == _axis(node))
+            inner.update(id(p) for p in same)
+    return inner
 
 
 def _parts(node: Expr) -> tuple[Expr, ...] | None:

@@ -136,11 +136,6 @@ def factors(kernel: Kernel, args: Sequence[Tensor], dtype: str) -> list[Tensor]:
     return [converted(kernel, x, dtype, None) for x in args]
 
 
-def dense_product(data: Tensor, columns: int) -> Product:
-    depth = data.shape[-1]
-    return Product(1, math.prod(data.shape[:-1]), columns, depth, (0, depth, 1), (0, depth, 1))
-
-
 def fused_ready(sink: Sink, rank: int) -> bool:
     """Whether the rows of a result of this rank can be handed on block by block."""
     return rank <= 2 or sink.direct is not None or sink.mergeable(0, rank - 2)

@@ -161,11 +161,11 @@ def _planes(
         n, c = (b.let(name, digit) for name, digit in zip("nc", digits(u, [conv.batch, conv.groups * conv.outputs])))
         x = b.let("plane", _plane(kernel, b, conv, data, dtype, zero, u))
         taps: list[tuple[ir.Expr, int]] = []
-        for number in range(conv.taps):
-            place = np.unravel_index(number, conv.kernel)
-            own = sum((int(k) * spatial[call.attrs.data_layout[d]] for k, d in zip(place, conv.axes)), c * row)
+        by_axis = [spatial[call.attrs.data_layout[d]] for d in conv.axes]
+        for number, place in enumerate(np.ndindex(*conv.kernel)):
+            own = sum((k * step for k, step in zip(place, by_axis)), c * row)
             tap = b.let(f"w{number}", less(ir.cast(ir.load(weights, own), dtype), weight_zero))
-            taps.append((tap, sum(int(k) * d * s for k, d, s in zip(place, conv.dilation, steps))))
+            taps.append((tap, sum(k * d * s for k, d, s in zip(place, conv.dilation, steps))))
         r = b.local("r", dtype, [ROW if wide else room])
         lines = [nest.enter_context(b.loop(f"y{d}", extent)) for d, extent in enumerate(outer)]
         first: ir.Expr = ir.number(0)

@@ -68,9 +68,8 @@ def _batch_norm(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return [Recipe(data.shape, dtype, at), mean, var]
 
 
-def _dropout(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    shape = args[0].shape
-    return [args[0], Recipe(shape, args[0].dtype, lambda nest, index: nest.const(1, args[0].dtype))]
+#: The vectors of a row that softmax takes side by side, as a schedule may choose.
+_SIDES = (1, 2, 4)
 
 
 def _rotations(lanes: int) -> list[list[int]]:
@@ -82,7 +81,8 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
     """Softmax of float32 along the last axis, or its logarithm. Each row passes through the cache once."""
     shape, lanes = data.shape, kernel.isa.lanes
     length, rows = shape[axis], math.prod(shape[:axis])
-    whole, pairs = length // lanes * lanes, length // (2 * lanes) * (2 * lanes)
+    side = kernel.space.pick("vectors", _SIDES, 2)
+    whole, groups = length // lanes * lanes, length // (side * lanes) * (side * lanes)
     outer = [d for d in range(axis) if shape[d] != 1]
     low = ir.Const(float("-inf"), "float32")
     b = Builder()
@@ -96,18 +96,20 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
             e = b.local("e", "float32", [room])
         elif not log:
             e = b.let("e", ir.address(kernel.buffer((rows, room), "float32"), o * room, written=True))
-        m, n = (b.var(name, ir.splat(low, lanes)) for name in "mn")
-        s, t = (b.var(name, ir.splat(ir.Const(0.0, "float32"), lanes)) for name in "st")
+        peaks = [b.var(name, ir.splat(low, lanes)) for name in ("m", "n", "m2", "n2")[:side]]
+        sums = [b.var(name, ir.splat(ir.Const(0.0, "float32"), lanes)) for name in ("s", "t", "s2", "t2")[:side]]
+        m, s = peaks[0], sums[0]
 
         def part(at: ir.Expr) -> ir.Expr:
             return ir.load(x, at, lanes=lanes)
 
-        with b.loop("a", 0, pairs, step=2 * lanes) as a:
+        with b.loop("a", 0, groups, step=side * lanes) as a:
+            for number, peak in enumerate(peaks):
+                b.assign(peak, ir.op("peak", peak, part(a + number * lanes)))
+        with b.loop("a", groups, whole, step=lanes) as a:
             b.assign(m, ir.op("peak", m, part(a)))
-            b.assign(n, ir.op("peak", n, part(a + lanes)))
-        with b.loop("a", pairs, whole, step=lanes) as a:
-            b.assign(m, ir.op("peak", m, part(a)))
-        b.assign(m, ir.op("peak", n, m))
+        for peak in peaks[1:]:
+            b.assign(m, ir.op("peak", peak, m))
         for turn in _rotations(lanes):
             b.assign(m, ir.op("peak", m, ir.mix(m, m, turn)))
         most = b.var("most", ir.lane(m, 0))
@@ -121,17 +123,18 @@ def _softmax_of_rows(kernel: Kernel, data: Buf, axis: int, sink: Sink, log: bool
             if e is not None:
                 b.store(e, power, at)
 
-        with b.loop("a", 0, pairs, step=2 * lanes) as a:
-            exponentials(part(a), s, a, "v")
-            exponentials(part(a + lanes), t, a + lanes, "w")
-        with b.loop("a", pairs, whole, step=lanes) as a:
+        with b.loop("a", 0, groups, step=side * lanes) as a:
+            for number, name in enumerate(("v", "w", "v2", "w2")[:side]):
+                exponentials(part(a + number * lanes), sums[number], a + number * lanes, name)
+        with b.loop("a", groups, whole, step=lanes) as a:
             exponentials(part(a), s, a, "v")
         if whole != length:
             rest = b.local("rest", "float32", [lanes])
             with b.loop("l", lanes) as lane:
                 b.store(rest, ir.select(lane < length - whole, ir.load(x, lane + whole), low), lane)
             exponentials(ir.load(rest, 0, lanes=lanes), s, ir.expr(whole), "v")
-        b.assign(s, s + t)
+        for other in sums[1:]:
+            b.assign(s, s + other)
         for turn in _rotations(lanes):
             b.assign(s, s + ir.mix(s, s, turn))
         total = ir.lane(s, 0)
@@ -294,7 +297,10 @@ RECIPES: dict[str, Any] = {
     "nn.leaky_relu": _leaky_relu,
     "nn.prelu": _prelu,
     "nn.batch_norm": _batch_norm,
-    "nn.dropout": _dropout,
+    "nn.dropout": lambda kernel, call, args: [
+        args[0],
+        Recipe(args[0].shape, args[0].dtype, lambda nest, _: nest.const(1, args[0].dtype)),
+    ],
 }
 ANCHORS: dict[str, Any] = {
     "nn.softmax": _softmax(log=False),

@@ -18,6 +18,7 @@ from relaylang.backends.cpu.kernel import Kernel, Number, Recipe, Sink, Tensor, 
 from relaylang.backends.cpu.lower import nn_conv, nn_dense
 from relaylang.backends.cpu.lower.common import axis_of, broadcast_at, clamp, elements, result_type, saturate
 from relaylang.backends.cpu.lower.factors import Zero
+from relaylang.backends.cpu.lower.few_rows import Product
 from relaylang.backends.cpu.lower.fixed_point import FixedPoints, along, fixed_points, multiply_fixed, scale_quotient
 from relaylang.backends.cpu.lower.nn_pool import ANCHORS as POOLS
 from relaylang.backends.cpu.lower.tensor import unary
@@ -433,7 +434,9 @@ def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
         zero = int(in_zero.value)
     else:
         data = nn_dense.converted(kernel, data, "int32", in_zero)
-    nn_dense.lower_product(kernel, nn_dense.dense_product(data, weight.shape[0]), data, weight, inner, dtype, zero, own)
+    depth = data.shape[-1]
+    product = Product(1, math.prod(data.shape[:-1]), weight.shape[0], depth, (0, depth, 1), (0, depth, 1))
+    nn_dense.lower_product(kernel, product, data, weight, inner, dtype, zero, own)
     nn_dense.finish(kernel, sink, inner)
 
 

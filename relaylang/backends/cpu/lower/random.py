@@ -131,11 +131,6 @@ def _unit(word: ir.Expr, dtype: str) -> ir.Expr:
     return ir.cast(leading, dtype) * 2.0**-info.nmant
 
 
-def _generate(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    _, (shape, _) = result_types(call)
-    return [BufTensor(b) for b in _words(kernel, kernel.in_memory(args[0]), shape)]
-
-
 def _split(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     key = kernel.in_memory(args[0])
     left, right = kernel.buffer((10,), "uint64"), kernel.buffer((10,), "uint64")
@@ -220,7 +215,9 @@ def _multinomial(kernel: Kernel, call: Call, args: list[Any]) -> Value:
 
 #: Written by stages of their own: never fused.
 RECIPES: dict[str, Any] = {
-    "random.threefry_generate": _generate,
+    "random.threefry_generate": lambda kernel, call, args: [
+        BufTensor(b) for b in _words(kernel, kernel.in_memory(args[0]), result_types(call)[1][0])
+    ],
     "random.threefry_split": _split,
     "random.uniform": _distribution(normal=False),
     "random.normal": _distribution(normal=True),

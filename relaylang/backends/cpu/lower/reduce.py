@@ -101,14 +101,7 @@ def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdi
     rank = len(data.shape)
     dtype = sink.anchor.dtype
     if _count(data, axes) == 0:
-        empty = np.finfo(dtype) if is_float(dtype) else None
-        ends = {} if empty is None else {"max": float(empty.min), "min": float(empty.max)}
-        nest = Nest(sink.anchor.shape)
-        value = nest.const(ends.get(kind, start_of(kind, dtype)), dtype)
-        if scale is not None and scale <= 0 and is_float(dtype):
-            value = value / nest.const(scale, dtype)
-        sink.store(nest, [variable(d) for d in range(len(sink.anchor.shape))], value)
-        kernel.loops(nest)
+        _reduce_nothing(kernel, kind, sink, scale)
         return
     acc = "bool" if kind in ("all", "any") else dtype
     if scale is not None and not is_float(dtype):
@@ -124,17 +117,34 @@ def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdi
 
     shape = [data.shape[d] for d in kept]
     if axes == list(range(len(kept), rank)):
-        length = 1
-        for d in axes:
-            length *= data.shape[d]
+        length = _count(data, axes)
         if len(axes) != 1:
             whole = (*shape, length)
             merged = kernel.strided(data, lambda buf: buf.reshaped(whole) is not None).reshaped(whole)
             assert merged is not None
             data = BufTensor(merged)
         reduce_rows(kernel, data, kind, acc, shape, length, finish)
-        return
-    # Kept axes behind reduced ones: the results are updated together, with the kept axes inside.
+    else:
+        _reduce_in_front(kernel, data, kind, acc, axes, finish)
+
+
+def _reduce_nothing(kernel: Kernel, kind: str, sink: Sink, scale: int | None) -> None:
+    """The results where there are no elements."""
+    shape, dtype = sink.anchor.shape, sink.anchor.dtype
+    empty = np.finfo(dtype) if is_float(dtype) else None
+    ends = {} if empty is None else {"max": float(empty.min), "min": float(empty.max)}
+    nest = Nest(shape)
+    value = nest.const(ends.get(kind, start_of(kind, dtype)), dtype)
+    if scale is not None and scale <= 0 and is_float(dtype):
+        value = value / nest.const(scale, dtype)
+    sink.store(nest, [variable(d) for d in range(len(shape))], value)
+    kernel.loops(nest)
+
+
+def _reduce_in_front(kernel: Kernel, data: Tensor, kind: str, acc: str, axes: list[int], finish: Any) -> None:
+    """Reduce axes in front of kept ones: the results are updated together, with the kept axes inside."""
+    kept = [d for d in range(len(data.shape)) if d not in axes]
+    shape = [data.shape[d] for d in kept]
     total = kernel.buffer(shape, acc)
     nest = Nest(shape)
     inner = [variable(d) for d in range(len(shape))]
@@ -145,7 +155,7 @@ def reduce_over(kernel: Kernel, data: Tensor, kind: str, axes: list[int], keepdi
     nest = Nest([data.shape[d] for d in order])
     place = {d: variable(n) for n, d in enumerate(order)}
     where = nest.offset([place[d] for d in kept], shape)
-    value = data.at(nest, [place[d] for d in range(rank)]).cast(acc)
+    value = data.at(nest, [place[d] for d in range(len(data.shape))]).cast(acc)
     nest.reduce(total, where, combine(kind, acc), value)
     kernel.loops(nest)
     nest = Nest(shape)

@@ -24,6 +24,7 @@ from relaylang.kernels.sizes import Size, sizes_in, surely_less
 
 #: The most channels of a tile's results that are held before they are passed on.
 _CHUNK = 256
+_CHUNKS = (16, 32, 64, 128, 256, 512)
 #: The most neighbouring results of a tile, and the most taps of a line that its code may have.
 _TILE, _TAPS = 14, 16
 #: The most different tiles of a line, each of which is a function.
@@ -182,11 +183,11 @@ def tiles_of(conv: Conv, most: int) -> list[tuple[Tile, int]]:
     return out
 
 
-def _chunk(channels: int, lanes: int) -> int:
-    """The channels that are worked on together: none of the chunks is less than a vector."""
+def _chunk(channels: int, lanes: int, most: int) -> int:
+    """The channels that are worked on together, about `most`: none of the chunks is less than a vector."""
     if isinstance(channels, Size):
-        return _CHUNK
-    count = -(-channels // _CHUNK)
+        return most
+    count = -(-channels // most)
     size = -(-channels // (count * lanes)) * lanes
     while 0 < channels % size < lanes and size < channels:
         size += lanes
@@ -216,7 +217,8 @@ def lower_tiles(
     isa = kernel.isa.of(dtype)
     lanes = isa.lanes if surely_less(isa.lanes - 1, channels) else 1
     held = min(conv.kernel[-1], 5) + 2 + (2 if pairs or takes_off(zero) else 0)
-    tiles = [] if isinstance(conv.out[-1], Size) else tiles_of(conv, max(1, min(_TILE, isa.registers - held)))
+    limit = max(1, min(_TILE, isa.registers - held))
+    tiles = [] if isinstance(conv.out[-1], Size) else tiles_of(conv, kernel.space.pick("tile", range(1, limit + 1), limit))
     along = conv.kernel[-1] <= _TAPS and 0 < len({tile for tile, _ in tiles}) <= _SHAPES
     pairs = pairs and along and lanes > 1
     packed = pack(pairs) if pack is not None else None
@@ -236,7 +238,7 @@ def lower_tiles(
     x_steps = [*data.strides[: len(conv.axes) + 1], 1]
     o_steps = strides_of([conv.batch, *conv.out, channels])
     outer = range(len(conv.kernel) - 1)
-    chunk = _chunk(channels, lanes)
+    chunk = _chunk(channels, lanes, kernel.space.pick("channels", [c for c in _CHUNKS if surely_less(c, channels)], _CHUNK))
     direct = sink.direct if finish is plain else None
     taps = strides_of(conv.kernel)
     form = Form(
@@ -244,8 +246,8 @@ def lower_tiles(
         data.dtype,
         packed.dtype if packed is not None else dtype,
         lanes,
-        [conv.dilation[d] * x_steps[d + 1] for d in outer],
-        [taps[d] for d in outer],
+        [dilation * step for dilation, step in zip(conv.dilation, x_steps[1 : len(conv.kernel)])],
+        taps[:-1],
         x_steps[len(conv.kernel)],
         channels,
         conv.kernel[-1],
@@ -270,22 +272,7 @@ def lower_tiles(
         n, k, *ys = (b.let(name, digit) for name, digit in zip(["n", "k", *(f"y{d}" for d in outer)], digits(u, extents)))
         c0 = b.let("c0", k * chunk)
         cn = b.let("cn", ir.minimum(channels - c0, chunk))
-        x_at: ir.Expr = n * x_steps[0] + c0
-        w_at: ir.Expr = c0
-        counts: list[ir.Expr] = []
-        for d, y in zip(outer, ys):
-            count, step = conv.kernel[d], conv.dilation[d]
-            if not conv.before[d] and not conv.behind[d]:
-                x_at = x_at + y * (conv.stride[d] * x_steps[d + 1])
-                counts.append(ir.expr(count))
-                continue
-            # The rows of the window that are data: `count` of them from `first` on.
-            at = b.let(f"at{d}", y * conv.stride[d] - conv.before[d])
-            first = b.let(f"first{d}", ir.select(at < 0, (step - 1 - at) // step, ir.number(0)))
-            end = b.let(f"end{d}", (conv.size[d] + (step - 1) - at) // step)
-            counts.append(b.let(f"n{d}", ir.minimum(end, count) - first))
-            x_at = x_at + (at + first * step) * x_steps[d + 1]
-            w_at = w_at + first * (form.weights[d] * channels * (2 if pairs else 1))
+        x_at, w_at, counts = _first_taps(b, conv, form, x_steps, n * x_steps[0] + c0, c0, ys)
         x = b.let("x", ir.address(data, x_at))
         w = ir.address(packed, w_at) if packed is not None else ir.cast(ir.number(0), f"const {form.weight}*")
         t: ir.Local | ir.Var | None = b.local("t", dtype, [most * chunk]) if direct is None else None
@@ -299,11 +286,8 @@ def lower_tiles(
         to = ir.address(t, 0, written=True)
         _calls(b, tiles, q, lambda tile: ir.Call(names[tile], (start, w, to, cn, *counts, *zeros, *map(ir.Var, form.sizes))))
         if direct is None:
-            strides = [0] * len(shape)
-            strides[conv.channel] = 1
-            bounds: Bounds = {0: (n, n + 1), conv.channel: (c0, c0 + cn)}
-            for d, y in zip(outer, ys):
-                bounds[conv.axes[d]] = (y, y + 1)
+            strides = {conv.channel: 1}
+            bounds: Bounds = {0: (n, n + 1), conv.channel: (c0, c0 + cn), **{conv.axes[d]: (y, y + 1) for d, y in zip(outer, ys)}}
             shift: ir.Expr = c0
             if along:
                 bounds[conv.axes[-1]] = (p, ir.minimum(p + most, conv.out[-1]))
@@ -312,10 +296,31 @@ def lower_tiles(
             b.let("v", ir.address(t, shift * -1))
             nest = Nest(shape, bounds)
             index = [variable(d) for d in range(len(shape))]
-            place_in = affine({d: s for d, s in enumerate(strides) if shape[d] != 1})
+            place_in = affine({d: s for d, s in sorted(strides.items()) if shape[d] != 1})
             finish(sink, nest, index, nest.load(Buf("v", shape, dtype), place_in))
             b.add(*kernel.statements(nest))
     kernel.stage(body=b.body)
+
+
+def _first_taps(
+    b: Builder, conv: Conv, form: Form, x_steps: Sequence[int], x_at: ir.Expr, w_at: ir.Expr, ys: Sequence[ir.Expr]
+) -> tuple[ir.Expr, ir.Expr, list[ir.Expr]]:
+    """The places of a window's first tap in the data and the weights, and its taps with data along the outer axes."""
+    counts: list[ir.Expr] = []
+    for d, y in enumerate(ys):
+        count, step = conv.kernel[d], conv.dilation[d]
+        if not conv.before[d] and not conv.behind[d]:
+            x_at = x_at + y * (conv.stride[d] * x_steps[d + 1])
+            counts.append(ir.expr(count))
+            continue
+        # The rows of the window that are data: `count` of them from `first` on.
+        at = b.let(f"at{d}", y * conv.stride[d] - conv.before[d])
+        first = b.let(f"first{d}", ir.select(at < 0, (step - 1 - at) // step, ir.number(0)))
+        end = b.let(f"end{d}", (conv.size[d] + (step - 1) - at) // step)
+        counts.append(b.let(f"n{d}", ir.minimum(end, count) - first))
+        x_at = x_at + (at + first * step) * x_steps[d + 1]
+        w_at = w_at + first * (form.weights[d] * form.channels * (2 if form.pairs else 1))
+    return x_at, w_at, counts
 
 
 def _calls(b: Builder, tiles: list[tuple[Tile, int]], q: ir.Expr, call: Callable[[Tile], ir.Call]) -> None:

@@ -25,7 +25,7 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Sink
 from relaylang.backends.cpu.lower.factors import Factors, Zero, less, takes_off
 from relaylang.backends.cpu.lower.geometry import Conv
-from relaylang.backends.cpu.tiling import SECOND_CACHE, choose
+from relaylang.backends.cpu.tiling import SECOND_CACHE, block, choose, cut
 from relaylang.kernels import ir, visit
 from relaylang.kernels.dtypes import SIZES, int_range, is_float
 from relaylang.kernels.index import digits
@@ -90,7 +90,7 @@ _CHANNELS = 16
 #: The most tiles of a unit of work.
 _TILES = 28
 #: Bytes of weights that a core reads in a cycle, beyond its second cache.
-_STREAM = 8
+_STREAM = 16
 
 
 def numbers_of(conv: Conv, data: str, weight: str, factors: Factors) -> Numbers | None:
@@ -282,12 +282,17 @@ class _Unit:
         self.places = (m + 2) ** 2
         self.down, self.along = (_count(extent, m) for extent in conv.out)
         #: A unit takes a part of a line of tiles, or several lines.
-        self.parts = -(-self.along // _TILES)
+        # Half the tiles, if then a unit transforms its own data, and else not.
+        bytes_of = self.places * conv.inputs * SIZES[arith.data]
+        half = bytes_of * (_TILES // 2) <= _STACK < bytes_of * min(_TILES, self.down * self.along)
+        most = kernel.space.pick("tiles", (7, 14, 28, 56), _TILES // 2 if half else _TILES)
+        self.parts = -(-self.along // most)
         self.across = -(-self.along // self.parts)
-        self.lines = max(1, min(self.down, _TILES // self.along)) if self.parts == 1 else 1
+        self.lines = max(1, min(self.down, most // self.along)) if self.parts == 1 else 1
         self.tiles = self.across * self.lines
         self.every = conv.batch * self.down * self.along
-        self.tiling = choose(kernel.isa, conv.outputs, self.tiles, 1, conv.inputs // arith.steps)
+        best = choose(kernel.isa, conv.outputs, self.tiles, 1, conv.inputs // arith.steps)
+        self.tiling = cut(kernel.isa, self.tiles, 1, *block(kernel.space, kernel.isa, best, self.tiles), best.part)
         self.width = self.tiling.vectors * kernel.isa.lanes
         self.blocks = -(-conv.outputs // self.width)
         self.sizes = [self.tiling.rows] if self.tiling.full == self.tiling.tiles else [self.tiling.rows, self.tiling.rows - 1]

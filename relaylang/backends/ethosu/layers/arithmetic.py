@@ -244,7 +244,8 @@ def _multiplied(w: Writer, x: Tensor, factor: int, zero_point: int) -> Tensor:
 def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
     perm, found = w.operands(at, _summands(at))
     sides = [(x, operand.rescale, operand.input_zp - value.offset) for (x, value), operand in zip(found, layer.operands)]
-    if not w.is_u85 and all(_in_bytes(*side) for side in sides):
+    # Whether the bytes of operands are bytes behind their rescales, too, but for a zero point.
+    if not w.is_u85 and all(x.dtype == "int8" and int(np.ptp(_scaled(rescale, zero))) <= 255 for x, rescale, zero in sides):
         sides = [_tabled(w, *side) for side in sides]
     factors = [factor for _, rescale, _ in sides if (factor := _whole(rescale)) is not None]
     if len(factors) == 2 and factors[0] != factors[1]:
@@ -265,11 +266,6 @@ def sum_(w: Writer, layer: Sum, at: Composite) -> Value:
 def _scaled(rescale: Rescale, zero_point: int) -> np.ndarray:
     """All bytes less a zero point, rescaled."""
     return rescale.apply(np.arange(-128, 128) - zero_point)
-
-
-def _in_bytes(x: Tensor, rescale: Rescale, zero_point: int) -> bool:
-    """Whether the bytes of an operand are bytes behind its rescale, too, but for a zero point."""
-    return x.dtype == "int8" and int(np.ptp(_scaled(rescale, zero_point))) <= 255
 
 
 def _tabled(w: Writer, x: Tensor, rescale: Rescale, zero_point: int) -> tuple[Tensor, Rescale, int]:

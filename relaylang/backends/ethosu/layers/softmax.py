@@ -164,8 +164,10 @@ def softmax(w: Writer, layer: Softmax | IntegerSoftmax, at: Composite) -> Value:
     if isinstance(layer, IntegerSoftmax):
         return _integers(w, layer, at)
     rows = _rows(w, at, layer.axis)
-    powers = _powers if at.source.dtype != "int16" else _wide_powers
-    exponential = powers(w, rows.distance, layer.scale)
+    if at.source.dtype != "int16":
+        exponential = _values(w, rows.distance, _exponentials(layer.scale))
+    else:
+        exponential = _wide_powers(w, rows.distance, layer.scale)
     most = _SUM if layer.unit == 1 else _SUM - 1
     spare = (rows.numbers - 1).bit_length() + _TOP - (most - 1)
     if spare > 0:
@@ -177,11 +179,6 @@ def softmax(w: Writer, layer: Softmax | IntegerSoftmax, at: Composite) -> Value:
     _, missing = _compared(w, rest, total)
     quotient = w.graph.binary("ADD", w.graph.binary("ADD", quotient, missing), w.number(1))
     return rows.value(w, layer.dtype, w.rescale(quotient, unscaled(layer.zero_point), layer.dtype))
-
-
-def _powers(w: Writer, distance: Tensor, scale: float) -> Tensor:
-    """E of distances of bytes."""
-    return _values(w, distance, _exponentials(scale))
 
 
 def _exponentials(scale: float) -> np.ndarray:

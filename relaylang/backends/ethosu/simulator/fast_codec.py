@@ -21,13 +21,10 @@ def decode_fast(content: bytes, count: int) -> np.ndarray:
     if header >> _RAW & 1:
         zero = header >> _ZERO & 0xFF
         return body[:count].view(np.int8).astype(np.int16) - (zero - 256 if zero & 0x80 else zero)
-    palette = np.asarray([_signed(header >> _PALETTE + _ENTRY_BITS * i & 0x1FF) for i in range(_ENTRIES)], np.int16)
+    entries = np.asarray([header >> _PALETTE + _ENTRY_BITS * i & 0x1FF for i in range(_ENTRIES)], np.int16)
+    # The lowest bit of an entry is its sign.
+    palette = np.where(entries & 1, -(entries >> 1), entries >> 1)
     bits = 2 if header >> _SMALL & 1 else 4
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     indices = (body[: -(-count * bits // 8), None] >> shifts & ((1 << bits) - 1)).ravel()
     return palette[indices[:count]]
-
-
-def _signed(entry: int) -> int:
-    """A number whose lowest bit is its sign."""
-    return -(entry >> 1) if entry & 1 else entry >> 1

@@ -7,6 +7,7 @@ values tell where 32 bits suffice for exact results.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +19,16 @@ from relaylang.interpreter.kernels.qnn import fixed_point
 from relaylang.ir import Call, Constant, Expr
 from relaylang.partition.checks import dtype, op_name, shape
 
-#: The operators with an int32 result that join a layer below them.
-JOINS = frozenset(
-    "nn.conv2d nn.dense qnn.conv2d qnn.dense nn.bias_add add subtract multiply right_shift left_shift maximum minimum clip nn.relu "
-    "cast qnn.requantize fixed_point_multiply nn.avg_pool2d nn.global_avg_pool2d".split()
-)
-#: The ALU's operations of two operands, and what they make of numbers.
-_BINARY: dict[str, tuple[str, Callable[[int, int], int]]] = {
-    "add": ("ADD", lambda x, y: x + y),
-    "subtract": ("ADD", lambda x, y: x + y),
-    "multiply": ("MUL", lambda x, y: x * y),
-    "maximum": ("MAX", max),
-    "minimum": ("MIN", min),
+#: The ALU's operations of two operands, the sign of the second one, and what they make of numbers.
+_BINARY: dict[str, tuple[str, int, Callable[[int, int], int]]] = {
+    "add": ("ADD", 1, lambda x, y: x + y),
+    "nn.bias_add": ("ADD", 1, lambda x, y: x + y),
+    "subtract": ("ADD", -1, lambda x, y: x + y),
+    "multiply": ("MUL", 1, lambda x, y: x * y),
+    "maximum": ("MAX", 1, max),
+    "minimum": ("MIN", 1, min),
+    "right_shift": ("SHR", 1, lambda x, y: x >> y),
+    "left_shift": ("SHR", -1, lambda x, y: x << -y),
 }
 
 
@@ -54,7 +53,7 @@ class _Reader:
                 self.users.setdefault(id(arg), []).append(call)
         self.uses = {id(self.root): 1, **{key: len(users) for key, users in self.users.items()}}
         for call in calls:
-            reader = _READERS.get(op_name(call))
+            reader = READERS.get(op_name(call))
             if reader is None:
                 raise Unsupported(f"VTA has no {op_name(call)}")
             self.values[id(call)] = reader(self, call)
@@ -85,11 +84,11 @@ class _Reader:
         assert isinstance(value, Value)
         return value._replace(slot=self.layer.copy(value.slot)) if self.uses[id(expr)] else value
 
-    def number(self, expr: Expr, what: str) -> int:
-        """A scalar constant."""
+    def number(self, expr: Expr, what: str) -> Any:
+        """A scalar constant, whole or not as its element type is."""
         if not isinstance(expr, Constant) or expr.data.size < 1 or (expr.data != expr.data.reshape(-1)[0]).any():
             raise Unsupported(f"{what} is no constant number")
-        return int(expr.data.reshape(-1)[0])
+        return expr.data.reshape(-1)[0].item()
 
     def added_to(self, value: Value, summand: int | np.ndarray) -> Value:
         """A value plus a constant, one number or one for each channel."""
@@ -109,24 +108,26 @@ class _Reader:
         if dtype(call) == "int32" or (value.low >= INT8[0] and value.high <= INT8[1]):
             return value
         if call is not self.root:
-            self.layer.keep_low(value.slot, 8)
+            for amount in (-24, 24):
+                self.layer.apply("SHR", value.slot, amount)
         return Value(value.slot, *INT8)
 
     def binary(self, call: Call) -> Value:
         """An operation of two operands, of which one may be constant."""
-        (a, b), name = call.args, op_name(call)
-        operation, ends = _BINARY[name]
-        if isinstance(a, Constant) and name != "subtract":
+        (a, b), name, rank = call.args, op_name(call), len(self.layer.shape)
+        operation, sign, ends = _BINARY[name]
+        if isinstance(a, Constant) and sign > 0 and operation != "SHR":
             a, b = b, a
         if dtype(call) == "int8" and name not in ("maximum", "minimum"):
             raise Unsupported(f"{name} of int8 wraps; cast to int32 before it")
+        if operation == "SHR" and not 0 <= (amount := self.number(b, "the amount of a shift")) < 32:
+            raise Unsupported(f"it shifts by {amount}")
         value = self.take(a)
-        sign = -1 if name == "subtract" else 1
         if isinstance(b, Constant):
-            rank = len(self.layer.shape)
             if b.data.ndim > rank:
                 raise Unsupported("a constant has more axes than the result")
-            array = sign * b.data.astype(np.int64).reshape((1,) * (rank - b.data.ndim) + b.data.shape)
+            axis = call.attrs.axis % rank if name == "nn.bias_add" else rank - b.data.ndim
+            array = sign * b.data.astype(np.int64).reshape((1,) * axis + b.data.shape + (1,) * (rank - b.data.ndim - axis))
             low, high = int(array.min()), int(array.max())
             self.layer.apply(operation, value.slot, array)
         else:
@@ -136,21 +137,6 @@ class _Reader:
             self.layer.combine(operation, value.slot, "slot", other.slot)
         corners = [ends(x, y) for x in (value.low, value.high) for y in (low, high)]
         return value.between(min(corners), max(corners))
-
-    def bias(self, call: Call) -> Value:
-        if call.attrs.axis % len(self.layer.shape) != 1 or not isinstance(call.args[1], Constant):
-            raise Unsupported("the bias is no constant along the channels")
-        return self.added_to(self.take(call.args[0]), call.args[1].data.astype(np.int64))
-
-    def shift(self, call: Call) -> Value:
-        value, amount = self.take(call.args[0]), self.number(call.args[1], "the amount of a shift")
-        if not 0 <= amount < 32 or dtype(call) != "int32":
-            raise Unsupported(f"it shifts {dtype(call)} by {amount}")
-        if op_name(call) == "right_shift":
-            self.layer.apply("SHR", value.slot, amount)
-            return Value(value.slot, value.low >> amount, value.high >> amount)
-        self.layer.apply("SHR", value.slot, -amount)
-        return value.between(value.low << amount, value.high << amount)
 
     def clip(self, call: Call) -> Value:
         return self.layer.limited(self.take(call.args[0]), *_limits(call))
@@ -219,30 +205,28 @@ class _Reader:
     def added(self, call: Call) -> Value:
         """`qnn.add`: each operand in the result's scale, then their sum."""
         left, right = self.rescaled(call, 0), self.rescaled(call, 1)
-        zero = self.number(call.args[7], "a zero point")
-        self.layer.add(left.slot, right.slot)
+        self.layer.combine("ADD", left.slot, "slot", right.slot)
         total = left.between(left.low + right.low, left.high + right.high)
-        return self.layer.limited(self.added_to(total, -zero), *INT8)
+        return self.layer.limited(self.added_to(total, -self.number(call.args[7], "a zero point")), *INT8)
 
     def rescaled(self, call: Call, operand: int) -> Value:
         """An operand of `qnn.add` in the scale and zero point of its result."""
-        constants = [call.args[number] for number in (2 + 2 * operand, 3 + 2 * operand, 6, 7)]
-        numbers = [c.data.reshape(-1)[0] for c in constants if isinstance(c, Constant) and c.data.size == 1]
-        if len(numbers) < len(constants):
-            raise Unsupported("a scale or zero point is no constant number")
-        ours, zero, wanted, zero_out = numbers
+        places = (2 + 2 * operand, 3 + 2 * operand, 6, 7)
+        scale, zero, wanted, zero_out = (self.number(call.args[n], "a scale or zero point") for n in places)
         value = self.take(call.args[operand])
-        if ours == wanted and zero == zero_out:
+        if (scale, zero) == (wanted, zero_out):
             return value
-        significand, exponent = fixed_point(np.array([np.float64(ours) / np.float64(wanted)]))
-        value = requantize(self.layer, self.added_to(value, -int(zero)), significand, 31 - exponent)
-        return self.added_to(value, int(zero_out))
+        significand, exponent = fixed_point(np.array([scale]) / wanted)
+        return self.added_to(requantize(self.layer, self.added_to(value, -zero), significand, 31 - exponent), zero_out)
 
     def pool(self, call: Call) -> Value:
         """A pool of an int8 image: the greatest number of a window, or the average, rounded towards zero."""
         leaf = self.leaf(call.args[0])
         if leaf is None:
             raise Unsupported("the input of the pool is computed in the same layer")
+        numbers = [self.number(a, "a scale or zero point") for a in call.args[1:]]
+        if numbers[:2] != numbers[2:]:
+            raise Unsupported("its result has another scale or zero point than its input")
         return read_pool(self.layer, call, shape(leaf), self.layer.leaf(leaf))
 
 
@@ -254,15 +238,14 @@ def _limits(call: Call) -> tuple[int, int]:
     return int(np.ceil(max(least, call.attrs.a_min))), int(np.floor(min(greatest, call.attrs.a_max)))
 
 
-#: The operators that a layer may have, each with its rule.
-_READERS: dict[str, Callable[[_Reader, Call], Value | Expr]] = {
+#: The operators that a layer may have, each with its rule. Those with an int32 result join the layer below them.
+READERS: dict[str, Callable[[_Reader, Call], Value | Expr]] = {
     **dict.fromkeys(_BINARY, _Reader.binary),
     **dict.fromkeys(("nn.conv2d", "nn.dense", "qnn.conv2d", "qnn.dense"), _Reader.product),
-    **dict.fromkeys(("nn.max_pool2d", "nn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d"), _Reader.pool),
+    **dict.fromkeys(
+        ("nn.max_pool2d", "nn.avg_pool2d", "qnn.avg_pool2d", "nn.global_avg_pool2d", "nn.global_max_pool2d"), _Reader.pool
+    ),
     "cast": _Reader.widened,
-    "nn.bias_add": _Reader.bias,
-    "right_shift": _Reader.shift,
-    "left_shift": _Reader.shift,
     "clip": _Reader.clip,
     "nn.relu": _Reader.clip,
     "qnn.requantize": _Reader.requantized,
@@ -270,4 +253,4 @@ _READERS: dict[str, Callable[[_Reader, Call], Value | Expr]] = {
     "qnn.add": _Reader.added,
 }
 
-__all__ = ["JOINS", "read_layer"]
+__all__ = ["READERS", "read_layer"]

@@ -73,12 +73,12 @@ def _scale(layer: Layer, slot: int, products: Sequence[Product]) -> None:
         part = layer.copy(slot)
         layer.apply("MUL", part, digit)
         if total is not None:
-            layer.add(part, total)
+            layer.combine("ADD", part, "slot", total)
         layer.apply("SHR", part, _one(list(bits)))
         total = part
     layer.apply("MUL", slot, last)
     if total is not None:
-        layer.add(slot, total)
+        layer.combine("ADD", slot, "slot", total)
     layer.apply("ADD", slot, _one(list(summand)))
     layer.apply("SHR", slot, _one(list(shift)))
 

@@ -133,15 +133,6 @@ class Layer:
         if kind == "slot":
             self._free.append(number)
 
-    def add(self, slot: int, other: int) -> None:
-        """Add a slot, which is free after it."""
-        self.combine("ADD", slot, "slot", other)
-
-    def keep_low(self, slot: int, bits: int, left: int = 0) -> None:
-        """Cut numbers to their lowest bits, with sign, and shift them left."""
-        self.apply("SHR", slot, bits - 32)
-        self.apply("SHR", slot, 32 - bits - left)
-
     def apply(self, operation: str, slot: int, values: Any) -> None:
         """A step with a constant: one number, one for each channel of shape (C,), or any that can be spread to the result.
 

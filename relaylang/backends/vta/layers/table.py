@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from relaylang.backends.vta.config import Config
 from relaylang.backends.vta.isa import Codec
-from relaylang.backends.vta.layers.reader import JOINS, read_layer
+from relaylang.backends.vta.layers.reader import READERS, read_layer
 from relaylang.backends.vta.tiling import choose
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.ir import Call
@@ -16,7 +16,7 @@ from relaylang.patterns import DFPattern, Match, is_op, wildcard
 
 
 def _joins(call: Call) -> bool:
-    return op_name(call) in JOINS and dtype(call) == "int32"
+    return op_name(call) in READERS and dtype(call) == "int32"
 
 
 def _limits(pattern: DFPattern) -> DFPattern:
@@ -33,6 +33,7 @@ def _patterns() -> list[tuple[str, DFPattern]]:
         "add": is_op("qnn.add")(*[wildcard() for _ in range(8)]),
         "max_pool2d": is_op("nn.max_pool2d")(wildcard()) | is_op("nn.global_max_pool2d")(wildcard()),
         "avg_pool2d": is_op("nn.avg_pool2d")(wildcard()) | is_op("nn.global_avg_pool2d")(wildcard()),
+        "qnn_avg_pool2d": is_op("qnn.avg_pool2d")(*[wildcard() for _ in range(5)]),
     }
     found = []
     for limit in (lambda p: _limits(_limits(p)), _limits, lambda p: p):

@@ -99,7 +99,7 @@ def _divide(layer: Layer, slot: int, counts: np.ndarray, most: int) -> None:
         layer.apply("MUL", part, factors[None, None])
         layer.apply("SHR", part, shift)
     layer.apply("MUL", other, -1)
-    layer.add(slot, other)
+    layer.combine("ADD", slot, "slot", other)
 
 
 __all__ = ["gemm_of", "read_pool", "weights_inside"]

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relaylang.frontends.common import Malformed, Rule, Unsupported
+import numpy as np
+
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.common.resample import resample, stretch
 from relaylang.frontends.common.resize import Method
 from relaylang.frontends.coreml.node import Ints, Node
 from relaylang.ir import Expr
 
-#: How grids of points are laid -> the coordinates of Resize.
+#: How grids of points are laid -> the coordinates of Resize. `OFFSET_CORNERS` has none there.
 GRIDS = {
     "DEFAULT": "asymmetric",
     "STRICT_ALIGN_CORNERS": "align_corners",
     "ALIGN_CORNERS": "align_corners",
     "UNALIGN_CORNERS": "half_pixel",
 }
+#: All grids.
+_ALL = (*GRIDS, "OFFSET_CORNERS")
 #: A result has at most so many elements along an axis.
 _LARGEST = 1 << 24
 
@@ -63,12 +67,53 @@ def nearest(n: Node, x: Expr, sizes: Mapping[int, int]) -> Any:
 
 def linear(n: Node, x: Expr, sizes: Mapping[int, int], mode: str) -> Any:
     """The weighted mean of the elements around each place of a grid."""
-    if mode not in GRIDS:
+    if mode not in _ALL:
         raise Unsupported(f"its grid is {mode[:40]}")
     single = any(size == 1 != n.b.shape(x)[axis] for axis, size in sizes.items())
-    if mode == "ALIGN_CORNERS" and single:
-        raise Unsupported("its grid has one point in the middle")
+    if mode == "OFFSET_CORNERS" or (mode == "ALIGN_CORNERS" and single):
+        return _by_weights(n, x, sizes, mode)
     return resized(n, x, sizes, Method("linear", GRIDS[mode]))
+
+
+def _by_weights(n: Node, x: Expr, sizes: Mapping[int, int], mode: str) -> Expr:
+    """Axes of other extents as products with the weights of each place."""
+    b, made = n.b, x
+    for axis, size in sizes.items():
+        extent, last = b.extent(x, axis), b.rank(x) - 1
+        if not 0 < size < _LARGEST:
+            raise Malformed(f"its result has {size} places")
+        b.arrays.reserve((size, max(extent, 1)), "resizing its operand", 16)
+        own = b.const(np.array([[0.0, extent - 1]], b.dtype(x)))
+        weights = _weights(b, _places(b, own, size, mode), extent)
+        order = [i for i in range(last + 1) if i != axis] + [axis]
+        turned = nn.matmul(b, b.transpose(made, order), b.transpose(b.squeeze(weights, [0]), [1, 0]))
+        made = b.transpose(turned, np.argsort(order).tolist())
+    return made
+
+
+def _places(b: Builder, ends: Expr, count: int, mode: str) -> Expr:
+    """The points of grids (boxes, count) between the first and the last elements (boxes, 2) of boxes."""
+    dtype = b.dtype(ends)
+    first, last = (b.slice(ends, [i], [i + 1], [1]) for i in (0, 1))
+    length = b.op("subtract", last, first)
+    numbers = b.const(b.arrays.arange(count)[None].astype(dtype))
+    if mode in ("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS"):
+        begin = b.op("multiply", length, 0.5) if count == 1 and mode == "ALIGN_CORNERS" else b.op("zeros_like", length)
+        return b.op("add", first, b.op("add", begin, b.op("multiply", numbers, b.op("divide", length, float(max(count - 1, 1))))))
+    offset = mode == "OFFSET_CORNERS"
+    step = b.op("divide", b.op("maximum", length, 1.0) if offset else b.op("add", length, 1.0), float(count))
+    half = b.op("multiply", step, 0.5)
+    begin = half if offset else b.op("subtract", half, 0.5) if mode == "UNALIGN_CORNERS" else b.op("zeros_like", step)
+    inside = b.op("add", begin, b.op("multiply", numbers, step))
+    return b.op("add", first, b.op("minimum", b.op("maximum", inside, 0.0), length))
+
+
+def _weights(b: Builder, places: Expr, extent: int) -> Expr:
+    """The weights (boxes, count, extent) of the elements around each place."""
+    at = b.const(b.arrays.arange(extent).astype(b.dtype(places)))
+    return b.op(
+        "maximum", b.op("subtract", b.const(1.0, b.dtype(places)), b.op("abs", b.op("subtract", b.unsqueeze(places, [2]), at))), 0.0
+    )
 
 
 def upsample_nearest(n: Node, x: Expr, scale_factor_height: float = 1.0, scale_factor_width: float = 1.0) -> Any:
@@ -141,15 +186,15 @@ def crop_resize(
 ) -> Any:
     """Parts of pictures in one size: (boxes, channels, rows, columns). Boxes are (boxes, 4).
 
-    As `roi` they are (boxes, 1, 4, 1, 1) of one picture, or have the number of their picture before the four. The result
-    is (boxes, 1, channels, rows, columns) then.
+    As `roi` they are (boxes, 1, 4, 1, 1) of every picture, or have the number of their picture before the four. The result
+    is (boxes, pictures, channels, rows, columns) then, with one picture in the second form.
     """
-    b = n.b
+    b, pictures = n.b, 1
     if roi is not None:
-        boxes, box_indices = _regions(n, x, roi)
+        boxes, box_indices, pictures = _regions(n, x, roi)
     if boxes is None:
         raise Malformed("its boxes are missing")
-    if sampling_mode not in ("STRICT_ALIGN_CORNERS", "ALIGN_CORNERS"):
+    if sampling_mode not in _ALL:
         raise Unsupported(f"its grid is {sampling_mode[:40]}")
     if not (0 < target_height < _LARGEST and 0 < target_width < _LARGEST):
         raise Malformed(f"its result has {target_height} x {target_width} places")
@@ -162,29 +207,50 @@ def crop_resize(
         raise Malformed(f"its boxes are {box_coordinate_mode[:40]!r}")
     if box_coordinate_mode.endswith("WIDTH_FIRST"):
         parts = [parts[i] for i in (1, 0, 3, 2)]
-    if not normalized_coordinates:
-        lasts = [max(high - 1, 1), max(wide - 1, 1)] * 2
-        parts = [b.op("multiply", v, spatial_scale / last) for v, last in zip(parts, lasts)]
-    rows = b.concat(parts, 1)
-    count = b.extent(rows, 0, "the number of boxes")
+    aligned = sampling_mode.endswith("ALIGN_CORNERS") and sampling_mode != "UNALIGN_CORNERS" and min(target_height, target_width) > 1
+    lasts = [max(high - 1, 1), max(wide - 1, 1)] * 2
+    scales = [1.0 if normalized_coordinates else spatial_scale / last for last in lasts]  # to shares of the picture
+    if not aligned:
+        scales = [scale * last for scale, last in zip(scales, lasts)]
+    parts = [b.op("multiply", v, scale) if scale != 1 else v for v, scale in zip(parts, scales)]
+    count = b.extent(parts[0], 0, "the number of boxes")
     places = b.cast(box_indices, "int32") if box_indices is not None else b.const(b.arrays.zeros(count, "int32"))
-    how = {"layout": "NCHW", "method": "bilinear", "extrapolation_value": pad_value}
-    made = b.op("image.crop_and_resize", x, rows, places, crop_size=[target_height, target_width], **how)
-    return made if roi is None else b.unsqueeze(made, [1])
+    if pictures > 1:  # all boxes of each picture
+        parts = [b.op("repeat", v, repeats=pictures, axis=0) for v in parts]
+        places = b.const(b.arrays.tile(b.arrays.arange(pictures), (count,)), "int32")
+    if aligned:
+        how = {"layout": "NCHW", "method": "bilinear", "extrapolation_value": pad_value}
+        made = b.op("image.crop_and_resize", x, b.concat(parts, 1), places, crop_size=[target_height, target_width], **how)
+    else:
+        made = _parts(b, x, parts, places, (target_height, target_width), sampling_mode, pad_value)
+    if roi is None:
+        return made
+    channels = b.extent(x, 1, "the channels")
+    return b.reshape_exactly(made, [count, pictures, channels, target_height, target_width])
 
 
-def _regions(n: Node, x: Expr, roi: Expr) -> tuple[Expr, Expr | None]:
-    """Boxes (boxes, 4) and the numbers of their pictures, None for boxes of one picture."""
+def _parts(b: Builder, x: Expr, sides: Sequence[Expr], pictures: Expr, sizes: tuple[int, int], mode: str, value: float) -> Expr:
+    """Parts of pictures on a grid; `sides` are columns of top, left, bottom and right. Places beyond a picture have `value`."""
+    extents = [b.extent(x, 2), b.extent(x, 3)]
+    b.arrays.reserve((b.extent(pictures, 0), *sizes, sum(extents)), "resizing its operand", 1)
+    places = [_places(b, b.concat([sides[i], sides[i + 2]], 1), sizes[i], mode) for i in (0, 1)]
+    weights = [b.unsqueeze(_weights(b, p, e), [1]) for p, e in zip(places, extents)]
+    made = nn.matmul(b, nn.matmul(b, weights[0], b.op("take", x, pictures, axis=0)), b.transpose(weights[1], [0, 1, 3, 2]))
+    fine = [b.op("logical_and", b.op("greater_equal", p, 0.0), b.op("less_equal", p, e - 1.0)) for p, e in zip(places, extents)]
+    inside = b.op("logical_and", b.unsqueeze(fine[0], [1, 3]), b.unsqueeze(fine[1], [1, 2]))
+    return b.op("where", inside, made, b.const(value, b.dtype(x)))
+
+
+def _regions(n: Node, x: Expr, roi: Expr) -> tuple[Expr, Expr | None, int]:
+    """Boxes (boxes, 4) and the numbers of their pictures, None for boxes of every picture; and the pictures of each box."""
     b = n.b
     count, one, width, *rest = b.static_shape(roi, "its boxes", 5)
     if one != 1 or width not in (4, 5) or rest != [1, 1]:
         raise Malformed(f"its boxes have the shape {tuple(b.shape(roi))}")
-    if width == 4 and b.extent(x, 0) != 1:
-        raise Unsupported("its boxes are those of every picture")
     rows = b.reshape_exactly(roi, [count, width])
     if width == 4:
-        return rows, None
-    return b.slice(rows, [1], [5], [1]), b.squeeze(b.slice(rows, [0], [1], [1]), [1])
+        return rows, None, b.extent(x, 0, "the number of pictures")
+    return b.slice(rows, [1], [5], [1]), b.squeeze(b.slice(rows, [0], [1], [1]), [1]), 1
 
 
 def resample_at(

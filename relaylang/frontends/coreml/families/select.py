@@ -17,7 +17,7 @@ def _from_front(b: Builder, indices: Expr, extents: Any) -> Expr:
     value = b.value(indices)
     if value is not None and (value >= 0).all():
         return indices
-    ends = b.cast(extents, b.dtype(indices)) if isinstance(extents, Expr) else b.const(extents, b.dtype(indices))
+    ends = b.cast(extents, b.dtype(indices))
     return b.op("where", b.op("less", indices, 0), b.op("add", indices, ends), indices)
 
 

@@ -14,7 +14,7 @@ from relaylang.frontends.common.lists import NOTHING, is_list, is_option
 from relaylang.frontends.common.loops import while_loop
 from relaylang.frontends.common.slices import slice_computed
 from relaylang.frontends.onnx.node import Node
-from relaylang.ir import ANY, Expr, TensorType
+from relaylang.ir import Expr, TensorType
 
 
 def _items(n: Node, value: Any) -> Any:
@@ -153,22 +153,8 @@ def _chunks(b: Builder, x: Expr, axis: int, parts: Expr | None, keep: bool) -> E
 def concat(n: Node, sequence: Any) -> Any:
     b, items, axis, new = n.b, _items(n, sequence), n.int("axis"), n.int("new_axis", 0)
     if not isinstance(items, list):
-        return _joined(b, items, axis, bool(new))
+        return lists.concat(b, items, axis, bool(new))
     return b.op("stack", b.tuple(items), axis=axis) if new else b.concat(items, axis)
-
-
-def _joined(b: Builder, xs: Expr, axis: int, new: bool) -> Expr:
-    """The elements of a list behind each other. A list without elements has no value."""
-    inner = lists.element(xs)
-    x = b.variable("part", inner)
-    part = b.unsqueeze(x, [axis]) if new else x
-    axis %= b.rank(part)
-    wide = TensorType([ANY if i == axis else d for i, d in enumerate(b.shape(part))], b.dtype(part))
-    before = b.variable("all", wide)
-    step = b.function([before, x], b.op("concatenate", b.tuple([before, part]), axis=axis))
-    first = lists.call(b, "hd", [xs], inner)
-    rest = lists.call(b, "tl", [xs], lists.list_of(b, inner))
-    return lists.call(b, "foldl", [step, b.unsqueeze(first, [axis]) if new else first, rest], wide)
 
 
 def map_(n: Node, sequence: Any, *others: Any) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, lists
 from relaylang.frontends.common.loops import while_loop
 from relaylang.frontends.paddle.node import Node, Tensors
 from relaylang.frontends.paddle.program import Block, Key
@@ -31,26 +32,65 @@ def _values(n: Node, scope: Any, keys: list[Key]) -> list[Any]:
 
 def if_(n: Node, condition: Expr) -> Any:
     """The results of one block or the other."""
-    b = n.b
-    then, other = (n.importer.yielded(n, block) for block in _blocks(n, 2))
+    b, blocks = n.b, _blocks(n, 2)
+    kept = _replaced(n, blocks)
+    then, other = (n.importer.yielded(n, block, kept=kept) for block in blocks)
     if len(then) != len(other):
         raise Malformed(f"its branches have {len(then)} and {len(other)} results")
-    return b.fields(b.if_(_test(b, condition), b.tuple(then), b.tuple(other))) if then else []
+    for at, (left, right) in enumerate(zip(then, other)):
+        if isinstance(left, list) or isinstance(right, list):
+            ty = lists.wider(lists.kind(b, left), lists.kind(b, right))
+            then[at], other[at] = (lists.fit(b, v, ty) for v in (left, right))
+    found = b.fields(b.if_(_test(b, condition), b.tuple(then), b.tuple(other))) if then else []
+    count = len(found) - len(kept)
+    n.scope.values.update(zip(kept, found[count:]))
+    return found[:count]
 
 
 def while_(n: Node, condition: Expr, *variables: Expr) -> Any:
     """A block whose results are the next condition and the next variables."""
     b, (body,) = n.b, _blocks(n, 1)
+    kept, count = _replaced(n, [body]), len(variables)
 
-    def turn(values: list[Expr]) -> list[Expr]:
-        made = n.importer.yielded(n, body, values[1:])
+    def turn(values: list[Any]) -> list[Any]:
+        made = n.importer.yielded(n, body, values[1 : 1 + count], dict(zip(kept, values[1 + count :])), kept)
         if len(made) != len(values):
-            raise Malformed(f"its block has {len(made)} results, and the loop {len(values)} variables")
+            raise Malformed(f"its block has {len(made) - len(kept)} results, and the loop {1 + count} variables")
         return [_test(b, made[0]), *made[1:]]
 
-    if not variables:
+    initial = [_test(b, condition), *variables, *_values(n, n.scope, kept)]
+    if len(initial) == 1:
         raise Unsupported("it has no variables")
-    return while_loop(b, lambda v: v[0], turn, [_test(b, condition), *variables], ["more"])[1:]
+    found = _loop(b, turn, initial, ["more"])[1:]
+    n.scope.values.update(zip(kept, found[count:]))
+    return found[:count]
+
+
+def _replaced(n: Node, blocks: Sequence[Block]) -> list[Key]:
+    """The keys of values around the blocks that operations inside of them change in place."""
+    waiting, made = list(blocks), dict[Key, None]()
+    while waiting:
+        for operation in waiting.pop().operations:
+            if operation.changed is not None and n.scope.get(operation.changed) is not None:
+                made[operation.changed] = None
+            waiting += operation.blocks
+    return list(made)
+
+
+def _loop(b: Builder, turn: Callable[[list[Any]], list[Any]], initial: Sequence[Any], names: Sequence[str]) -> list[Expr]:
+    """The variables behind a loop, whose first one is the condition. Arrays of tensors become lists, which may grow."""
+    if any(isinstance(x, list) for x in initial):
+        types = [lists.kind(b, x) for x in initial]
+        if not all(map(lists.whole, types)):
+            shapes = [b.variable("state", t) if lists.whole(t) else x for x, t in zip(initial, types)]
+            types = [t if lists.whole(t) else lists.wider(t, lists.kind(b, x)) for t, x in zip(types, turn(shapes))]
+        initial = [lists.fit(b, x, t) for x, t in zip(initial, types)]
+
+    def again(values: list[Expr]) -> list[Expr]:
+        made = turn(values)
+        return [lists.fit(b, x, v.checked_type) if lists.is_list(v) and v.checked_type else x for x, v in zip(made, values)]
+
+    return while_loop(b, lambda v: v[0], again, initial, names)
 
 
 def _assigned(block: Block) -> dict[Key, None]:
@@ -71,16 +111,14 @@ def while_block(n: Node, condition: Expr) -> Any:
     test = n.operation.operands[0]
     keys = [test, *[k for k in _assigned(body) if k != test and n.scope.get(k) is not None]]
     initial = _values(n, n.scope, keys)
-    if not all(isinstance(v, Expr) for v in initial):
-        raise Unsupported("it appends to an array of tensors")
 
-    def turn(values: list[Expr]) -> list[Expr]:
+    def turn(values: list[Any]) -> list[Any]:
         scope = n.importer.body(n, body, [], dict(zip(keys, values)))
         made = _values(n, scope, keys)
         return [_test(b, made[0]), *made[1:]]
 
     names = ["more", *[str(k) for k in keys[1:]]]
-    found = while_loop(b, lambda v: v[0], turn, [_test(b, condition), *initial[1:]], names)
+    found = _loop(b, turn, [_test(b, condition), *initial[1:]], names)
     n.scope.values.update(zip(keys, found))
     return []
 
@@ -106,37 +144,78 @@ def select_input(n: Node, xs: Tensors, mask: Expr) -> Any:
     return b.if_(_test(b, mask), parts[1], parts[0])
 
 
-# ---- arrays of tensors, whose lengths are known
+# ---- arrays of tensors: lists of Python where their lengths are known, else those of the Prelude
 
 
 def create_array(n: Node) -> Any:
     return [[]]
 
 
+def _place(n: Node, at: Expr) -> int | None:
+    """A place in an array; None where it is computed."""
+    return n.number(at, "the place in an array") if n.b.value(at) is not None else None
+
+
 def write_array(n: Node, x: Expr, at: Expr) -> Any:
     """The array with a tensor at a place."""
     key = n.operation.results[0]
     before = n.scope.get(key) if key is not None else None
-    parts = list(before) if isinstance(before, list) else []
-    place = n.number(at, "the place in an array")
-    if not 0 <= place <= len(parts):
-        raise Malformed(f"it writes the tensor {place} of an array of {len(parts)}")
-    return [[*parts[:place], x, *parts[place + 1 :]]]
+    return [_written(n, before if isinstance(before, list) or lists.is_list(before) else [], x, at)]
+
+
+def array_write(n: Node, array: Tensors, x: Expr, at: Expr) -> Any:
+    return [_written(n, array, x, at)]
+
+
+def _written(n: Node, array: Any, x: Expr, at: Expr) -> Any:
+    b, place = n.b, _place(n, at)
+    if isinstance(array, list) and place is not None:
+        if not 0 <= place <= len(array):
+            raise Malformed(f"it writes the tensor {place} of an array of {len(array)}")
+        return [*array[:place], x, *array[place + 1 :]]
+    if array == []:
+        return [x]  # no other place fits
+    xs = lists.as_list(b, array)
+    ty = lists.list_of(b, lists.wider(lists.element(xs), lists.kind(b, x)))
+    xs, index = lists.fit(b, xs, ty), b.cast(b.scalar(at), "int32")
+    longer = b.op("greater_equal", index, lists.length(b, xs))
+    return b.if_(longer, lists.append(b, xs, x), lists.call(b, "update", [xs, index, x], ty))
 
 
 def read_array(n: Node, xs: Tensors, at: Expr) -> Any:
-    parts, place = n.list(xs), n.number(at, "the place in an array")
+    b, place = n.b, _place(n, at)
+    if place is None or lists.is_list(xs):
+        array = lists.as_list(b, xs)
+        return lists.call(b, "nth", [array, b.cast(b.scalar(at), "int32")], lists.element(array))
+    parts = n.list(xs)
     if not 0 <= place < len(parts):
         raise Malformed(f"it reads the tensor {place} of an array of {len(parts)}")
     return parts[place]
 
 
 def array_length(n: Node, xs: Tensors) -> Any:
-    return n.b.const([len(xs) if isinstance(xs, list) else 1], "int64")
+    b = n.b
+    if lists.is_list(xs):
+        return b.reshape_exactly(b.cast(lists.length(b, xs), "int64"), [1])
+    return b.const([len(xs) if isinstance(xs, list) else 1], "int64")
+
+
+def array_to_tensor(n: Node, xs: Tensors) -> Any:
+    """The tensors of an array stacked, or behind each other; and the extent of each along the axis, where their number is known."""
+    b, axis, new = n.b, n.int("axis", 0), n.bool("use_stack", False)
+    if lists.is_list(xs):
+        return [lists.concat(b, xs, axis, new)]
+    parts = n.list(xs)
+    made = b.op("stack", b.tuple(parts), axis=axis) if new else b.concat(parts, axis % b.rank(parts[0]))
+    extents = [b.shape(p)[axis % b.rank(p)] if b.rank(p) else 1 for p in parts]
+    return [made, b.const(extents, "int32") if all(isinstance(d, int) for d in extents) else None]
 
 
 RULES = (
     Rule("array_length", array_length),
+    Rule("array_read", read_array),
+    Rule("array_to_tensor", array_to_tensor),
+    Rule("array_write", array_write),
     Rule("conditional_block", conditional_block),
     Rule("create_array", create_array),
     Rule("if", if_),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, regions
+from relaylang.frontends.paddle.families.proposals import images_of
 from relaylang.frontends.paddle.node import Node
 from relaylang.ir import Expr
 
@@ -213,10 +214,7 @@ def roi_align(n: Node, x: Expr, boxes: Expr, counts: Expr | None = None) -> Any:
     size = n.int("pooled_height", 1), n.int("pooled_width", 1)
     if any(s < 1 for s in size):
         raise Malformed(f"its parts have the extents {size}")
-    numbers = n.numbers(counts, "the numbers of regions") if counts is not None else [b.extent(boxes, 0)]
-    if any(c < 0 for c in numbers) or sum(numbers) != b.extent(boxes, 0):
-        raise Malformed(f"it has {b.extent(boxes, 0)} regions, and {numbers[:8]} for its pictures")
-    batch = b.const(b.arrays.repeat(b.arrays.arange(len(numbers)), np.array(numbers)).astype(np.int32))
+    batch = images_of(n, boxes, counts)
     axes = regions.axes_of(b, boxes, size, scale, ratio, n.bool("aligned", False))
     return regions.mean(b, x, batch, axes)
 

@@ -47,9 +47,11 @@ def dequantize_linear(n: Node, x: Expr, scale: Expr, zero: Expr | None = None, a
 
 
 def _both(n: Node, x: Expr, scale: Expr, axis: int) -> list[Expr]:
-    """Numbers rounded to those that the scale has."""
+    """Numbers rounded to those that the scale has. By `round_type` 1, they are held within the scale."""
     step = _scale(n, scale)
     ints = quantized.quantize(n.b, x, step, None, "int8", axis)
+    if n.int("round_type", 1) == 1:
+        ints = n.b.op("maximum", ints, n.b.const(-127, "int8"))
     return [quantized.dequantize(n.b, ints, step, None, axis), scale]
 
 

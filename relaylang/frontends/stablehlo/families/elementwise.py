@@ -273,11 +273,6 @@ def of_complex(part: str) -> Callable[[Node], Any]:
     return convert
 
 
-def conj(n: Node) -> Any:
-    x = n.any(0)
-    return conjugate(n.b, x) if isinstance(x, Complex) else x
-
-
 def uniform_quantize(n: Node) -> Any:
     q, own = n.out().quantised, n.type(0)
     if q is None:
@@ -334,7 +329,7 @@ _PLAIN: dict[str, Callable[[Node], Any]] = {
     "tan": named("tan"),
     "uniform_dequantize": uniform_dequantize,
     "uniform_quantize": uniform_quantize,
-    "chlo.conj": conj,
+    "chlo.conj": lambda n: conjugate(n.b, x) if isinstance(x := n.any(0), Complex) else x,
     "chlo.digamma": computed(special.digamma),
     "chlo.erf_inv": computed(special.erf_inv),
     "chlo.erfc": computed(special.erfc),

@@ -47,7 +47,8 @@ def equation(n: Node) -> Any:
 _SIDES = (("input", "batch", "feature"), ("kernel", "output_feature", "input_feature"), ("output", "batch", "feature"))
 
 
-def _convolution(n: Node, pads: Sequence[tuple[int, int]] | None) -> Any:
+def convolution(n: Node) -> Any:
+    """The padding is an attribute, or the third operand of dynamic_conv."""
     b = n.b
     orders = {
         side: [n.int(f"{side}_{i}_dimension"), n.int(f"{side}_{j}_dimension"), *n.ints(f"{side}_spatial_dimensions", default=[])]
@@ -58,21 +59,12 @@ def _convolution(n: Node, pads: Sequence[tuple[int, int]] | None) -> Any:
     turned = turned.reshape(-1).tolist() if hasattr(turned, "reshape") else turned or [False] * rank
     if not isinstance(turned, list):
         turned = [False] * rank
-    pads = n.pairs("padding", rank) if pads is None else pads
+    flat = b.need_ints(n.x(2), "the padding") if n.op.name == "stablehlo.dynamic_conv" else None
+    pads = n.pairs("padding", rank) if flat is None else list(zip(flat[::2], flat[1::2]))
     strides, inner, gaps = (n.ints(name, rank, 1) for name in ("window_strides", "lhs_dilation", "rhs_dilation"))
     groups = n.int("feature_group_count", 1), n.int("batch_group_count", 1)
     x, weights = b.cast(n.x(0), dtype), b.cast(n.x(1), dtype)
     return hlo_windows.convolution(b, x, weights, orders, strides, pads, inner, gaps, [bool(t) for t in turned], *groups)
-
-
-def convolution(n: Node) -> Any:
-    return _convolution(n, None)
-
-
-def dynamic_conv(n: Node) -> Any:
-    """The padding is an operand."""
-    flat = n.b.need_ints(n.x(2), "the padding")
-    return _convolution(n, list(zip(flat[::2], flat[1::2])))
 
 
 # ---- reductions
@@ -208,7 +200,7 @@ RULES = tuple(
             ("convolution", convolution),
             ("dot", dot),
             ("dot_general", dot_general),
-            ("dynamic_conv", dynamic_conv),
+            ("dynamic_conv", convolution),
             ("einsum", equation),
             ("fft", fft),
             ("map", map_),

@@ -73,13 +73,12 @@ def reverse(n: Node) -> Any:
 
 
 def pad(n: Node) -> Any:
-    rank = n.b.rank(n.x(0))
-    low, high, inner = (n.ints(name, rank, 0) for name in ("edge_padding_low", "edge_padding_high", "interior_padding"))
-    return hlo.padded(n.b, n.x(0), n.x(1), low, high, inner)
-
-
-def dynamic_pad(n: Node) -> Any:
-    low, high, inner = (n.b.need_ints(n.x(i), "the padding") for i in (2, 3, 4))
+    """The padding is attributes, or the further operands of dynamic_pad."""
+    if n.op.name == "stablehlo.dynamic_pad":
+        low, high, inner = (n.b.need_ints(n.x(i), "the padding") for i in (2, 3, 4))
+    else:
+        names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+        low, high, inner = (n.ints(name, n.b.rank(n.x(0)), 0) for name in names)
     return hlo.padded(n.b, n.x(0), n.x(1), low, high, inner)
 
 
@@ -133,11 +132,6 @@ def _gathered(n: Node, sizes: list[int | None]) -> Any:
 
 def gather(n: Node) -> Any:
     return _gathered(n, [*n.ints("slice_sizes", n.b.rank(n.x(0)))])
-
-
-def dynamic_gather(n: Node) -> Any:
-    known = n.b.known(n.x(2))
-    return _gathered(n, known if known is not None else [None] * n.b.rank(n.x(0)))
 
 
 def scatter(n: Node) -> Any:
@@ -217,9 +211,9 @@ RULES = tuple(
                 "dynamic_broadcast_in_dim",
                 lambda n: hlo.broadcast_computed(n.b, n.x(0), n.ints("broadcast_dimensions", default=[]), n.x(1)),
             ),
-            ("dynamic_gather", dynamic_gather),
+            ("dynamic_gather", lambda n: _gathered(n, n.b.known(n.x(2)) or [None] * n.b.rank(n.x(0)))),
             ("dynamic_iota", dynamic_iota),
-            ("dynamic_pad", dynamic_pad),
+            ("dynamic_pad", pad),
             ("dynamic_reshape", lambda n: n.b.reshape_to(n.x(0), n.x(1), allow_zero=True)),
             ("dynamic_slice", dynamic_slice),
             ("dynamic_update_slice", dynamic_update_slice),

@@ -27,7 +27,7 @@ def promoted(b: Builder, *values: Any) -> list[Expr]:
         category = {"bool": 0, "int": 1, "float": 2}.get(kind, _CATEGORY.get(kind, 1))
         if category > _CATEGORY.get(dtype, 1):
             dtype = kind if isinstance(v, Expr) else {1: "int64", 2: "float32"}[category]
-    return [b.cast(v, dtype) if isinstance(v, Expr) else b.const(v, dtype) for v in values]
+    return [b.cast(v, dtype) for v in values]
 
 
 def _float(n: Node, x: Expr) -> Expr:
@@ -228,12 +228,6 @@ def dropout(n: Node) -> Any:
     return n.x("input" if "input" in n.call.args else "self")
 
 
-def native_dropout(n: Node) -> Any:
-    """The elements and which of them were kept: all outside training."""
-    x = dropout(n)
-    return [x, n.b.cast(n.b.op("ones_like", x), "bool")]
-
-
 def full_like(n: Node) -> Any:
     b, x = n.b, n.x()
     dtype = n.dtype() or n.result_dtype()
@@ -302,7 +296,7 @@ RULES = (
     Rule("aten.logical_or", logic("or")),
     Rule("aten.logical_xor", logic("xor")),
     Rule("aten.mish", lambda n: nn.mish(n.b, n.x())),
-    Rule("aten.native_dropout", native_dropout),
+    Rule("aten.native_dropout", lambda n: [dropout(n), n.b.cast(n.b.op("ones_like", dropout(n)), "bool")]),
     Rule("aten.neg", unary("negative")),
     Rule("aten.ones_like", full_like),
     Rule("aten.pow", power),

@@ -50,7 +50,7 @@ def narrow(n: Node) -> Any:
     if not isinstance(start, Expr) and start < 0:
         start += b.extent(x, axis)
     if isinstance(start, Expr) or isinstance(length, Expr):
-        first = b.cast(start, "int64") if isinstance(start, Expr) else b.const(start, "int64")
+        first = b.cast(start, "int64")
         made = shape.computed_slice(n, x, axis, first, b.op("add", first, length), 1)
         return made if isinstance(length, Expr) else b.refine(made, [length if i == axis else None for i in range(b.rank(x))])
     return b.slice(x, [start], [start + length], [axis])
@@ -233,7 +233,7 @@ def _computed_steps(n: Node, start: Any, end: Any, steps: int, dtype: str, power
     b, kind = n.b, dtype if "float" in dtype else "float64"
     whole = "int" in dtype
     start, end = (b.cast(v, "int64") if whole and isinstance(v, Expr) else int(v) if whole else v for v in (start, end))
-    first, last = (b.cast(v, kind) if isinstance(v, Expr) else b.const(v, kind) for v in (start, end))
+    first, last = (b.cast(v, kind) for v in (start, end))
     places = b.arrays.arange(steps)
     step = b.op("divide", b.op("subtract", last, first), float(max(steps - 1, 1)))
     front = b.op("add", first, b.op("multiply", step, b.const(places, kind)))

@@ -205,12 +205,6 @@ def heaviside(n: Node) -> Any:
     return b.op("where", b.op("equal", x, b.const(0, b.dtype(x))), b.op("add", values, b.op("zeros_like", x)), step)
 
 
-def float_power(n: Node) -> Any:
-    b = n.b
-    x, y = (b.cast(v, "float64") if isinstance(v, Expr) else b.const(v, "float64") for v in (n.get("self"), n.get("exponent")))
-    return b.op("power", x, y)
-
-
 def ldexp(n: Node) -> Any:
     b = n.b
     x, y = real_pair(n)
@@ -298,7 +292,8 @@ _RULES: dict[str, Convert] = {
     "__lshift__": shift("left_shift"), "__rshift__": shift("right_shift"), "addcdiv": addcdiv,
     "angle": angle, "bitwise_left_shift": shift("left_shift"), "bitwise_right_shift": shift("right_shift"),
     "copysign": copy_sign, "deg2rad": scaled_by(math.pi / 180), "erfc": erfc, "exp2": exp2,
-    "float_power": float_power, "fmax": known_extreme("maximum"), "fmin": known_extreme("minimum"), "frac": less("trunc"),
+    "float_power": lambda n: n.b.op("power", *(n.b.cast(n.get(name), "float64") for name in ("self", "exponent"))),
+    "fmax": known_extreme("maximum"), "fmin": known_extreme("minimum"), "frac": less("trunc"),
     "hardshrink": hard_shrink, "heaviside": heaviside, "hypot": hypot, "isclose": is_close, "isneginf": infinite(-1),
     "isposinf": infinite(1), "isreal": is_real, "ldexp": ldexp, "lift": nothing_changes, "lift_fresh": nothing_changes,
     "log_sigmoid": log_sigmoid, "log_sigmoid_forward": log_sigmoid, "logaddexp": log_add_exp(1.0),

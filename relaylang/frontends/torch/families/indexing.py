@@ -146,12 +146,6 @@ def nonzero_columns(n: Node) -> Any:
     return _columns(n.b, n.b.op("not_equal", x, n.b.const(0, n.b.dtype(x))))
 
 
-def masked_fill(n: Node) -> Any:
-    b, x, value = n.b, n.x(), n.get("value")
-    value = b.cast(value, b.dtype(x)) if isinstance(value, Expr) else b.const(value, b.dtype(x))
-    return b.op("where", n.x("mask"), value, x)
-
-
 # ---- diagonals
 
 
@@ -337,7 +331,7 @@ RULES = (
     Rule("aten.index", index),
     Rule("aten.index_select", index_select),
     Rule("aten.isin", is_in),
-    Rule("aten.masked_fill", masked_fill),
+    Rule("aten.masked_fill", lambda n: n.b.op("where", n.x("mask"), n.b.cast(n.get("value"), n.b.dtype(n.x())), n.x())),
     Rule("aten.masked_select", masked_select),
     Rule("aten.nonzero", nonzero),
     Rule("aten.nonzero_numpy", nonzero_columns),

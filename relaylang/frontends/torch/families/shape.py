@@ -169,7 +169,7 @@ def _split_at_run_time(n: Node, x: Expr, axis: int, sizes: list[Any]) -> Any:
     b, parts = n.b, []
     start: Expr = b.const(0, "int64")
     for size in sizes:
-        end = b.op("add", start, b.cast(size, "int64") if isinstance(size, Expr) else b.const(size, "int64"))
+        end = b.op("add", start, b.cast(size, "int64"))
         part = computed_slice(n, x, axis, start, end, 1)
         parts.append(part if isinstance(size, Expr) else b.refine(part, [size if i == axis else None for i in range(b.rank(x))]))
         start = end
@@ -209,8 +209,7 @@ def pad(n: Node) -> Any:
     mode = "reflect" if "reflection" in kind else "replicate" if "replication" in kind else n.get("mode", "constant")
     if "circular" in kind:
         mode = "circular"
-    value = n.get("value") or 0
-    value = b.cast(value, b.dtype(x)) if isinstance(value, Expr) else b.const(value, b.dtype(x))
+    value = b.cast(n.get("value") or 0, b.dtype(x))
     if mode == "replicate" and min(given) < 0:
         return _clamped(b, x, pairs)
     names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -250,7 +249,7 @@ def arange(n: Node) -> Any:
         count = max(math.ceil((end - start) / step), 0)
         if count < _RANGE:
             return b.const(start + step * b.arrays.arange(count), dtype)
-    first, last, by = (b.cast(v, dtype) if isinstance(v, Expr) else b.const(v, dtype) for v in (start, end, step))
+    first, last, by = (b.cast(v, dtype) for v in (start, end, step))
     return b.arange(first, last, by, dtype)
 
 

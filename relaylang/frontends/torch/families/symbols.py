@@ -24,7 +24,7 @@ def _together(b: Builder, values: list[Any], dtype: str = "") -> list[Expr]:
     """Numbers and expressions as expressions of one element type."""
     kinds = [_kind(b, v) for v in values]
     common = dtype or ("float64" if any("float" in k for k in kinds) else "bool" if set(kinds) == {"bool"} else "int64")
-    return [b.cast(v, common) if isinstance(v, Expr) else b.const(v, common) for v in values]
+    return [b.cast(v, common) for v in values]
 
 
 def number(now: Callable[..., Any], built: Built | None) -> Callable[[Node], Any]:

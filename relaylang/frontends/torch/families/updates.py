@@ -17,10 +17,6 @@ from relaylang.ir import Expr
 _MODES = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min", None: "update"}
 
 
-def _as(b: Builder, value: Any, dtype: str) -> Expr:
-    return b.cast(value, dtype) if isinstance(value, Expr) else b.const(value, dtype)
-
-
 def _cut(b: Builder, source: Expr, positions: Expr) -> Expr:
     """The source's part that the positions cover."""
     have, wanted = b.shape(source), b.shape(positions)
@@ -45,7 +41,7 @@ def scatter(n: Node) -> Any:
     if isinstance(source, Expr) and b.rank(source) == b.rank(positions):
         source = _cut(b, b.cast(source, b.dtype(x)), positions)
     else:
-        source = broadcast_to(b, _as(b, source, b.dtype(x)), b.shape_of(positions))
+        source = broadcast_to(b, b.cast(source, b.dtype(x)), b.shape_of(positions))
     mode = "add" if n.call.target.startswith("aten.scatter_add") else n.choice("reduce", None, _MODES)
     mode = _added(b, x) if mode == "add" else mode
     if not b.rank(x):
@@ -125,7 +121,7 @@ def index_fill(n: Node) -> Any:
     parts = [b.shape_of(positions) if i == axis else b.slice(b.shape_of(x), [i], [i + 1], [0]) for i in range(b.rank(x))]
     shape = b.concat(parts, 0)
     spread = broadcast_to(b, b.unsqueeze(positions, [i for i in range(b.rank(x)) if i != axis]), shape)
-    source = broadcast_to(b, _as(b, n.get("value"), b.dtype(x)), shape)
+    source = broadcast_to(b, b.cast(n.get("value"), b.dtype(x)), shape)
     return b.op("scatter_elements", x, spread, source, axis=axis)
 
 
@@ -209,7 +205,7 @@ def copy(n: Node) -> Any:
 
 def fill(n: Node) -> Any:
     b, x, value = n.b, n.x(), n.get("value")
-    return b.op("full_like", x, _as(b, value, b.dtype(x)))
+    return b.op("full_like", x, b.cast(value, b.dtype(x)))
 
 
 def zero(n: Node) -> Any:

@@ -1,0 +1,136 @@
+"""Programs with loops for target `c`: their functions in C, between the kernels of a library.
+
+The library takes constants as parameters. It packs them when it is loaded, as that of one data-flow graph does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from relaylang.backends.aot.face import error_rows
+from relaylang.backends.aot.functions import Functions
+from relaylang.backends.aot.instances import refused
+from relaylang.backends.aot.kernels import ALIGN, Kernels, tables
+from relaylang.backends.aot.lowering import LOOPLESS, Ways, inputs_left
+from relaylang.backends.aot.shapes import Known, Leaf, leaves, paths, structure
+from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.linking import outsiders
+from relaylang.backends.cpu.program import Instruction, Looped, Program, Run, Slot, walk
+from relaylang.backends.cpu.schedule_space import Schedule
+from relaylang.ir import IRModule, TensorType
+from relaylang.kernels.dtypes import CTYPES
+from relaylang.runtime.manifest import STATUS
+
+#: Bound parameters of up to so many elements may be part of kernels.
+_SMALL = 16
+
+
+class LinkedKernels(Kernels):
+    """Kernels whose constants are the parameters of a library, `whole`. `values` are bound parameters by name."""
+
+    head = ("const void* const* params", "char* fixed", "int32_t* status", "int threads", "char* work")
+    passed = ("params", "fixed", "status", "threads")
+
+    def __init__(self, lower: Callable[[int], Program], isa: Isa, whole: Program, values: Mapping[str, np.ndarray]) -> None:
+        super().__init__(lower, isa, 0, {})
+        self._whole = whole
+        self._names = {id(value): name for name, value in values.items() if value.size > _SMALL}
+        self._numbers: dict[int, int] = {}
+
+    def _number(self, data: np.ndarray) -> int:
+        """The number of a constant among the library's parameters."""
+        number = self._numbers.get(id(data))
+        if number is None:
+            number = self._numbers[id(data)] = len(self._whole.params)
+            name = self._names.get(id(data), f"constant:{number}")
+            self._whole.params.append((name, TensorType(data.shape, data.dtype.name)))
+            self._whole.constants[name] = data
+        return number
+
+    def constant(self, data: np.ndarray) -> str:
+        return f"(const char*)params[{self._number(data)}]"
+
+    def prepare(self) -> None:
+        """Give all kernels one list of parameters, and one memory of prepared values."""
+        whole = self._whole
+        for program in self._programs.values():
+            numbers = [self._number(program.constants[name]) for name, _ in program.params]
+            for slot in _slots([*program.prepare, *program.run]):
+                if slot.kind == "param":
+                    slot.number = numbers[slot.number]
+                elif slot.fixed:
+                    slot.offset += whole.fixed_bytes
+            whole.fixed_bytes += -(-program.fixed_bytes // ALIGN) * ALIGN
+            whole.arena_bytes = max(whole.arena_bytes, program.prepare_bytes)
+            whole.prepare += program.prepare
+            whole.places |= program.places
+
+    def call(self, number: int, inputs: Sequence[str], outputs: Sequence[str], arena: str, failed: str) -> list[str]:
+        lines = [*tables(inputs, outputs), f"run_{number}(in, out, params, fixed, {arena}, threads);"]
+        program = self._programs[number]
+        if program.externals:
+            at = f"{arena} + {program.status}"
+            lines.append(f"if (*(const int32_t*)({at})) {{ memcpy(status, {at}, 8); return {failed}; }}")
+        return lines
+
+
+def _slots(items: Sequence[Instruction]) -> list[Slot]:
+    """The slots of instructions, each once."""
+    found: dict[int, Slot] = {}
+    for item in walk(items):
+        packs, work = (item.packs, item.work) if isinstance(item, Run) else ((), None)
+        views = [v.slot for v in item.inputs] if isinstance(item, Run) else []
+        for slot in (*item.reads(), *item.outputs, *packs, *views, *([work] if work is not None else [])):
+            found[id(slot)] = slot
+    return list(found.values())
+
+
+def looped(mod: IRModule, entry: str, values: Mapping[str, np.ndarray], isa: Isa, schedule: Schedule) -> Program:
+    """The program of a function whose recursive calls become loops. Raises `RelayError` (R0636 where one is no loop)."""
+    whole = Program()
+    names, shapes = inputs_left(mod[entry], values)
+    found = Ways(
+        mod, entry, values, names, shapes, isa, schedule, 0, {}, lambda lower, isa, *_: LinkedKernels(lower, isa, whole, values)
+    ).loops()
+    assert found.entry.group is not None
+    result = found.entry.group.result
+    if any(isinstance(token, Known) for token in result):
+        raise refused(f"@{entry} gives a function", mod[entry])
+    whole.inputs = [
+        (name, TensorType(leaf.dims, leaf.dtype), list(path)) for name, shape in zip(names, shapes) for path, leaf in paths(shape)
+    ]
+    whole.outputs = [Slot("output", n, leaf.dims, leaf.dtype) for n, leaf in enumerate(leaves(result))]
+    whole.structure = structure(result)
+    found.kernels.prepare()
+    functions = Functions(found.kernels, "R")
+    texts = functions.write(found.instances.groups, found.entry)
+    first = functions.made[found.entry]
+    taken = [Slot("input", n, ty.shape, ty.dtype) for n, (_, ty, _) in enumerate(whole.inputs)]  # type: ignore[arg-type]
+    arguments = [_taken(n, Leaf(slot.dtype, slot.shape)) for n, slot in enumerate(taken)]
+    arguments += [f"out[{n}]" for n in range(len(whole.outputs))]
+    whole.arena_bytes = max(whole.arena_bytes, first.frame) + STATUS
+    whole.live_bytes = whole.arena_bytes
+    whole.fails = True
+    enumeration = "\n".join(["enum {", *error_rows("R"), "};"])
+    whole.run = [
+        Looped(
+            found.kernels.programs,
+            "\n\n".join([enumeration, *(function.text for function in texts)]),
+            f"{first.name}({', '.join([*LinkedKernels.passed, 'arena', *arguments])})",
+            frozenset(helper for function in texts for helper in function.helpers),
+            taken,
+            whole.outputs,
+        )
+    ]
+    whole.externals = [op for op, _ in outsiders(found.kernels.programs.values())]
+    return whole
+
+
+def _taken(number: int, leaf: Leaf) -> str:
+    """An input as a function takes it: a number, or an address."""
+    return f"*(const {CTYPES[leaf.dtype]}*)in[{number}]" if leaf.is_scalar else f"in[{number}]"
+
+
+__all__ = ["LOOPLESS", "looped"]
