@@ -12,7 +12,7 @@ from relaylang.typing.program import Found
 from relaylang.typing.report import Report
 from relaylang.typing.reuse import Earlier
 from relaylang.typing.solver import Solver
-from relaylang.typing.terms import Unknown
+from relaylang.typing.terms import POISON, Unknown
 from relaylang.typing.texts import name_of
 
 
@@ -111,8 +111,8 @@ class Scopes:
 
     @property
     def has_loose(self) -> bool:
-        """Whether a variable was met where nothing had bound it."""
-        return bool(self._loose)
+        """Whether a variable was met where nothing had bound it. Unknown values are no such variables."""
+        return any(var.type_annotation is not POISON for var in self._loose)
 
     def report_loose(self) -> None:
         """Report the variables that nothing binds."""

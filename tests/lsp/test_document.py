@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import pytest
 
 from relaylang.diagnostics import Diagnostic
-from relaylang.ir import Var
+from relaylang.ir import Expr, Let, Var
 from relaylang.lsp import features, stretches, structure
 from relaylang.lsp.analysis import Analysis, Whole
 from relaylang.lsp.completion import completion
@@ -22,6 +22,7 @@ from relaylang.lsp.segments import Part
 from relaylang.syntax.symbols import SymbolTable
 from relaylang.syntax.tokeniser import tokenise
 from relaylang.syntax.tree import Tree
+from relaylang.typing.scopes import Scopes
 
 TEXT = """\
 #[version = "0.0.5"]
@@ -249,6 +250,26 @@ def test_a_keystroke_concerns_one_function(parts_read: list[str]) -> None:
         assert is_sound(document.diagnostics) == (new == "@f149(%n) ;")
         assert parts_read == ["f150"]
         assert set(document.checker.looked_at) <= {"f150"}
+
+
+@pytest.mark.parametrize("piece", [" ", "x", "("])
+def test_an_edit_binds_the_variables_of_its_statements(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lets = "".join(f"  let %a{i} = add(%a{i - 1}, %a0);\n" for i in range(1, 2001))
+    text = f"def @main(%a0: Tensor[(2), float32]) -> Tensor[(2), float32] {{\n{lets}  %a2000\n}}\n"
+    document = Document(text, "net.relay")
+    bound: list[str] = []
+    bind_let = Scopes.bind_let
+
+    def counted(self: Scopes, let: Let, variable: Var, value: Expr) -> None:
+        bound.append(variable.name_hint)
+        bind_let(self, let, variable, value)
+
+    monkeypatch.setattr(Scopes, "bind_let", counted)
+    document = document.changed(text.replace("add(%a999,", f"{piece}add(%a999,"))
+    assert is_sound(document.diagnostics) == (piece == " ")
+    assert "a1000" in bound and len(bound) <= 64
+    document = document.changed(text)
+    assert is_sound(document.diagnostics) and len(bound) <= 128
 
 
 def test_an_answer_beside_an_edit_looks_at_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
