@@ -120,6 +120,33 @@ def _quantised(data: np.ndarray) -> Any:
     return made.get_backend_symbol("MKLDNN_QUANTIZE"), args, states
 
 
+def _quantised_blocks() -> tuple[Any, dict[str, Any], dict[str, Any], np.ndarray]:
+    """A network of Gluon with calibrated layers and data over the whole range, which needs a processor with VNNI."""
+    mx.random.seed(1)
+    np.random.seed(1)
+    data = np.random.normal(size=(4, 3, 16, 16)).astype("float32")
+    nn, net = mx.gluon.nn, mx.gluon.nn.HybridSequential()
+    net.add(nn.Conv2D(8, 3, padding=1), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(2), nn.Conv2D(12, 3, strides=2))
+    net.add(nn.Activation("relu"), nn.GlobalAvgPool2D(), nn.Flatten(), nn.Dense(10))
+    net.initialize(mx.init.Xavier())
+    net(mx.nd.array(data))
+    symbol, parameters = net(mx.sym.var("data")), net.collect_params()
+    args = {name: parameters[name].data() for name in symbol.list_arguments() if name != "data"}
+    states = {name: parameters[name].data() for name in symbol.list_auxiliary_states()}
+    made, args, states = mx.contrib.quantization.quantize_model(
+        symbol.get_backend_symbol("MKLDNN_QUANTIZE"),
+        args,
+        states,
+        calib_mode="naive",
+        calib_data=mx.io.NDArrayIter(data=data, batch_size=4),
+        num_calib_examples=4,
+        quantized_dtype="auto",
+        ctx=mx.cpu(),
+        label_names=None,
+    )
+    return made.get_backend_symbol("MKLDNN_QUANTIZE"), args, states, data
+
+
 def _cell() -> Any:
     """Steps of an LSTM cell, whose first states have an open extent."""
     outputs, states = mx.rnn.LSTMCell(5, prefix="cell_").unroll(3, mx.sym.var("data"), layout="NTC", merge_outputs=True)
@@ -154,7 +181,9 @@ def networks(folder: Path) -> None:
     steps = {"data": rng.normal(size=(2, 3, 4)).astype("float32")}
     loops = {"data": rng.normal(size=(4, 2, 3)), "first": rng.normal(size=(2, 3)), "fixed": rng.normal(size=(2, 3)), "i": np.ones(1)}
     given = {name: value.astype("float32") for name, value in loops.items()}
+    *blocks, data = _quantised_blocks()
     made: dict[str, Any] = {
+        "quantised_blocks": (*blocks, {"data": data}),
         "quantised": (*_quantised(images), {"data": images}),
         "fused": (_images().get_backend_symbol("MKLDNN"), *_random(_images(), 1, data=images.shape), {"data": images}),
         "cell": (_cell(), *_random(_cell(), 2, data=(2, 3, 4)), steps),

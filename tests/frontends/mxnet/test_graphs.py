@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +45,7 @@ def check(mod: IRModule, name: str, close: float = 1e-5) -> None:
         assert np.abs(np.asarray(value) - wanted).max() <= close * np.abs(wanted).max()
 
 
-@pytest.mark.parametrize("name", ["quantised", "fused", "cell", "foreach", "while_loop", "cond"])
+@pytest.mark.parametrize("name", ["quantised", "quantised_blocks", "fused", "cell", "foreach", "while_loop", "cond"])
 def test_a_network_computes_what_mxnet_computed(name: str) -> None:
     check(imported(name), name)
 
@@ -70,3 +72,70 @@ def test_a_condition_chooses_the_other_branch() -> None:
     given = {**inputs, "i": np.float32([7])}
     found = Evaluator(mod).call("main", tuple([given[p.name_hint] for p in mod["main"].params]))
     assert np.allclose(np.asarray(found), inputs["first"] - inputs["fixed"])
+
+
+def test_quantised_blocks_equal_mxnet_bit_for_bit() -> None:
+    inputs, outputs = recorded("quantised_blocks")
+    mod = imported("quantised_blocks")
+    np.testing.assert_array_equal(np.asarray(Evaluator(mod).call("main", tuple(inputs.values()))), outputs[0])
+
+
+class _Array:
+    def __init__(self, value: np.ndarray) -> None:
+        self.value = value
+
+    def asnumpy(self) -> np.ndarray:
+        return self.value
+
+    def data(self) -> _Array:
+        return self
+
+
+class _Symbol:
+    """What the importer uses of MXNet's Symbol."""
+
+    def tojson(self) -> str:
+        return (DATA / "cell-symbol.json").read_text(encoding="utf-8")
+
+
+class _Block:
+    """What the importer uses of MXNet's HybridBlock: its call with symbols, and its parameters."""
+
+    def __init__(self, weights: dict[str, np.ndarray]) -> None:
+        self.weights = weights
+
+    def __call__(self, *variables: object) -> _Symbol:
+        assert variables == ("variable data",)
+        return _Symbol()
+
+    def collect_params(self) -> dict[str, _Array]:
+        return {name: _Array(value) for name, value in self.weights.items()}
+
+
+def test_symbols_and_blocks_in_memory_are_taken_by_their_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = {k.partition(":")[2]: v for k, v in _saved().items()}
+    inputs, outputs = recorded("cell")
+    shape = {"data": inputs["data"].shape}
+    for mod, params in (
+        relay.frontend.from_mxnet(_Symbol(), shape, arg_params=weights),
+        relay.frontend.from_mxnet(_Symbol(), shape, arg_params={k: _Array(v) for k, v in weights.items()}),
+    ):
+        given = {**params, **inputs}
+        found = Evaluator(mod).call("main", tuple([given[p.name_hint] for p in mod["main"].params]))
+        np.testing.assert_allclose(np.asarray(found[0]), outputs[0], rtol=1e-5, atol=1e-6)
+    home = types.ModuleType("mxnet")
+    home.sym = types.SimpleNamespace(var=lambda name: f"variable {name}")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mxnet", home)
+    mod, params = relay.frontend.from_mxnet(_Block(weights), shape)
+    given = {**params, **inputs}
+    found = Evaluator(mod).call("main", tuple([given[p.name_hint] for p in mod["main"].params]))
+    np.testing.assert_allclose(np.asarray(found[0]), outputs[0], rtol=1e-5, atol=1e-6)
+
+
+def _saved() -> dict[str, np.ndarray]:
+    from relaylang.frontends.mxnet.params import read_params
+    from relaylang.runtime.budget import Budget
+
+    path = DATA / "cell-0000.params"
+    found = read_params(path.read_bytes(), str(path), Budget(str(path), path.stat().st_size))
+    return {name if ":" in name else f"arg:{name}": value for name, value in found.items()}

@@ -15,6 +15,7 @@ from relaylang.frontends.options import Options
 from relaylang.frontends.tensorflow import import_tensorflow
 from relaylang.frontends.tensorflow.bundle import table_entries, unsnapped
 from relaylang.frontends.tensorflow.schema import tensorflow
+from relaylang.interpreter.evaluate import Evaluator
 from relaylang.ir.structural import structural_equal
 from relaylang.runtime.budget import Budget
 from tests.frontends.tensorflow.recorded import cases
@@ -161,3 +162,35 @@ def test_values_and_texts_of_inputs() -> None:
     del model.node[0].attr["shape"]
     model.node[0].attr["dtype"].type = 1
     assert import_tensorflow(model.SerializeToString(), Options({"x": (2, 2)})).module["main"].params[0].checked_type.shape == (2, 2)
+
+
+@pytest.mark.parametrize("rows", [[3, 0, 3, 5], [0, 1, 2], [], [5, 4, 4]])
+def test_empty_rows_of_sparse_tensors_are_filled(rows: list[int]) -> None:
+    made = tensorflow()["GraphDef"]()
+    given = {"at": (np.array([[r, i] for i, r in enumerate(rows)], "int64").reshape(-1, 2), 9), "v": (np.arange(len(rows)) + 0.5, 1)}
+    for name, (value, dtype) in given.items():
+        node = made.node.add(name=name, op="Placeholder")
+        node.attr["dtype"].type = dtype
+        for extent in value.shape:
+            node.attr["shape"].shape.dim.add().size = extent
+    made.node.add(name="shape", op="Const").attr["dtype"].type = 9
+    tensor = made.node[-1].attr["value"].tensor
+    tensor.dtype, tensor.tensor_content = 9, np.array([6, 9], "int64").tobytes()
+    tensor.tensor_shape.dim.add().size = 2
+    made.node.add(name="d", op="Const").attr["dtype"].type = 1
+    tensor = made.node[-1].attr["value"].tensor
+    tensor.dtype, tensor.tensor_content = 1, np.float32(-1.5).tobytes()
+    made.node.add(name="y", op="SparseFillEmptyRows", input=["at", "v", "shape", "d"])
+    mod = import_tensorflow(made.SerializeToString(), Options(), "net.pb", ("y:0", "y:1", "y:2", "y:3")).module
+    assert relay.infer(mod, fresh=True) == []
+    values = [value.astype("float32" if name == "v" else value.dtype) for name, (value, _) in given.items()]
+    found = [np.asarray(v) for v in Evaluator(mod).call("main", tuple(values))]
+    empty = [r for r in range(6) if r not in rows]
+    entries = [(r, i, i + 0.5, i) for i, r in enumerate(rows)] + [(r, 0, -1.5, -1) for r in empty]
+    entries.sort(key=lambda e: (e[0], e[3]))
+    assert [v.dtype.name for v in found] == ["int64", "float32", "bool", "int64"]
+    np.testing.assert_array_equal(found[0], np.array([e[:2] for e in entries]))
+    np.testing.assert_array_equal(found[1], np.array([e[2] for e in entries], "float32"))
+    np.testing.assert_array_equal(found[2], [r in empty for r in range(6)])
+    places = [e[3] for e in entries]
+    np.testing.assert_array_equal(found[3], [places.index(i) for i in range(len(rows))])

@@ -342,20 +342,21 @@ def fused_conv(n: Node, *xs: Expr) -> Any:
     summand = rest.pop() if total else None
     if len(rest) < 2:
         raise Malformed(f"it has {len(xs)} operands, too few for a convolution with ranges")
-    x, kernel = rest[0], b.need(rest[1], "the weight").astype("float64")
-    bias = b.need(rest[2], "the bias").astype("float64") if not conv.bool("no_bias") and len(rest) > 2 else None
+    # Weights are float32 until they are rounded, as in MXNet, so that those in the middle of two steps go the same way.
+    x, kernel = rest[0], b.need(rest[1], "the weight").astype("float32")
+    bias = b.need(rest[2], "the bias").astype("float32") if not conv.bool("no_bias") and len(rest) > 2 else None
     if n.bool("with_bn"):
         norm = fused.node("BatchNorm")
-        states = [b.need(v, "a normalisation's state").astype("float64") for v in rest[2 + (bias is not None) :]]
+        states = [b.need(v, "a normalisation's state").astype("float32") for v in rest[2 + (bias is not None) :]]
         if len(states) != 4:
             raise Malformed(f"its normalisation has {len(states)} operands; it must have 4")
         gamma, beta, mean, var = states
-        factor = (1.0 if norm.bool("fix_gamma", True) else gamma) / np.sqrt(var + norm.float("eps", 1e-3))
+        gamma = np.ones_like(gamma) if norm.bool("fix_gamma", True) else gamma
+        factor = gamma / np.sqrt(var + np.float32(norm.float("eps", 1e-3)))
         kernel = kernel * np.reshape(factor, (-1, *[1] * (kernel.ndim - 1)))
         bias = beta - mean * factor + (0.0 if bias is None else bias * factor)
     own = _of(n, x, ends[0], ends[1])
-    scales = _weight_scales(kernel, bias, own)
-    steps = np.clip(np.rint(kernel / scales.reshape(-1, *[1] * (kernel.ndim - 1))), -128, 127).astype("int8")
+    scales, steps = _weight_steps(kernel, bias, own)
     if kernel.ndim != 4:
         raise Unsupported("quantised convolutions have two spatial axes")
     sums = _product(n, x, b.const(steps), own, scales, Window(conv, 2), conv.int("num_group", 1))
@@ -366,13 +367,15 @@ def fused_conv(n: Node, *xs: Expr) -> Any:
     return _result(n, fused, sums, own * scales, other, float_too=False)
 
 
-def _weight_scales(kernel: np.ndarray, bias: np.ndarray | None, own: float) -> np.ndarray:
-    """A step for each channel: that of its greatest weight, and one in which the bias fits into 31 bits."""
+def _weight_steps(kernel: np.ndarray, bias: np.ndarray | None, own: float) -> tuple[np.ndarray, np.ndarray]:
+    """The scale of each channel, by its greatest weight, in which the bias fits into 31 bits; and the weights in its steps."""
     most = np.abs(kernel).reshape(len(kernel), -1).max(axis=1)
-    scales = np.where(most == 0, 1.0, most / _STEPS["int8"])
+    rates = np.where(most == 0, np.float32(1), np.float32(_STEPS["int8"]) / np.where(most == 0, np.float32(1), most))
     if bias is not None:
-        scales = np.maximum(scales, np.abs(bias) * 2 / own / _STEPS["int32"])
-    return scales
+        room = np.abs(bias) * 2 / (own * _STEPS["int32"])
+        rates = np.minimum(rates, 1 / np.maximum(room, 1e-30)).astype("float32")
+    steps = np.rint(kernel * rates.reshape(-1, *[1] * (kernel.ndim - 1)))
+    return 1 / rates.astype("float64"), np.clip(steps, -128, 127).astype("int8")
 
 
 def fused_dense(n: Node, *xs: Expr) -> Any:
@@ -391,9 +394,8 @@ def fused_dense(n: Node, *xs: Expr) -> Any:
     bias = None if none else b.need(xs[2], "the bias").astype("float64")
     scales: float | np.ndarray
     if each:
-        kernel = b.need(weight, "the weight").astype("float64")
-        scales = _weight_scales(kernel, bias, own)
-        weight = b.const(np.clip(np.rint(kernel / scales.reshape(-1, 1)), -128, 127).astype("int8"))
+        scales, steps = _weight_steps(b.need(weight, "the weight").astype("float32"), bias, own)
+        weight = b.const(steps)
     else:
         scales = _of(n, weight, ends[2], ends[3])
         if bias is not None and "float" not in b.dtype(xs[2]):

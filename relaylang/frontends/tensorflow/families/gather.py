@@ -235,10 +235,29 @@ def sparse_reshape(n: Node, places: Expr, before: Expr, after: Expr) -> Any:
 
 
 def fill_empty_rows(n: Node, places: Expr, values: Expr, shape: Expr, default: Expr) -> Any:
-    """Rows without values get one; the results are padded to what they may have at most, so their count cuts them."""
+    """An entry in each row without one, which rows those are, and where the entries that were there went.
+
+    Relay's own operator has values of int64 alone.
+    """
     b = n.b
-    made = b.fields(b.op("sparse_fill_empty_rows", places, values, shape, b.scalar(default)))
-    return made
+    rows, rank = int(b.need(shape, "the extents of the dense tensor").reshape(-1)[0]), b.extent(places, 1)
+    if rows < 0 or rank < 1:
+        raise Malformed(f"its dense tensor has {rows} rows and {rank} axes")
+    places = b.cast(places, "int64")
+    row = b.squeeze(b.slice(places, [0], [1], [1]), [1])
+    numbers = b.arange(b.const(0, "int64"), b.scalar(b.slice(b.shape_of(places), [0], [1], [0])), b.const(1, "int64"), "int64")
+    present = b.op("scatter_elements", b.const(b.arrays.zeros(rows, "int64")), row, b.op("ones_like", row), axis=0, reduction="add")
+    empty = b.op("equal", present, b.const(0, "int64"))
+    at = b.squeeze(b.op("argwhere", empty), [1])
+    at = b.cast(at, "int64")
+    zero = b.op("zeros_like", at)
+    added = b.concat([b.unsqueeze(v, [1]) for v in (at, *[zero] * (rank - 1))], 1)
+    # Entries of a row keep their order.
+    keys = [b.op("multiply", v, b.const(1 << 32, "int64")) for v in (row, at)]
+    order = b.op("argsort", b.concat([b.op("add", keys[0], numbers), keys[1]], 0), axis=0, dtype="int64")
+    filled = b.op("take", b.reshape(default, [1]), zero, axis=0)
+    found = [b.op("take", b.concat(pair, 0), order, axis=0) for pair in ([places, added], [values, filled])]
+    return [*found, empty, b.op("take", b.op("argsort", order, axis=0, dtype="int64"), numbers, axis=0)]
 
 
 RULES = (
