@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ KERNELS = {
 #: Kernels, the operators, and some of their knobs, which have few points.
 SMALL = {
     "1x1 convolution, 512 to 512, 14x14": (conv(512, 14, 512, 1), "nn.conv2d", ("vectors", "rows", "order")),
-    "dense of 128 rows, 768x768": (dense(128, 768, 768), "nn.dense", ("vectors", "rows", "part")),
+    "dense of 128 rows, 768x768": (dense(128, 768, 768), "nn.dense", ("vectors", "rows", "order")),
     "depthwise 3x3, 576, 14x14": (conv(576, 14, 576, 3, 1, 576), "nn.conv2d", ("tile", "channels")),
 }
 
@@ -210,18 +211,19 @@ def main() -> int:
 
         def rows(head: str, table: Iterable[str], row: Callable[[str], str]) -> None:
             names = chosen(table)
-            for line in [*head.splitlines(), *map(row, names), ""] if names else []:
+            for line in chain(head.splitlines(), map(row, names), [""]) if names else ():
                 say(line)
 
         rows(FIRST, KERNELS, lambda name: gains(name, target, args.tuner, args.trials, path(name)))
         rows(SECOND, SMALL, lambda name: enumerated(name, target, path(name)))
     seconds = time.perf_counter() - begin
     about = machine_of(dict([("march", args.march)] if args.march else []))
+    load = os.getloadavg()[0]
     if args.write:
         text = f"""# Tuning
 
 {machine()}, {about.isa}, {about.compiler}; {args.trials} trials a kernel by {args.tuner}, {seconds / 60:.0f} min in all.
-One thread measures on {os.cpu_count()} processors. The machine's load was {load_before:.1f} at the beginning, and {os.getloadavg()[0]:.1f} at the end.
+One thread measures on {os.cpu_count()} processors. The load was {load_before:.1f} at the beginning, and {load:.1f} at the end.
 Other processes disturb both schedules of a measurement, and the intervals show what is left.
 
 A gain is the default schedule's time beside the winner's. It is measured anew after the search. Where nothing is surely faster,

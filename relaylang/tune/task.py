@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.backends.cpu import build
-from relaylang.backends.cpu.cc import Compiler, version_of
+from relaylang.backends.cpu.cc import Compiler, compiler_named
 from relaylang.backends.cpu.costs import step_of
 from relaylang.backends.cpu.isa import BY_NAME, Isa
 from relaylang.backends.cpu.kernel import Kernel, Strides, nbytes
@@ -155,9 +155,7 @@ class Machine:
 def machine_of(options: Mapping[str, Any]) -> Machine:
     """The machine of this process and the compiler that a target's options choose. Raises `RelayError`."""
     compiler = Compiler(options)
-    version = version_of(tuple(compiler.command)).partition("\n")[0].strip()
-    flags = str(options.get("cflags") or "")
-    return Machine(processor(), compiler.isa.name, f"{version} {flags}".strip())
+    return Machine(processor(), compiler.isa.name, compiler_named(compiler, options))
 
 
 def target_of(target: str | Target) -> Target:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
+from signal import SIGINT, SIGKILL
 
 import pytest
 
 from relaylang.backends.cpu.tuning_log import load
 from tests.cli.command import one_diagnostic, relay
+from tests.shared import PATIENCE
 
 Caps = pytest.CaptureFixture[str]
 TEXT = "def @main(%x: Tensor[(4, 12), float32]) { exp(transpose(%x, axes=None)) }\n"
@@ -33,8 +38,29 @@ def test_a_search_goes_on_and_programs_use_it(net: Path, capsys: Caps) -> None:
     assert ran.status == 0 and [r for r in again if r.pairs <= 12] == [r for r in first if r.pairs <= 12]
     ran = relay(capsys, "tune", "--report", log, "-o", picture)
     assert ran.status == 0 and "all kernels, 1 thread: " in ran.out and picture.read_text().startswith("<svg")
-    ran = relay(capsys, "compile", net, "--tuning", log, "-o", library)
+    ran = relay(capsys, "compile", net, "--target", "c -cflags=-O0", "--tuning", log, "-o", library)
     assert ran.status == 0 and ran.err == "" and library.exists()
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("signal", [SIGINT, SIGKILL])
+def test_an_ended_search_leaves_a_whole_log(net: Path, capsys: Caps, signal: int) -> None:
+    """Ctrl-C and `kill -9`: the same call goes on from the records."""
+    log = net.with_name("log.jsonl")
+    call = ("tune", net, "-o", log, "--tuner", "grid", "--target", "c -cflags=-O0", "--trials", "5")
+    command = [sys.executable, "-m", "relaylang", *map(str, call)]
+    with subprocess.Popen(command, cwd=net.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not (log.exists() and log.read_bytes().count(b"\n") >= 2):
+            time.sleep(0.05)
+        process.send_signal(signal)
+        _, err = process.communicate(timeout=PATIENCE)
+    records, notes = load(str(log))
+    assert process.returncode == (130 if signal == SIGINT else -SIGKILL) and "Traceback" not in err
+    assert len(records) >= 2 and not notes and log.read_bytes().endswith(b"\n")
+    assert relay(capsys, *call).status == 0
+    again, notes = load(str(log))
+    assert again[: len(records)] == records and not notes
+    assert sum(r.is_default for r in again) == 1 < len({str(r.choice) for r in again})
 
 
 def test_logs_of_other_programs(net: Path, capsys: Caps) -> None:

@@ -68,6 +68,29 @@ def test_a_tracker_of_tvm_is_named() -> None:
             FarmMeasurer(f"tcp://127.0.0.1:{server.getsockname()[1]}")
 
 
+def test_other_versions_are_named() -> None:
+    pytest.importorskip("distributed", reason="the extra `farm` brings Dask")
+
+    def about(relaylang: str | None, distributed: str = "1") -> dict[str, Any]:
+        return {"packages": {"relaylang": relaylang, "distributed": distributed}}
+
+    class Client:
+        def get_versions(self, packages: list[str]) -> dict[str, Any]:
+            return {
+                "client": about("2"),
+                "scheduler": about(None),
+                "workers": {"one": about("2"), "two": about("1", "3"), "three": about(None)},
+            }
+
+    with pytest.raises(RelayError, match="the farm has other versions of its packages") as caught:
+        FarmMeasurer(Client())
+    assert caught.value.diagnostics[0].notes == (
+        "the worker two has distributed 3, and this process 1",
+        "the worker two has relaylang 1, and this process 2",
+        "the worker three has relaylang not installed, and this process 2",
+    )
+
+
 class Farm:
     """A scheduler and two workers, as processes with files in a folder."""
 

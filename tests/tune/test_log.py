@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from relaylang.backends.cpu import emit
 from relaylang.backends.cpu.tuning_log import Log, Record, best, load, tuning_notes
 from relaylang.diagnostics import RelayError
 from relaylang.ir import IRModule
-from relaylang.runtime.peaks import processor
 from relaylang.syntax import parse
 from relaylang.tune import extract_tasks
+from relaylang.tune.task import machine_of
 
 TEXT = """def @main(%x: Tensor[(16, 24), float32], %w: Tensor[(8, 24), float32]) {
   (nn.dense(%x, %w, units=8), exp(transpose(%x, axes=None)))
@@ -139,7 +139,7 @@ def log_for(path: Path, threads: int = 1, **values: Any) -> tuple[str, dict[str,
     name = next(n for n, choices in kernel.space.knobs.items() if len(choices) > 1)
     other = next(v for v in kernel.space.knobs[name] if v != kernel.space.choice[name])
     choice = dict(task.lower({name: other}).space.choice)
-    fields = {"key": task.key, "operators": task.operators, "choice": choice, "cpu": processor(), "isa": task.isa}
+    fields = {"key": task.key, "operators": task.operators, "choice": choice, **asdict(machine_of({}))}
     with Log(str(path)) as log:
         log.append(record(**{**fields, "threads": threads, **values}))
     return task.key, choice
@@ -156,10 +156,10 @@ def test_a_program_gets_the_best_choices(tmp_path: Path) -> None:
     assert choices(path)[key] == choice
     x, w = (np.random.default_rng(0).standard_normal(s).astype(np.float32) for s in ((16, 24), (8, 24)))
     with tuning_notes() as notes:
-        tuned = compile_module(module(), "c -cflags=-O0", {"w": w}, tuning=str(path))
+        tuned = compile_module(module(), "c", {"w": w}, tuning=str(path))
     assert [n.title for n in notes] == [f"1 of 2 kernels with knobs have no record in {path}: they keep the default schedule"]
     assert "transpose" in notes[0].notes[0]
-    plain = compile_module(module(), "c -cflags=-O0", {"w": w})
+    plain = compile_module(module(), "c", {"w": w})
     for one, two in zip(tuned.run(x), plain.run(x)):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
 
@@ -173,7 +173,7 @@ def test_a_schedule_wins_over_a_log(tmp_path: Path) -> None:
 
 
 def test_records_that_do_not_fit(tmp_path: Path) -> None:
-    """Of another processor, and of other knobs: the defaults stay, with a note."""
+    """Of another processor, and of other knobs: the defaults stay, with a note. Those of another compiler are taken."""
     default = {row["key"]: row["choice"] for row in json.loads(emit(module(), "space"))["kernels"]}
     other, stale = tmp_path / "other.jsonl", tmp_path / "stale.jsonl"
     log_for(other, cpu="a processor of 1999")
@@ -182,6 +182,11 @@ def test_records_that_do_not_fit(tmp_path: Path) -> None:
         with tuning_notes() as notes:
             assert choices(path) == default
         assert any(what in n.title for n in notes), notes
+    foreign = tmp_path / "foreign.jsonl"
+    key, choice = log_for(foreign, compiler="cc of 1999")
+    with tuning_notes() as notes:
+        assert choices(foreign)[key] == choice
+    assert [n.notes for n in notes if "with another compiler than" in n.title] == [("cc of 1999",)]
 
 
 def test_records_of_the_program_s_threads_come_first(tmp_path: Path) -> None:

@@ -55,6 +55,12 @@ def version_of(command: tuple[str, ...]) -> str:
     return "" if done is None else done.text()
 
 
+def compiler_named(compiler: Compiler, options: Mapping[str, Any]) -> str:
+    """A compiler's version and the flags that a target's options add."""
+    first = version_of(tuple(compiler.command)).partition("\n")[0].strip()
+    return f"{first} {options.get('cflags') or ''}".strip()
+
+
 class _Failure(Exception):
     """The end of a compiler's call without its result: its words, its status, and the kernels at which it stopped."""
 

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from relaylang.backends.cpu.cc import Compiler, compiler_named
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.origin import describe
 from relaylang.backends.cpu.schedule_space import Choice, Schedule, read, winograd_of
@@ -273,9 +274,6 @@ class Tuned(Schedule):
         if stale:
             title = f"records of {self.path} fit the knobs of {len(stale)} kernels no more: they keep the default schedule"
             found.append(_note(title, _listed(stale)))
-        compilers = {self.records[key].compiler for key in every if key in self.records}
-        if len(compilers) > 1:
-            found.append(_note(f"records of {self.path} were measured with several compilers", sorted(compilers)))
 
 
 def _listed(kernels: Sequence[Kernel]) -> list[str]:
@@ -327,6 +325,10 @@ def schedule_of(options: Mapping[str, Any]) -> Schedule:
         if others:
             notes.append(_note(f"records of {source} that were measured on another processor are left out", others[:_SHOWN]))
         records = [r for r in records if r.cpu == own]
+        compiler = compiler_named(Compiler(options), options)
+        foreign = sorted({r.compiler for r in records if r.failure is None} - {compiler})
+        if foreign:
+            notes.append(_note(f"records of {source} were measured with another compiler than {compiler}", foreign[:_SHOWN]))
     threads = int(options.get("num-threads") or usable_cpus())
     chosen = best(r for r in records if r.threads != threads) | best(r for r in records if r.threads == threads)
     return Tuned(choices, winograd, source, chosen, notes)
