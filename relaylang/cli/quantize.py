@@ -24,7 +24,7 @@ from relaylang.ir import IRModule, post_order
 from relaylang.ir.binding import bind_params
 from relaylang.passes import PASSES
 from relaylang.passes.manager import Sequential
-from relaylang.quantize import StaticConfig, StaticQuantization, quantize_dynamic
+from relaylang.quantize import StaticConfig, StaticQuantization, quantize_dynamic, quantize_weights
 from relaylang.quantize.compare import Outputs, compare, outcome, picture, table
 from relaylang.quantize.correct import correct_biases, keep_worst
 from relaylang.quantize.integer_io import integer_io
@@ -39,6 +39,7 @@ examples:
   relay quantize net.relay --params net.npz --calibration images/ --target ethos-u --compare layers.svg -o q.relay
   relay quantize net.onnx --calibration data.py:batches --calibrator mse --keep-float conv2d_0 -o q.onnx
   relay quantize net.onnx --mode dynamic -o q.relay
+  relay quantize decoder.onnx --mode int4 -o small.onnx
   relay quantize net.onnx --mode bfloat16 -o half.relay
 
 -o FILE.onnx writes an ONNX model with QuantizeLinear and DequantizeLinear around each layer.
@@ -47,7 +48,7 @@ examples:
 #: Each mode: the element type of activations of static ones.
 _STATIC = {"int8": "int8", "int16x8": "int16"}
 _MIXED = ("float16", "bfloat16")
-_MODES = (*_STATIC, *_MIXED, "dynamic")
+_MODES = (*_STATIC, *_MIXED, "dynamic", "int4")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=_MODES,
         default="int8",
-        help="int8 (default): weights and activations; int16x8: activations of 16 bits; dynamic: weights, and scales at run time",
+        help="int8 (default): weights and activations; int16x8: activations of 16 bits; dynamic: weights, and scales at run time; "
+        "int4: weights alone, in blocks of 32",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the result: Relay text, or an .onnx model; - is the standard output")
     parser.add_argument(
@@ -118,17 +120,22 @@ def run(args: argparse.Namespace) -> int:
             if data is not None:
                 data.check()
         with stages.stage("quantise"):
-            infer = PASSES["InferType"]()
-            made = (
-                quantize_dynamic(mod, None, args.keep_float, args.weights_calibrator)
-                if args.mode == "dynamic"
-                else Sequential([infer, PASSES["ToMixedPrecision"](args.mode), infer, PASSES["FoldConstant"](), infer])(prepare(mod))
-            )
+            made = _without_data(mod, args)
         if data is not None:
             with stages.stage("compare"):
                 print(outcome(*Outputs(prepare(mod), data).compare(made)), file=sys.stderr)
         _write(made, made, args)
     return 0
+
+
+def _without_data(mod: IRModule, args: argparse.Namespace) -> IRModule:
+    """The module in a mode that needs no data."""
+    if args.mode == "dynamic":
+        return quantize_dynamic(mod, None, args.keep_float, args.weights_calibrator)
+    if args.mode == "int4":
+        return quantize_weights(mod, None, args.keep_float)
+    infer = PASSES["InferType"]()
+    return Sequential([infer, PASSES["ToMixedPrecision"](args.mode), infer, PASSES["FoldConstant"](), infer])(prepare(mod))
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -167,7 +174,11 @@ def _check_options(args: argparse.Namespace) -> None:
             raise wrong(f"{option} goes with --mode int8 and int16x8, not {args.mode}")
     drop, percentile = args.max_drop, args.percentile
     mistakes = [
-        (args.keep_float and args.mode in _MIXED, f"--keep-float goes with --mode int8, int16x8 and dynamic, not {args.mode}"),
+        (args.keep_float and args.mode in _MIXED, f"--keep-float goes with --mode int8, int16x8, dynamic and int4, not {args.mode}"),
+        (
+            args.weights_calibrator != "max" and args.mode == "int4",
+            "--mode int4 takes --weights-calibrator max alone",
+        ),
         (auto and len(args.keep_float) > 1, "--keep-float auto finds the layers: name no others"),
         (drop is not None and not auto, "--max-drop goes with --keep-float auto"),
         (drop is not None and not 0 <= drop <= 100, f"--max-drop is a percentage from 0 to 100, not {drop or 0:g}"),

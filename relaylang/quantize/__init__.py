@@ -14,6 +14,7 @@ from relaylang.quantize.conversions import partition_conversions
 from relaylang.quantize.dynamic import quantize_dynamic
 from relaylang.quantize.quantize import annotate, partition, prerequisite_optimize, qconfig, quantize, realize
 from relaylang.quantize.static import StaticConfig, StaticQuantization, quantize_static
+from relaylang.quantize.weights import quantize_weights
 from relaylang.rules.quantization.common import QAnnotateKind, QConfig, current_qconfig
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "quantize",
     "quantize_dynamic",
     "quantize_static",
+    "quantize_weights",
     "realize",
 ]

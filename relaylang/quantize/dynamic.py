@@ -18,10 +18,10 @@ from relaylang.ops.build import op_call, scalar
 from relaylang.passes.infer_type import InferType
 from relaylang.passes.rewriting import is_call, per_function
 from relaylang.quantize.insert import Scale
-from relaylang.quantize.layers import Layer, make_plan
+from relaylang.quantize.layers import Layer, named_layers
 from relaylang.quantize.prepare import prepare, refuse
 from relaylang.quantize.static import StaticConfig, quantized_weight
-from relaylang.rules.quantization.static import TARGETS, Role
+from relaylang.rules.quantization.static import Role
 
 #: The least scale of data: smaller ones have no reciprocal in float32.
 _LEAST = float(np.finfo("float32").tiny) * 2**8
@@ -37,7 +37,7 @@ def quantize_dynamic(
     """
     prepared = prepare(mod, params)
     config = StaticConfig(weights=weights)
-    kept = {id(layer.head) for layer in _named(prepared, keep_float)}
+    kept = {id(layer.head) for layer in named_layers(prepared, keep_float)}
     count = 0
     rounded: dict[int, tuple[Expr, Expr, Expr]] = {}  # data, their whole numbers and scale, once for all products of them
 
@@ -64,15 +64,6 @@ def quantize_dynamic(
     if not count:
         raise refuse("the network has no dense layer with constant weights", "the other modes quantise convolutions")
     return InferType()(changed)
-
-
-def _named(mod: IRModule, names: Collection[str]) -> list[Layer]:
-    """The layers of some names. Raises `RelayError` (R0530) for other names."""
-    if not names:
-        return []
-    plan = make_plan(mod["main"], TARGETS["c"])
-    rest = {id(layer.head) for layer in make_plan(mod["main"], TARGETS["c"], names).layers}
-    return [layer for layer in plan.layers if id(layer.head) not in rest]
 
 
 def _rounded(x: Expr) -> tuple[Expr, Expr]:

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import did_you_mean
-from relaylang.ir import Call, Constant, Expr, Function, If, Let, Match, Tuple, TupleGetItem, TupleType, children, post_order
+from relaylang.ir import Call, Constant, Expr, Function, If, IRModule, Let, Match, Tuple, TupleGetItem, TupleType, children, post_order
 from relaylang.ir.tensors import static_shape, tensor_type
 from relaylang.ops.record import Op
 from relaylang.passes.rewriting import is_call
 from relaylang.quantize.prepare import refuse
 from relaylang.rules.fake_quantization import RULES as INTEGER
 from relaylang.rules.quantization.forms import bias_of
-from relaylang.rules.quantization.static import BOUNDED, ROLES, Role, Wishes
+from relaylang.rules.quantization.static import BOUNDED, ROLES, TARGETS, Role, Wishes
 
 
 @dataclass
@@ -99,6 +99,15 @@ def make_plan(func: Function, wishes: Wishes, keep_float: Collection[str] = ()) 
     ]
     values, value_of = _values(layers)
     return Plan(func, layers, values, value_of, floats)
+
+
+def named_layers(mod: IRModule, names: Collection[str]) -> list[Layer]:
+    """The layers of @main with some names. Raises `RelayError` (R0530) for other names."""
+    if not names:
+        return []
+    plan = make_plan(mod["main"], TARGETS["c"])
+    rest = {id(layer.head) for layer in make_plan(mod["main"], TARGETS["c"], names).layers}
+    return [layer for layer in plan.layers if id(layer.head) not in rest]
 
 
 def _labels(layer: Layer) -> Iterator[str]:
@@ -291,4 +300,4 @@ def _values(layers: list[Layer]) -> tuple[list[Value], dict[int, Value]]:
     return values, value_of
 
 
-__all__ = ["Layer", "Plan", "Value", "make_plan"]
+__all__ = ["Layer", "Plan", "Value", "make_plan", "named_layers"]

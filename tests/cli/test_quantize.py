@@ -57,11 +57,11 @@ def test_a_comparison_and_a_picture(folder: Path, capsys) -> None:
     assert Path("p.svg").read_text().startswith("<svg") and "%x: Tensor[(1, 3, 8, 8), int8]" in Path("q.relay").read_text()
 
 
-@pytest.mark.parametrize("mode", ["int16x8", "float16", "bfloat16", "dynamic"])
+@pytest.mark.parametrize("mode", ["int16x8", "float16", "bfloat16", "dynamic", "int4"])
 def test_modes(folder: Path, capsys, mode: str) -> None:
     ran = relay(capsys, *NET, "--mode", mode, "--calibration", "data.npz", "-o", "q.relay")
     assert ran.status == 0, ran
-    assert {"int16x8": "int16", "dynamic": "int8"}.get(mode, mode) in Path("q.relay").read_text()
+    assert {"int16x8": "int16", "dynamic": "int8", "int4": "qnn.dequantize"}.get(mode, mode) in Path("q.relay").read_text()
     assert mode == "int16x8" or "outputs: SQNR" in ran.err
 
 
@@ -77,6 +77,7 @@ def test_a_model(folder: Path, capsys) -> None:
     [
         ((), "R0700", "wants --calibration DATA"),
         (("--calibration", "data.npz", "--mode", "float16", "--calibrator", "mse"), "R0700", "--calibrator goes with"),
+        (("--mode", "int4", "--weights-calibrator", "mse"), "R0700", "--weights-calibrator max alone"),
         (("--calibration", "data.npz", "--max-drop", "1"), "R0700", "--max-drop goes with"),
         (("--calibration", "data.npz", "--percentile", "10"), "R0700", "--percentile is"),
         (("--calibration", "data.npz", "--keep-float", "cnv2d_0"), "R0530", "did you mean conv2d_0"),

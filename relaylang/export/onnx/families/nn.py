@@ -10,6 +10,7 @@ import numpy as np
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.export.attributes import depthwise, many, pads, result, windows
 from relaylang.export.onnx.emitter import Emitter
+from relaylang.export.onnx.families.blocks import dense_of_blocks
 from relaylang.export.onnx.families.shape import channels_first
 from relaylang.export.walk import Value
 from relaylang.ir import Call, TensorType
@@ -169,7 +170,8 @@ def _adaptive(kind: str, count: int) -> Any:
 
 
 def dense(e: Emitter, call: Call, x: Value, w: Value) -> Value:
-    return _product(e, call, x, e.transpose(w, [1, 0]))
+    made = dense_of_blocks(e, call, x)
+    return _product(e, call, x, e.transpose(w, [1, 0])) if made is None else made
 
 
 def _product(e: Emitter, call: Call, x: Value, y: Value) -> Value:

@@ -25,6 +25,7 @@ from relaylang.frontends.onnx.families.quantized import (
 from relaylang.frontends.onnx.families.rnn import Product, layer, lstm_of
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
+from relaylang.rules.quantization.blocks import Blocks
 
 
 def through_reals(f: Callable[..., Expr], count: int = 1) -> Callable[..., Any]:
@@ -230,11 +231,11 @@ def matmul_nbits(
     index: Expr | None = None,
     bias: Expr | None = None,
 ) -> Any:
-    """The weights become real numbers at import."""
+    """Whole weights stay so, as `Blocks`. Those with real zero points, and those beside other floats, become real numbers."""
     b = n.b
     rows, columns, size, bits = n.int("N"), n.int("K"), n.int("block_size"), n.int("bits", 4)
     blocks = -(-columns // size)
-    ints = unpacked(b.need(packed, "the weights").reshape(rows, blocks, -1), bits)[..., :size].astype(np.float32)
+    ints = unpacked(b.need(packed, "the weights").reshape(rows, blocks, -1), bits)[..., :size]
     if index is not None:
         raise Unsupported("an order of the groups is not converted")
     if zeros is None:
@@ -245,7 +246,11 @@ def matmul_nbits(
             given = unpacked(given.reshape(rows, -1), bits)[:, :blocks]
         shift = given.reshape(rows, blocks).astype(np.float32)
     factor = b.need(scales, "the scales").reshape(rows, blocks)
-    weights = (ints - shift[..., None]) * factor[..., None].astype(np.float32)
+    if b.dtype(x) == "float32" and b.rank(x) > 1 and not (shift % 1).any():
+        weight = Blocks(ints, factor, shift, columns).expr(b.op, b.const)
+        made = b.op("nn.dense", x, weight, units=rows)
+        return made if bias is None else b.op("add", made, bias)
+    weights = (ints.astype(np.float32) - shift[..., None]) * factor[..., None].astype(np.float32)
     made = matmul(b, x, b.const(weights.reshape(rows, blocks * size)[:, :columns].T.astype(np.dtype(b.dtype(x)))))
     return made if bias is None else b.op("add", made, bias)
 
