@@ -297,12 +297,8 @@ class Importer:
         masks = _masks(spec, args, kwargs)
         node = Node(self, spec, path, masks, args, kwargs)
         if spec.operation:
-            converted = _bound(
-                rule.convert,
-                node,
-                [_without_masks(a, None, self) for a in args],
-                {k: _without_masks(v, None, self) for k, v in kwargs.items()},
-            )
+            values, named = ([_without_masks(v, None, self) for v in group] for group in (args, kwargs.values()))
+            converted = _bound(rule.convert, node, values, dict(zip(kwargs, named)))
         else:
             values = [_without_masks(a, node, self) for a in args]
             wrong = self.rules.wrong_operands(rule, values) if values else "its call has no operand"
@@ -310,7 +306,7 @@ class Importer:
                 raise Malformed(wrong)
             converted = rule.convert(node, *values)
         results = [converted] if isinstance(converted, (Expr, Tensor)) else list(converted)
-        passed = masks[0] if masks and spec.kind in _PASSES and not spec.operation else None
+        passed = next(iter(masks), None) if spec.kind in _PASSES and not spec.operation else None
         return [r if isinstance(r, Tensor) else Tensor(r, passed) for r in results]
 
 
