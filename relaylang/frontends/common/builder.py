@@ -129,7 +129,8 @@ class Builder:
         """A typed call of an operator; a constant where it can be folded."""
         op = made.op
         assert isinstance(op, Op)
-        if not op.stateful and not op.name.startswith("qnn.") and all(map(_is_constant, made.args)):
+        operands = (x for arg in made.args for x in (arg.fields if isinstance(arg, Tuple) else (arg,)))
+        if not op.stateful and not op.name.startswith("qnn.") and all(isinstance(x, Constant) for x in operands):
             folded = self._fold(made)
             if folded is not None:
                 return folded
@@ -460,10 +461,6 @@ def joined(left: Type, right: Type) -> Type | None:
 def _all_joined(left: Sequence[Type], right: Sequence[Type]) -> list[Type] | None:
     types = [ty for pair in zip(left, right) if (ty := joined(*pair)) is not None]
     return types if len(types) == len(left) else None
-
-
-def _is_constant(x: Expr) -> bool:
-    return isinstance(x, Constant) or (isinstance(x, Tuple) and all(isinstance(f, Constant) for f in x.fields))
 
 
 def _value(x: Expr) -> Any:

@@ -222,7 +222,7 @@ def convolution(
 
 
 def _space_of(orders: Mapping[str, Sequence[int]]) -> int:
-    """The axes of space of a convolution. Raises `Malformed` for orders that are none."""
+    """The axes of space of a convolution. Raises `Malformed` for orders that do not name each axis once."""
     rank = len(orders["input"]) - 2
     if rank < 0:
         raise Malformed(f"its input has the axes {list(orders['input'])}")

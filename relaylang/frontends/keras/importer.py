@@ -214,7 +214,8 @@ class Importer:
             filled = _filled(call, values)
             name = member.name if number == 0 else f"{member.name}:{number}"
             inner = [_name(r) for r in operands]
-            known = _listed_types(types.get((member.name, number + first[member.name]), {}))
+            stated = types.get((member.name, number + first[member.name]), {})
+            known = [stated.get(i) for i in range(max(stated) + 1)] if 0 <= max(stated, default=-1) < 1024 else []
             results = self._layer(member, places.get(id(member), ()), filled, inner, [name], known)
             for i, result in enumerate(results):
                 values[member.name, number + first[member.name], i] = result
@@ -427,10 +428,6 @@ def _types(called: Mapping[str, list[Call]]) -> dict[tuple[str, int], dict[int, 
             if unsound(ty) is None:
                 stated.setdefault((ref.layer, ref.call), {})[ref.result] = ty
     return stated
-
-
-def _listed_types(types: Mapping[int, TensorType]) -> list[TensorType | None]:
-    return [types.get(i) for i in range(max(types) + 1)] if types and max(types) < 1024 else []
 
 
 def _inputs_of(spec: Spec) -> list[tuple[str, Spec]]:

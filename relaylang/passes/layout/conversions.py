@@ -45,7 +45,7 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
 
 
 def _problem_of_words(name: str, known: Any, data: str, kernel: str) -> str | None:
-    """What is wrong with the layouts of an operator's data and kernel."""
+    """The fault in the layouts of an operator's data and kernel, in words."""
     if not _has_axes(data, known.axes):
         return f"{data!r} is no layout of the axes {known.axes}"
     if known.only and data not in known.only:
