@@ -125,12 +125,8 @@ def batch_flatten(attrs: Any, x: Any) -> Any:
     return x.reshape(x.shape[0], -1 if x.size else int(np.prod(x.shape[1:])))
 
 
-def cross_entropy(attrs: Any, x: Any, y: Any) -> Any:
-    return (-np.sum(wide(np.log(wide(x)) * y)) / x.shape[0]).astype(x.dtype) if len(x) else x.dtype.type(0)
-
-
-def cross_entropy_with_logits(attrs: Any, x: Any, y: Any) -> Any:
-    return (-np.sum(wide(x) * wide(y)) / x.shape[0]).astype(x.dtype) if len(x) else x.dtype.type(0)
+def _mean_loss(x: Any, products: Any) -> Any:
+    return (-np.sum(products) / x.shape[0]).astype(x.dtype) if len(x) else x.dtype.type(0)
 
 
 def nll_loss(attrs: Any, predictions: Any, targets: Any, weights: Any) -> Any:
@@ -155,8 +151,8 @@ def fifo_buffer(attrs: Any, data: Any, buffer: Any) -> Any:
 
 
 KERNELS: dict[str, Kernel] = {
-    "nn.cross_entropy": cross_entropy,
-    "nn.cross_entropy_with_logits": cross_entropy_with_logits,
+    "nn.cross_entropy": lambda attrs, x, y: _mean_loss(x, wide(np.log(wide(x)) * y)),
+    "nn.cross_entropy_with_logits": lambda attrs, x, y: _mean_loss(x, wide(x) * wide(y)),
     "nn.nll_loss": nll_loss,
     "nn.fifo_buffer": fifo_buffer,
     "nn.bias_add": bias_add,

@@ -53,12 +53,6 @@ def multiply_to_nearest(x: Any, significand: Any, shift: Any) -> Any:
     return ((product + np.where(product >= 0, half, half - 1)) >> total).astype(np.int32)
 
 
-def _requantize_float(x: Any, multiplier: Any, zero_point: Any, upward: bool, dtype: np.dtype) -> Any:
-    kind = dtype.type
-    scaled = x.astype(dtype) * np.asarray(multiplier).astype(dtype) + np.asarray(zero_point).astype(dtype)
-    return convert(np.asarray(np.floor(scaled + kind(0.5)) if upward else round_away(scaled)), _INT32)
-
-
 def requantize_to(
     x: Any,
     in_scale: Any,
@@ -77,7 +71,9 @@ def requantize_to(
     upward = rounding in ("None", "UPWARD")
     multiplier = along(np.asarray(in_scale).astype(np.float64), axis, x.ndim) / np.float64(out_scale)
     if compute in ("float32", "float64"):
-        shifted = _requantize_float(x, multiplier, out_zero, upward, np.dtype(compute))
+        kind = np.dtype(compute).type
+        scaled = x.astype(kind) * np.asarray(multiplier).astype(kind) + np.asarray(out_zero).astype(kind)
+        shifted = convert(np.asarray(np.floor(scaled + kind(0.5)) if upward else round_away(scaled)), _INT32)
     else:
         significand, shift = fixed_point(multiplier)
         scaled = (multiply_fixed if upward else multiply_to_nearest)(x, significand, shift)

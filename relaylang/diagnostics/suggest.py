@@ -47,7 +47,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     if not name or len(name) > _LONGEST:
         return None
     small = name.lower()
-    tail = small.rpartition(".")[2]
     letters = set(small)
     limit = allowed(name)
     bare = _DIGITS.sub("0", small) if limit else ""
@@ -57,26 +56,27 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
         if size > _LONGEST or candidate == name or not candidate:
             continue
         lower = candidate.lower()
-        found = None
         if lower == small:
-            found = (0, 0, candidate)
-        elif len(tail) > 2 and ("." in candidate or "." in name) and lower.rpartition(".")[2] == tail:
-            found = (1, size, candidate)
-        elif len(small.lstrip("-@%")) > 3 and lower.startswith(small):
-            found = (1, size - len(name), candidate)
-        elif limit and abs(size - len(name)) <= limit and len(letters.symmetric_difference(lower)) <= 2 * limit:
+            return candidate
+        near = _alike(small, lower)
+        if near is None and limit and abs(size - len(name)) <= limit and len(letters.symmetric_difference(lower)) <= 2 * limit:
             if bare != small and _DIGITS.sub("0", lower) == bare:
                 continue
             count = edits(small, lower, limit)
-            if count <= min(limit, max(1, allowed(candidate))):
-                found = (count, abs(size - len(name)), candidate)
-        elif _same_words(small, lower):
-            found = (2, size, candidate)
-        if found is not None and (best is None or found < best):
-            best = found
-            if found[0] == 0:
-                break
+            near = (count, abs(size - len(name))) if count <= min(limit, max(1, allowed(candidate))) else None
+        elif near is None and _same_words(small, lower):
+            near = (2, size)
+        if near is not None and (best is None or (*near, candidate) < best):
+            best = (*near, candidate)
     return best[2] if best is not None else None
+
+
+def _alike(name: str, other: str) -> tuple[int, int] | None:
+    """How far another name is away that has the same end behind its last point, or the same beginning; both in small letters."""
+    tail = name.rpartition(".")[2]
+    if len(tail) > 2 and ("." in other or "." in name) and other.rpartition(".")[2] == tail:
+        return 1, len(other)
+    return (1, len(other) - len(name)) if len(name.lstrip("-@%")) > 3 and other.startswith(name) else None
 
 
 def _same_words(a: str, b: str) -> bool:

@@ -391,6 +391,12 @@ def type_children(ty: Type) -> tuple[Type, ...]:
     return ()
 
 
+def _extents_equal(a: Dim, b: Dim, bound: Mapping[int, Type]) -> bool:
+    if isinstance(a, TypeVar):
+        return bound.get(id(a), a) is b
+    return a == b and not isinstance(b, TypeVar) and (Extent not in (type(a), type(b)) or extent_dtype(a) == extent_dtype(b))
+
+
 def types_equal(left: Type, right: Type) -> bool:
     """Whether two types are equal up to the names of their bound type parameters. No recursion on depth."""
     stack = [(left, right)]
@@ -406,12 +412,8 @@ def types_equal(left: Type, right: Type) -> bool:
             assert isinstance(b, TensorType)
             if a.dtype != b.dtype or len(a.shape) != len(b.shape):
                 return False
-            for m, n in zip(a.shape, b.shape):
-                if isinstance(m, TypeVar):
-                    if bound.get(id(m), m) is not n:
-                        return False
-                elif m != n or isinstance(n, TypeVar) or (Extent in (type(m), type(n)) and extent_dtype(m) != extent_dtype(n)):
-                    return False
+            if not all([_extents_equal(m, n, bound) for m, n in zip(a.shape, b.shape)]):
+                return False
             continue
         if isinstance(a, _BY_IDENTITY):
             if bound.get(id(a), a) is not b:

@@ -245,13 +245,9 @@ def key(value: Expr) -> Any:
             return name
         case Linear(terms, const):
             return ("linear", const, *sorted(((key(a), c) for a, c in terms), key=repr))
-    return (type(value).__name__, *[_key_part(getattr(value, f.name)) for f in fields(value)])  # type: ignore[arg-type]
-
-
-def _key_part(part: Any) -> Any:
-    if isinstance(part, Expr):
-        return key(part)
-    return tuple(map(key, part)) if isinstance(part, tuple) else part
+    parts = [getattr(value, f.name) for f in fields(value)]  # type: ignore[arg-type]
+    parts = [tuple(map(key, p)) if isinstance(p, tuple) else key(p) if isinstance(p, Expr) else p for p in parts]
+    return (type(value).__name__, *parts)
 
 
 def plus(left: Expr | int, right: Expr | int) -> Expr:

@@ -79,17 +79,24 @@ EXTENSIONS: dict[str, Extension] = {}
 def _problem(found: Any) -> str | None:
     if not isinstance(found, Extension) or not isinstance(found.op, Op):
         return f"is no operator, but a value of type {type(found).__name__}"
-    if not isinstance(found.op.name, str) or not _NAME.fullmatch(found.op.name):
-        return f"has the name {found.op.name!r}, which the language cannot write"
-    if found.op.name in OPS and found.op.name not in EXTENSIONS:
-        return f"has the name of the language's own {found.op.name}"
-    op = found.op
+    return _problem_of_record(found.op) or _problem_of_functions(found)
+
+
+def _problem_of_record(op: Op) -> str | None:
+    if not isinstance(op.name, str) or not _NAME.fullmatch(op.name):
+        return f"has the name {op.name!r}, which the language cannot write"
+    if op.name in OPS and op.name not in EXTENSIONS:
+        return f"has the name of the language's own {op.name}"
     if isinstance(op.args, str) or not all(isinstance(a, str) for a in op.args):
         return f"has the arguments {op.args!r:.60}; they are a tuple of names"
     if op.attrs is not None and not (isinstance(op.attrs, type) and hasattr(op.attrs, "schema")):
         return "has attributes of a class that is not made by attrs_class"
     if not callable(op.rel):
         return f"has rel={op.rel!r:.60}, which is no function"
+    return None
+
+
+def _problem_of_functions(found: Extension) -> str | None:
     if found.lower is not None and not callable(found.lower):
         return f"has lower={found.lower!r:.60}, which is no function"
     if found.kernel is not None and not callable(found.kernel) and found.place is None:

@@ -193,16 +193,24 @@ def conv_window(size: Dim, pad: int, kernel: Dim, stride: int, ctx: RelationCont
     return (size + pad - kernel) // stride + 1
 
 
+def _check_stated(attrs: AnyValue, kernel: Sequence[Dim], channels: Dim, ctx: RelationContext) -> None:
+    """Refuse a weight whose kernel or output channels are others than the attributes say."""
+    stated = list(attrs.kernel_size or ())
+    for wanted, extent, letter in zip(stated, kernel, SPATIAL[len(kernel)]):
+        if not same_dim(wanted, extent):
+            ctx.fail(f"has a kernel of {extent} along {letter}, but kernel_size={stated}", 1, _fits("kernel_size", list(kernel)))
+    if attrs.channels is not None and not same_dim(attrs.channels, channels):
+        ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1, _fits("channels", channels))
+
+
 def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
     """Convolution over `rank` spatial axes."""
     data, weight = tensor(types, 0, ctx), types[1]
     axes = SPATIAL[rank]
     check_window(attrs, rank, ("strides", "dilation", "kernel_size"), ctx)
     shape = change_layout(data.shape, attrs.data_layout, "NC" + axes, ctx)
-    reference = "OI" + axes
     grouped_kernel = attrs.groups > 1 and "G" in attrs.kernel_layout
-    if grouped_kernel:
-        reference = "G" + reference
+    reference = "G" * grouped_kernel + "OI" + axes
     if attrs.groups < 1:
         ctx.fail(f"groups={attrs.groups} must be positive")
     if isinstance(shape[1], int) and shape[1] % attrs.groups:
@@ -228,12 +236,7 @@ def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
     else:
         own = have[1:] if grouped_kernel else have
         channels = mul_dim(have[0], have[1]) if grouped_kernel else have[0]
-        for wanted, found, letter in zip(kernel, own[2:], axes):
-            if not same_dim(wanted, found):
-                notes = _fits("kernel_size", list(own[2:]))
-                ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1, notes)
-        if attrs.channels is not None and not same_dim(attrs.channels, channels):
-            ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1, _fits("channels", channels))
+        _check_stated(attrs, own[2:], channels, ctx)
         if not same_dim(per_group, own[1]):
             groups = f" in {attrs.groups} groups" if attrs.groups > 1 else ""
             noted = _groups(data, attrs, own, ctx)
@@ -257,7 +260,7 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
     check_window(attrs, rank, ("strides", "dilation", "kernel_size", *more), ctx)
     shape = change_layout(data.shape, attrs.data_layout, "NC" + axes, ctx)
     grouped_kernel = attrs.groups > 1 and "G" in attrs.kernel_layout
-    reference = ("G" if grouped_kernel else "") + "IO" + axes
+    reference = "G" * grouped_kernel + "IO" + axes
     kernel = tuple(attrs.kernel_size or ())
     made: list[Dim] = []
     if attrs.channels is not None and attrs.kernel_size is not None:
@@ -272,12 +275,7 @@ def conv_transpose(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: Relat
     else:
         own = have[1:] if grouped_kernel else have
         channels = mul_dim(own[1], attrs.groups)  # TVM forgets the groups here, and computes with them
-        for wanted, found, letter in zip(kernel, own[2:], axes):
-            if not same_dim(wanted, found):
-                notes = _fits("kernel_size", list(own[2:]))
-                ctx.fail(f"has a kernel of {found} along {letter}, but kernel_size={list(kernel)}", 1, notes)
-        if attrs.channels is not None and not same_dim(attrs.channels, channels):
-            ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1, _fits("channels", channels))
+        _check_stated(attrs, own[2:], channels, ctx)
         if not same_dim(shape[1], mul_dim(own[0], have[0]) if grouped_kernel else own[0]):
             ctx.fail(f"takes {own[0]} input channels, but the data has {shape[1]}", 1)
         kernel = tuple(own[2:])

@@ -194,12 +194,29 @@ def _axes(layout: str) -> tuple[tuple[str, int], ...]:
     return tuple(axes)
 
 
+Axis = tuple[str, int]
+
+
 @lru_cache(4096)
 def _order(source: str, target: str) -> tuple[int, ...] | None:
     """Where the axes of a layout without split parts come from in another one; None for other layouts."""
     if not (source.isalpha() and source.isupper() and len(set(source)) == len(source)) or sorted(source) != sorted(target):
         return None
     return tuple([source.index(letter) for letter in target])
+
+
+def _split_layouts(source: str, target: str, rank: int, ctx: RelationContext, arg: int) -> tuple[list[Axis], list[Axis]]:
+    """The axes of two layouts of the same letters; a tensor of `rank` axes has the first."""
+    try:
+        have, want = split_layout(source), split_layout(target)
+    except ValueError as problem:
+        ctx.fail(f"`{problem}` is not a layout", arg)
+        raise
+    if {a.upper() for a, _ in have} != {a.upper() for a, _ in want}:
+        ctx.fail(f"layout `{source}` cannot be changed to `{target}`: they have other axes", arg)
+    if len(have) != rank:
+        ctx.fail(f"has {rank} dimensions, but the layout `{source}` has {len(have)}", arg)
+    return have, want
 
 
 def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationContext, arg: int = 0) -> list[Dim]:
@@ -213,15 +230,7 @@ def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationC
     order = _order(source, target)
     if order is not None and len(order) == len(shape) and all([isinstance(d, int) for d in shape]):
         return [shape[i] for i in order]
-    try:
-        have, want = split_layout(source), split_layout(target)
-    except ValueError as problem:
-        ctx.fail(f"`{problem}` is not a layout", arg)
-        raise
-    if {a.upper() for a, _ in have} != {a.upper() for a, _ in want}:
-        ctx.fail(f"layout `{source}` cannot be changed to `{target}`: they have other axes", arg)
-    if len(have) != len(shape):
-        ctx.fail(f"has {len(shape)} dimensions, but the layout `{source}` has {len(have)}", arg)
+    have, want = _split_layouts(source, target, len(shape), ctx, arg)
     whole: dict[str, Dim] = {}
     for (letter, factor), extent in zip(have, shape):
         key = letter.upper()
@@ -230,8 +239,7 @@ def change_layout(shape: Sequence[Dim], source: str, target: str, ctx: RelationC
         whole[key] = mul_dim(whole.get(key, 1), factor or extent)
     factors: dict[str, int] = {}
     for letter, factor in want:
-        if factor:
-            factors[letter.upper()] = factors.get(letter.upper(), 1) * factor
+        factors[letter.upper()] = factors.get(letter.upper(), 1) * (factor or 1)
     return [factor or _whole(whole[letter], factors.get(letter, 1)) for letter, factor in want]
 
 

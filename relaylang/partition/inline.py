@@ -21,7 +21,13 @@ def inline_named(mod: IRModule, dropped: Set[GlobalVar]) -> IRModule:
     """
     if not dropped:
         return mod
-    bodies = {gv: rewrite_typed(mod.functions[gv], _without_composites) for gv in dropped}
+
+    def plain(old: Expr, new: Expr) -> Expr:
+        if isinstance(new, Call) and isinstance(new.op, Function) and "Composite" in new.op.attrs:
+            return apply_function(new.op, new.args)
+        return new
+
+    bodies = {gv: rewrite_typed(mod.functions[gv], plain) for gv in dropped}
 
     def call(old: Expr, new: Expr) -> Expr:
         if isinstance(new, Call) and isinstance(new.op, GlobalVar) and new.op in dropped:
@@ -32,12 +38,6 @@ def inline_named(mod: IRModule, dropped: Set[GlobalVar]) -> IRModule:
 
     new = per_function(mod, lambda func: rewrite_typed(func, call))
     return new.with_functions({gv: f for gv, f in new.functions.items() if gv not in dropped})
-
-
-def _without_composites(old: Expr, new: Expr) -> Expr:
-    if isinstance(new, Call) and isinstance(new.op, Function) and "Composite" in new.op.attrs:
-        return apply_function(new.op, new.args)
-    return new
 
 
 def calls_one_of(func: Function, names: frozenset[str]) -> bool:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Call, Expr, Function, IRModule, TensorType, post_order
@@ -17,7 +18,7 @@ from relaylang.partition.support import op_verdict
 from relaylang.partition.tables import get_pattern_table
 from relaylang.partition.targets import recipe_of
 from relaylang.passes.rewriting import rewrite_typed
-from relaylang.patterns import Graph, OpNamePattern, explain_match, find_match
+from relaylang.patterns import Explanation, Graph, OpNamePattern, explain_match, find_match
 from relaylang.patterns.language import all_parts
 from relaylang.patterns.mismatch import describe, progress
 from relaylang.rules.macs import RULES as MACS
@@ -140,23 +141,27 @@ def _stays(node: Call, graph: Graph, table: list[Entry], target: str, refused: d
         kind = f" (it works on {ty.dtype})" if isinstance(ty, TensorType) else ""
         return Row(node, name, None, "", "", f"no row of the table has {name}{kind}")
     best: tuple[int, str, str, Span | None] | None = None
-    for root in _above(node, graph):
-        for row in rows:
-            explanation = explain_match(row.pattern, root, graph)
-            if explanation:
-                continue  # it matches there, and was taken for something else
-            inside = any(n is node for n in explanation.met)
-            met = 2 * progress(explanation) + inside - (root is node and not inside)
-            touches = inside or explanation.failed_at is node or root is node
-            if touches and (best is None or met > best[0]):
-                at = explanation.failed_at.span if explanation.failed_at is not None else None
-                said = str(explanation)
-                if root is node and not explanation.met and " is wanted, and it is " in said:
-                    said = f"{said.partition(' is wanted, ')[0]} is wanted behind it, and {_behind(node, graph)}"
-                best = (met, row.name, said, at or node.span)
+    for root, row in product(_above(node, graph), rows):
+        explanation = explain_match(row.pattern, root, graph)
+        if explanation:
+            continue  # it matches there, and was taken for something else
+        inside = any(n is node for n in explanation.met)
+        met = 2 * progress(explanation) + inside - (root is node and not inside)
+        touches = inside or explanation.failed_at is node or root is node
+        if touches and (best is None or met > best[0]):
+            at = explanation.failed_at.span if explanation.failed_at is not None else None
+            best = (met, row.name, _says(explanation, node, root, graph), at or node.span)
     if best is None:
         return Row(node, name, None, "", rows[0].name, "it is used outside of the pattern, or another row has its operands")
     return Row(node, name, None, "", *best[1:])
+
+
+def _says(explanation: Explanation, node: Call, root: Expr, graph: Graph) -> str:
+    """Why a row's pattern does not match at a root."""
+    said = str(explanation)
+    if root is node and not explanation.met and " is wanted, and it is " in said:
+        return f"{said.partition(' is wanted, ')[0]} is wanted behind it, and {_behind(node, graph)}"
+    return said
 
 
 def _behind(node: Expr, graph: Graph) -> str:

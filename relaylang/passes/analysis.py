@@ -70,6 +70,9 @@ def well_formed_problems(node: Node) -> list[Diagnostic]:
     return problems
 
 
+_OUTSIDE = "is used outside the scope of its binding"
+
+
 def _check_scopes(root: Expr, binders: dict[Var, Expr], problems: list[Diagnostic], closed: bool) -> None:
     scope: set[Var] = set()
     free: set[Var] = set()
@@ -81,11 +84,9 @@ def _check_scopes(root: Expr, binders: dict[Var, Expr], problems: list[Diagnosti
         if step == "bind":
             owner, variables = item
             for var in variables:
-                if var in binders:
-                    problems.append(error("R0509", f"%{var.name_hint} is bound more than once", var.span or owner.span))
-                elif var in free:
-                    text = f"%{var.name_hint} is used outside the scope of its binding"
-                    problems.append(error("R0509", text, var.span or owner.span))
+                says = "is bound more than once" if var in binders else _OUTSIDE if var in free else ""
+                if says:
+                    problems.append(error("R0509", f"%{var.name_hint} {says}", var.span or owner.span))
                 binders[var] = owner
                 scope.add(var)
             continue
@@ -94,11 +95,9 @@ def _check_scopes(root: Expr, binders: dict[Var, Expr], problems: list[Diagnosti
             continue
         if isinstance(item, Var):
             if item not in scope:
-                if item in binders:
-                    text = f"%{item.name_hint} is used outside the scope of its binding"
-                    problems.append(error("R0509", text, item.span))
-                elif closed and item not in free:
-                    problems.append(error("R0509", f"%{item.name_hint} is not bound", item.span))
+                says = _OUTSIDE if item in binders else "is not bound" if closed and item not in free else ""
+                if says:
+                    problems.append(error("R0509", f"%{item.name_hint} {says}", item.span))
                 free.add(item)
             continue
         if id(item) in seen:

@@ -6,7 +6,7 @@ Backends and exporters run it before fusion, so that values of bound weights alo
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,12 +55,19 @@ def _nothing(call: Call) -> Expr | None:
     product = isinstance(call.op, Op) and not PRODUCTS.isdisjoint(call.op.traits)
     if not (empty and fields) and not (product and any(0 in (shape_of(a) or ()) for a in call.args[:2])):
         return None
-    # A constant has no extents that a kernel finds when it runs. Without elements it may: numpy takes them up to a product.
-    if any(type(extent) not in (int, Extent) for shape in shapes for extent in shape):
-        if not (empty and all(math.prod(filter(None, shape)) < 2**59 for shape in shapes)):
-            return None
+    if not all(_fits_constant(shape) for shape in shapes):
+        return None
     made = [typed(Constant(np.zeros(f.shape, np.dtype(f.dtype))), f) for f in fields]  # type: ignore[union-attr, arg-type]
     return typed(Tuple(made), ty) if isinstance(ty, TupleType) else made[0]
+
+
+def _fits_constant(shape: Sequence[Any]) -> bool:
+    """Whether a constant has this shape: no extents that a kernel finds when it runs.
+
+    Without elements it may have some; numpy takes them up to a product.
+    """
+    known = all(type(extent) in (int, Extent) for extent in shape)
+    return known or (0 in shape and math.prod(filter(None, shape)) < 2**59)
 
 
 def _placed(new: Expr, old: Expr) -> Expr:

@@ -75,23 +75,15 @@ def _ranks(inputs: Sequence[Sequence[int]], users: Sequence[Sequence[int]], top:
     return ranks
 
 
-def _sink(ranks: list[int], users: Sequence[Sequence[int]], top: Sequence[bool]) -> bool:
-    """Move parts down to their users where more edges lead out of them than in; say whether any moved.
-
-    A part is a set of boxes that have room below, joined by edges from one rank to the next. A computation of weights
-    is one: it goes down to the call that takes them.
-    """
-    latest = list(ranks)
-    for box in reversed(range(len(ranks))):
-        if users[box] and not top[box]:
-            latest[box] = min(latest[u] for u in users[box]) - 1
-    part = [-1] * len(ranks)
+def _parts(ranks: Sequence[int], latest: Sequence[int], users: Sequence[Sequence[int]]) -> tuple[list[list[int]], list[int]]:
+    """The parts that have room below, and the number of each box's part; -1 where it has none."""
     joined: list[list[int]] = [[] for _ in ranks]
     for box, below in enumerate(users):
         for user in below if latest[box] > ranks[box] else ():
             if latest[user] > ranks[user] and ranks[user] == ranks[box] + 1:
                 joined[box].append(user)
                 joined[user].append(box)
+    part = [-1] * len(ranks)
     parts: list[list[int]] = []
     for first in range(len(ranks)):
         if latest[first] > ranks[first] and part[first] < 0:
@@ -102,6 +94,20 @@ def _sink(ranks: list[int], users: Sequence[Sequence[int]], top: Sequence[bool])
                     if part[near] < 0:
                         part[near] = part[first]
                         parts[-1].append(near)
+    return parts, part
+
+
+def _sink(ranks: list[int], users: Sequence[Sequence[int]], top: Sequence[bool]) -> bool:
+    """Move parts down to their users where more edges lead out of them than in; say whether any moved.
+
+    A part is a set of boxes that have room below, joined by edges from one rank to the next. A computation of weights
+    is one: it goes down to the call that takes them.
+    """
+    latest = list(ranks)
+    for box in reversed(range(len(ranks))):
+        if users[box] and not top[box]:
+            latest[box] = min(latest[u] for u in users[box]) - 1
+    parts, part = _parts(ranks, latest, users)
     leaving, room = [0] * len(parts), [len(ranks)] * len(parts)
     for box, below in enumerate(users):
         for user in below:

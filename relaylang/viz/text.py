@@ -10,6 +10,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from unicodedata import combining, east_asian_width
 
 from relaylang.viz.boxes import EMPTY, SIGNS, Sheet, cut, sheets
@@ -58,11 +59,7 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
         text = SIGNS.get(change, "  ") + text if graph.compared else text
         text = _fitted(text.rstrip(), width) if width > 1 else text.rstrip()
         text = text.translate(_PLAIN) if ascii_only else text
-        if color and change in _CHANGES:
-            text = f"\x1b[{_CHANGES[change]}m{text}\x1b[0m"
-        elif color and family in _COLOURS:
-            text = text.replace(f"= {name}(", f"= \x1b[{_COLOURS[family]}m{name}\x1b[0m(", 1)
-        lines.append(text)
+        lines.append(_coloured(text, name, family, change) if color else text)
 
     while stack:
         group, depth, before = stack.pop()
@@ -71,12 +68,11 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
         shown.add(group.id)
         indent = "  " * min(depth, 8)
         line(f"{indent}{before}{_head(graph, group)}", change=group.change)
-        own = [graph.nodes[b.node] for b in drawn[group.id].boxes if not b.pill]
-        own = [n for n in own if n.kind not in _LEAVES]
+        own = [n for n in (graph.nodes[b.node] for b in drawn[group.id].boxes if not b.pill) if n.kind not in _LEAVES]
         names = _names(own)
         rows = list(_group(graph, group, drawn[group.id], own, names))
         changed = {b.node: b.change for b in drawn[group.id].boxes}
-        for place, skipped in _near(rows, changed) if graph.compared else ((i, 0) for i in range(len(rows))):
+        for place, skipped in _near(rows, changed) if graph.compared else zip(range(len(rows)), repeat(0)):
             if skipped:
                 line(f"{indent}  ⋮ {skipped} {'line' if skipped == 1 else 'lines'}")
             if place < len(rows):
@@ -86,9 +82,18 @@ def as_text(graph: Graph, width: int = 80, expand: bool = False, ascii_only: boo
         line("")
         for node in reversed(own):
             inside = [graph.groups[i] for i in node.inner]
-            if expand or node.kind in ("fn", "if", "match", "repeat") or any(g.label == "fn" for g in inside):
+            if expand or node.kind in ("fn", "if", "match", "repeat") or "fn" in (g.label for g in inside):
                 stack += [(g, depth + 1, _title(node, names)) for g in reversed(inside)]
     return "\n".join(lines or [EMPTY]).rstrip("\n") + "\n"
+
+
+def _coloured(text: str, name: str, family: str, change: str) -> str:
+    """A line in the colour of its change, or with its operator's name in that of its family."""
+    if change in _CHANGES:
+        return f"\x1b[{_CHANGES[change]}m{text}\x1b[0m"
+    if family in _COLOURS:
+        return text.replace(f"= {name}(", f"= \x1b[{_COLOURS[family]}m{name}\x1b[0m(", 1)
+    return text
 
 
 def _head(graph: Graph, group: Group) -> str:

@@ -129,7 +129,8 @@ class Builder:
         """A typed call of an operator; a constant where it can be folded."""
         op = made.op
         assert isinstance(op, Op)
-        if not op.stateful and not op.name.startswith("qnn.") and all(map(_is_constant, made.args)):
+        operands = (x for arg in made.args for x in (arg.fields if isinstance(arg, Tuple) else (arg,)))
+        if not op.stateful and not op.name.startswith("qnn.") and all(isinstance(x, Constant) for x in operands):
             folded = self._fold(made)
             if folded is not None:
                 return folded
@@ -439,23 +440,27 @@ def joined(left: Type, right: Type) -> Type | None:
 
     `_` stands for any type.
     """
-    if isinstance(left, IncompleteType) or isinstance(right, IncompleteType):
-        return right if isinstance(left, IncompleteType) else left
-    if isinstance(left, TensorType) and isinstance(right, TensorType):
-        if left.dtype != right.dtype or len(left.shape) != len(right.shape):
-            return None
-        return TensorType([a if a == b else ANY for a, b in zip(left.shape, right.shape)], left.dtype)
-    if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.fields) == len(right.fields):
-        fields = [joined(a, b) for a, b in zip(left.fields, right.fields)]
-        return None if None in fields else TupleType([f for f in fields if f is not None])
-    if isinstance(left, TypeCall) and isinstance(right, TypeCall) and left.func is right.func:
-        args = [joined(a, b) for a, b in zip(left.args, right.args)]
-        return None if None in args else TypeCall(left.func, [a for a in args if a is not None])
+    match left, right:
+        case IncompleteType(), _:
+            return right
+        case _, IncompleteType():
+            return left
+        case TensorType(), TensorType():
+            if left.dtype != right.dtype or len(left.shape) != len(right.shape):
+                return None
+            return TensorType([a if a == b else ANY for a, b in zip(left.shape, right.shape)], left.dtype)
+        case TupleType(), TupleType() if len(left.fields) == len(right.fields):
+            fields = _all_joined(left.fields, right.fields)
+            return None if fields is None else TupleType(fields)
+        case TypeCall(), TypeCall() if left.func is right.func:
+            args = _all_joined(left.args, right.args)
+            return None if args is None else TypeCall(left.func, args)
     return left if left == right else None
 
 
-def _is_constant(x: Expr) -> bool:
-    return isinstance(x, Constant) or (isinstance(x, Tuple) and all(isinstance(f, Constant) for f in x.fields))
+def _all_joined(left: Sequence[Type], right: Sequence[Type]) -> list[Type] | None:
+    types = [ty for pair in zip(left, right) if (ty := joined(*pair)) is not None]
+    return types if len(types) == len(left) else None
 
 
 def _value(x: Expr) -> Any:

@@ -90,21 +90,17 @@ def _pair(b: Builder, x: Expr, term: str, y: Expr, other: str, later: set[str]) 
     y = _ordered(b, y, other, "".join([*batch, *inner, *columns]))
     if all(len(g) == 1 for g in groups) or (not batch and all(len(g) == 1 for g in groups[1:])):
         return nn.matmul(b, x, y), made
-    named = [*zip([*batch, *rows, *inner], b.shape(x)), *zip([*batch, *inner, *columns], b.shape(y))]
-    sizes = {c: int(d) for c, d in named if isinstance(d, int)}
     if not known:
         x = x if rows else b.unsqueeze(x, [len(batch)])
         y = y if columns else b.unsqueeze(y, [len(batch) + 1])
         product = nn.matmul(b, x, y)
         gone = ([len(batch)] if not rows else []) + ([len(batch) + 1] if not columns else [])
         return b.squeeze(product, gone), made
-
-    def size(letters: Sequence[str]) -> int:
-        return math.prod(sizes[c] for c in letters)
-
-    front = [size(batch)] if batch else []
-    x = b.reshape_exactly(x, [*front, size(rows), size(inner)])
-    y = b.reshape_exactly(y, [*front, size(inner), size(columns)])
+    named = [*zip([*batch, *rows, *inner], b.static_shape(x)), *zip([*batch, *inner, *columns], b.static_shape(y))]
+    sizes = {c: int(d) for c, d in named}
+    front, height, depth, width = (math.prod(sizes[c] for c in group) for group in (batch, rows, inner, columns))
+    x = b.reshape_exactly(x, [*[front] * bool(batch), height, depth])
+    y = b.reshape_exactly(y, [*[front] * bool(batch), depth, width])
     return b.reshape_exactly(nn.matmul(b, x, y), [sizes[c] for c in made]), made
 
 

@@ -115,23 +115,12 @@ def gather(b: Builder, x: Expr, indices: Expr, sizes: Sequence[int | None], numb
             raise Malformed(f"a window has the extent {size} along an axis of {extent}")
         if axis not in n.starts and axis not in n.batch and size is not None and size != extent:
             x = b.slice(x, [0], [size], [axis])
-    starts = {}
-    for axis in n.starts:
-        extent, size = b.shape(x)[axis], sizes[axis]
-        if size is None:
-            raise Unsupported("the extent of its windows is not known along an axis of indices")
-        if isinstance(extent, int):
-            held = b.op("clip", found.start(axis), a_min=0.0, a_max=float(extent - size))
-        else:
-            last = b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
-            last = b.op("subtract", b.cast(last, found.dtype), size)
-            held = b.op("minimum", b.op("maximum", found.start(axis), 0), last)
-        starts[axis] = held
+    starts = {axis: _held(b, found.start(axis), x, axis, sizes[axis]) for axis in n.starts}
     moved = [*n.batch, *n.starts]
     order = [*moved, *[a for a in range(rank) if a not in moved]]
     x = b.transpose(x, order)
     windows = [int(sizes[a] or 0) for a in moved]
-    if all(size == 1 for size in windows):
+    if set(windows) == {1}:
         windows = []
     if not moved:
         made = b.op("broadcast_to", b.unsqueeze(x, list(range(found.rank))), shape=[*found.shape, *b.static_shape(x)])
@@ -151,6 +140,21 @@ def gather(b: Builder, x: Expr, indices: Expr, sizes: Sequence[int | None], numb
         raise Malformed(f"offset_dims has {len(offsets)} axes, and windows have {len(kept)}")
     windowed, outer = iter([found.rank + inner.index(a) for a in kept]), iter(range(found.rank))
     return b.transpose(made, [next(windowed) if a in offsets else next(outer) for a in range(count)])
+
+
+def _held(b: Builder, start: Expr, x: Expr, axis: int, size: int | None) -> Expr:
+    """The first places of windows along an axis, moved inwards where the windows would end outside."""
+    if size is None:
+        raise Unsupported("the extent of its windows is not known along an axis of indices")
+    extent = b.shape(x)[axis]
+    made: Expr
+    if isinstance(extent, int):
+        made = b.op("clip", start, a_min=0.0, a_max=float(extent - size))
+    else:
+        last = b.scalar(b.slice(b.shape_of(x), [axis], [axis + 1], [0]))
+        last = b.op("subtract", b.cast(last, b.dtype(start)), size)
+        made = b.op("minimum", b.op("maximum", start, 0), last)
+    return made
 
 
 def scatter(b: Builder, x: Expr, indices: Expr, updates: Expr, mode: str, numbers: Numbers) -> Expr:

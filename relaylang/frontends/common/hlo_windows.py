@@ -63,13 +63,10 @@ def reduce_window(
         pooled = _pooled(b, xs[0], first[0], size, strides, gaps, inner, pads, join)
         if pooled is not None:
             return [pooled]
-    wide = [a for a in range(rank) if size[a] != 1]
-    if len(wide) == 1 and all(v == 1 for v in (*strides, *gaps, *inner)):
-        axis = wide[0]
-        extent, (low, high) = b.shape(xs[0])[axis], pads[axis]
-        still = all(tuple(p) == (0, 0) for a, p in enumerate(pads) if a != axis)
-        if still and size[axis] == extent and (low, high) in ((extent - 1, 0), (0, extent - 1)):
-            return scanned(b, xs, first, axis, low == 0, join)
+    if all(v == 1 for v in (*strides, *gaps, *inner)):
+        axis = _scanned_axis(b.shape(xs[0]), size, pads)
+        if axis is not None:
+            return scanned(b, xs, first, axis, pads[axis][0] == 0, join)
     before, after = [p for p, _ in pads], [q for _, q in pads]
     filled = [padded(b, x, b.scalar(f), before, after, [i - 1 for i in inner]) for x, f in zip(xs, first)]
     parts = list(zip(*[windows(b, x, size, strides, gaps) for x in filled]))
@@ -77,6 +74,15 @@ def reduce_window(
     for part in parts[1:]:
         made = join.apply(made, list(part))
     return with_first(b, made, first, join)
+
+
+def _scanned_axis(shape: Sequence[Any], size: Sequence[int], pads: Sequence[tuple[int, int]]) -> int | None:
+    """The axis along which windows at each place hold all elements up to it, or from it on; None for other windows."""
+    wide = [a for a, extent in enumerate(size) if extent != 1]
+    if len(wide) != 1 or any(any(p) for a, p in enumerate(pads) if a not in wide):
+        return None
+    extent = shape[wide[0]]
+    return wide[0] if size[wide[0]] == extent and tuple(pads[wide[0]]) in ((extent - 1, 0), (0, extent - 1)) else None
 
 
 def _pooled(
@@ -107,7 +113,7 @@ def _pooled(
         mean = pool(b, "avg", image, *window, layout=layout, count_include_pad=True)
         return b.op("multiply", mean, float(math.prod(window[0])))
 
-    if rank == len(moved) + 2 and moved == list(range(1, rank - 1)):
+    if moved == list(range(1, rank - 1)):
         return pooled(x, {1: "NWC", 2: "NHWC", 3: "NDHWC"}[len(moved)])
     layout = {1: "NCW", 2: "NCHW", 3: "NCDHW"}[len(moved)]
     others = [a for a in range(rank) if a not in moved]
@@ -189,20 +195,9 @@ def convolution(
     """A convolution of any order of axes. `orders` has those of "input", "kernel" and "output": batch and feature (of a
     kernel: those of the output and of the input), then space. `inner` is the dilation of the input, `gaps` that of the kernel,
     `batches` the number of groups of the batch."""
-    rank = len(orders["input"]) - 2
-    if rank < 0:
-        raise Malformed(f"its input has the axes {list(orders['input'])}")
-    if rank > 3:
-        raise Unsupported(f"it has {rank} axes of space")
-    for side, order in orders.items():
-        if sorted(order) != list(range(rank + 2)):
-            raise Malformed(f"the axes of its {side} are {list(order)}; they must name each of {rank + 2} once")
+    rank = _space_of(orders)
     x, weights = b.transpose(b.of_rank(x, rank + 2), orders["input"]), b.transpose(b.of_rank(weights, rank + 2), orders["kernel"])
-    for values in (strides, pads, inner, gaps, turned):
-        if len(values) != rank:
-            raise Malformed(f"its windows have {len(values)} axes, and its space {rank}")
-    if any(v < 1 for v in (*strides, *inner, *gaps, groups, batches)):
-        raise Malformed("its strides, dilations and groups must be above 0")
+    _check_space(rank, (strides, pads, inner, gaps, turned), (*strides, *inner, *gaps, groups, batches))
     for axis, back in enumerate(turned):
         weights = b.op("reverse", weights, axis=axis + 2) if back else weights
     if any(i != 1 for i in inner) or any(p < 0 or q < 0 for p, q in pads):
@@ -224,6 +219,28 @@ def convolution(
     made = conv(b, x, weights, strides, pads, gaps, groups, data_layout=f"NC{letters}", kernel_layout=f"OI{letters}")
     made = b.squeeze(made, [2]) if flat else made
     return b.transpose(made, [list(orders["output"]).index(a) for a in range(len(orders["output"]))])
+
+
+def _space_of(orders: Mapping[str, Sequence[int]]) -> int:
+    """The axes of space of a convolution. Raises `Malformed` for orders that do not name each axis once."""
+    rank = len(orders["input"]) - 2
+    if rank < 0:
+        raise Malformed(f"its input has the axes {list(orders['input'])}")
+    if rank > 3:
+        raise Unsupported(f"it has {rank} axes of space")
+    for side, order in orders.items():
+        if sorted(order) != list(range(rank + 2)):
+            raise Malformed(f"the axes of its {side} are {list(order)}; they must name each of {rank + 2} once")
+    return rank
+
+
+def _check_space(rank: int, windows: Sequence[Sequence[Any]], numbers: Sequence[int]) -> None:
+    """Raise `Malformed` for windows of another number of axes, and for numbers that are not above 0."""
+    for values in windows:
+        if len(values) != rank:
+            raise Malformed(f"its windows have {len(values)} axes, and its space {rank}")
+    if any(v < 1 for v in numbers):
+        raise Malformed("its strides, dilations and groups must be above 0")
 
 
 def _batches_as_features(b: Builder, x: Expr, count: int) -> Expr:

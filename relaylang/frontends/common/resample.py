@@ -125,8 +125,8 @@ def _native(b: Builder, x: Expr, axes: Mapping[int, Stretch], method: Method) ->
         return None
     every = [axes.get(a) or stretch(b, x, a, scale=1.0) for a in range(2, rank)]
     values = [[b.value(v) for v in (to.have, to.size, to.scale)] for to in every]
-    known = [[float(v) for v in row if v is not None] for row in values]
-    if any(len(row) < 3 or 0 in row for row in known):
+    known = [[float(v) for v in row if v] for row in values]
+    if any(len(row) < 3 for row in known):
         return None
     if method.coordinates != "align_corners" and not all(np.isclose(scale * have, size, rtol=1e-6) for have, size, scale in known):
         return None

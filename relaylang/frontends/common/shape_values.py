@@ -7,6 +7,7 @@ the elements are known all the same. With them, a reshape keeps its static exten
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,13 +43,7 @@ class Knowledge:
 
     def follow(self, call: Call, op: Op) -> None:
         """Note what a call's result is known to be, from what its operands are known to be."""
-        ty = call.checked_type
-        if not isinstance(ty, TensorType) or "int" not in ty.dtype or not any(map(self._has, call.args)):
-            return
-        extents = [int(d) for d in ty.shape if isinstance(d, int)]
-        if len(extents) < len(ty.shape) or math.prod(extents) > _MOST:
-            return
-        if op.pattern > OpPattern.INJECTIVE:
+        if op.pattern > OpPattern.INJECTIVE or not any(map(self._has, call.args)) or not _is_small(call):
             return
         parts = [self._parts(a) for a in call.args]
         if any(p is None for p in parts):
@@ -59,11 +54,7 @@ class Knowledge:
         if any(r is None for r in results):
             return
         first, second = (np.asarray(r) for r in results)
-        masks = [k for p in parts for _, k in (p or ())]
-        if op.pattern == OpPattern.INJECTIVE or (len(masks) == 1 and masks[0].shape != first.shape):
-            mask = first == second  # the call moves elements
-        else:
-            mask = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*masks)), first.shape)
+        mask = _mask(op, [k for p in parts for _, k in (p or ())], first, second)
         if mask.any():
             self._found[id(call)] = call, first.astype(np.int64), mask
 
@@ -85,6 +76,22 @@ class Knowledge:
             else:
                 return None
         return found
+
+
+def _is_small(node: Expr) -> bool:
+    """Whether a value is a tensor of few whole numbers."""
+    ty = node.checked_type
+    if not isinstance(ty, TensorType) or "int" not in ty.dtype:
+        return False
+    extents = [int(d) for d in ty.shape if isinstance(d, int)]
+    return len(extents) == len(ty.shape) and math.prod(extents) <= _MOST
+
+
+def _mask(op: Op, masks: Sequence[np.ndarray], first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Which elements of a result are known; `first` and `second` differ where an unknown element went."""
+    if op.pattern == OpPattern.INJECTIVE or (len(masks) == 1 and masks[0].shape != first.shape):
+        return np.asarray(first == second)  # the call moves elements
+    return np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*masks)), first.shape)
 
 
 def _whole(parts: list[tuple[np.ndarray, np.ndarray]] | None) -> bool:

@@ -214,7 +214,8 @@ class Importer:
             filled = _filled(call, values)
             name = member.name if number == 0 else f"{member.name}:{number}"
             inner = [_name(r) for r in operands]
-            known = _listed_types(types.get((member.name, number + first[member.name]), {}))
+            stated = types.get((member.name, number + first[member.name]), {})
+            known = [stated.get(i) for i in range(max(stated) + 1)] if 0 <= max(stated, default=-1) < 1024 else []
             results = self._layer(member, places.get(id(member), ()), filled, inner, [name], known)
             for i, result in enumerate(results):
                 values[member.name, number + first[member.name], i] = result
@@ -297,12 +298,8 @@ class Importer:
         masks = _masks(spec, args, kwargs)
         node = Node(self, spec, path, masks, args, kwargs)
         if spec.operation:
-            converted = _bound(
-                rule.convert,
-                node,
-                [_without_masks(a, None, self) for a in args],
-                {k: _without_masks(v, None, self) for k, v in kwargs.items()},
-            )
+            values, named = ([_without_masks(v, None, self) for v in group] for group in (args, kwargs.values()))
+            converted = _bound(rule.convert, node, values, dict(zip(kwargs, named)))
         else:
             values = [_without_masks(a, node, self) for a in args]
             wrong = self.rules.wrong_operands(rule, values) if values else "its call has no operand"
@@ -310,7 +307,7 @@ class Importer:
                 raise Malformed(wrong)
             converted = rule.convert(node, *values)
         results = [converted] if isinstance(converted, (Expr, Tensor)) else list(converted)
-        passed = masks[0] if masks and spec.kind in _PASSES and not spec.operation else None
+        passed = next(iter(masks), None) if spec.kind in _PASSES and not spec.operation else None
         return [r if isinstance(r, Tensor) else Tensor(r, passed) for r in results]
 
 
@@ -431,10 +428,6 @@ def _types(called: Mapping[str, list[Call]]) -> dict[tuple[str, int], dict[int, 
             if unsound(ty) is None:
                 stated.setdefault((ref.layer, ref.call), {})[ref.result] = ty
     return stated
-
-
-def _listed_types(types: Mapping[int, TensorType]) -> list[TensorType | None]:
-    return [types.get(i) for i in range(max(types) + 1)] if types and max(types) < 1024 else []
 
 
 def _inputs_of(spec: Spec) -> list[tuple[str, Spec]]:

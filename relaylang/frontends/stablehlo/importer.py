@@ -297,20 +297,17 @@ class Importer:
         if not isinstance(stated, Tensor) or not isinstance(value, (Expr, Complex)):
             return value
         b = self.builder
-        if isinstance(value, Complex) or stated.is_complex:
-            if not (isinstance(value, Complex) and stated.is_complex):
-                raise Malformed("its result is complex, or the stated type is")
+        if isinstance(value, Complex) != stated.is_complex:
+            raise Malformed("its result is complex, or the stated type is")
+        if isinstance(value, Complex):
             return value
         ty = b.type_of(value)
         if ty.dtype != stated.dtype:
             raise Malformed(f"its result is {ty.dtype}, and the program states {stated.dtype}")
-        if self._lifted:
+        if self._lifted or tuple(ty.shape) == stated.shape:
             return value
-        have = ty.shape
-        if tuple(have) == stated.shape:
-            return value
-        pairs = [(d if isinstance(d, int) else None, n) for d, n in zip(have, stated.shape)]
-        if len(have) != len(stated.shape) or any(d is not None and n is not None and d != n for d, n in pairs):
+        pairs = [(d if isinstance(d, int) else None, n) for d, n in zip(ty.shape, stated.shape)]
+        if len(ty.shape) != len(stated.shape) or any(None not in pair and pair[0] != pair[1] for pair in pairs):
             text = type_text(TensorType([ANY if n is None else n for n in stated.shape], stated.dtype))
             raise Malformed(f"its result is `{type_text(ty)}`, and the program states `{text}`")
         if any(d is None and n is not None for d, n in pairs):

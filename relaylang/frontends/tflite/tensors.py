@@ -88,23 +88,22 @@ def _dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Any, file: str,
     order = sparsity.TraversalOrderAsNumpy().tolist()
     blocks = sparsity.BlockMapAsNumpy().tolist() if sparsity.BlockMapLength() else []
     rank = len(shape)
-    if sorted(order) != list(range(rank + len(blocks))) or any(not 0 <= a < rank for a in blocks):
+    if sorted(order) != list(range(rank + len(blocks))) or not set(blocks) <= set(range(rank)):
         raise damaged(file, f"{name} is sparse, and the order of its axes is no order")
-    size = (sparsity.BlockMapLength() and [sparsity.DimMetadata(rank + i).DenseSize() for i in range(len(blocks))]) or []
+    size = [sparsity.DimMetadata(rank + i).DenseSize() for i in range(len(blocks))]
     places = [np.zeros(1, np.int64)]  # for each level, its index at every position so far
     for level in range(len(order)):
-        dimension = sparsity.DimMetadata(level)
+        dimension, held = sparsity.DimMetadata(level), places[0].size
         if dimension.Format() == 0:
-            extent = dimension.DenseSize()
-            if extent < 0 or extent * places[0].size > max(math.prod(shape), 1):
+            counts = dimension.DenseSize()
+            if counts < 0 or counts * held > max(math.prod(shape), 1):
                 raise damaged(file, f"{name} is sparse, and its levels are larger than its shape")
-            places = [np.repeat(p, extent) for p in places] + [np.tile(np.arange(extent), places[0].size)]
+            indices = np.tile(np.arange(counts), held)
         else:
-            segments, indices = _index_vector(dimension, "Segments"), _index_vector(dimension, "Indices")
-            counts = np.diff(segments)
-            if counts.size != places[0].size or (counts < 0).any() or counts.sum() != indices.size:
+            counts, indices = np.diff(_index_vector(dimension, "Segments")), _index_vector(dimension, "Indices")
+            if counts.size != held or (counts < 0).any() or counts.sum() != indices.size:
                 raise damaged(file, f"{name} is sparse, and its positions do not fit together")
-            places = [np.repeat(p, counts) for p in places] + [indices]
+        places = [*(np.repeat(p, counts) for p in places), indices]
     at = dict(zip(order, places[1:]))
     if at[order[0]].size != values.size:
         raise damaged(file, f"{name} is sparse, with {values.size} values at {at[order[0]].size} places")

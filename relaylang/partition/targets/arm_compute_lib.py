@@ -191,10 +191,6 @@ def check_concatenate(root: Expr) -> Verdict:
     return every(rank <= 4 or f"it has {rank} axes", wants_dtype(root, (*_FLOAT, *_BYTES), "the result"))
 
 
-def _disabled(root: Expr) -> Verdict:
-    return "it is in disabled_ops, where it is by default"
-
-
 def pattern_table(disabled_ops: Sequence[str] = ("concatenate",)) -> list[Entry]:
     """The rows for the Arm Compute Library, in TVM's order. Concatenation is off unless asked for."""
     conv = _biased(is_op("nn.conv2d")(_padded(), is_constant())).optional(is_op("nn.relu"))
@@ -217,7 +213,11 @@ def pattern_table(disabled_ops: Sequence[str] = ("concatenate",)) -> list[Entry]
                 is_op("sqrt")(is_op("nn.avg_pool2d")(squares)),
                 lambda root: avg_pool2d(call_of(root, "nn.avg_pool2d")),
             ),
-            ("arm_compute_lib.concatenate", joined, _disabled if "concatenate" in disabled_ops else check_concatenate),
+            (
+                "arm_compute_lib.concatenate",
+                joined,
+                (lambda root: "it is in disabled_ops, where it is by default") if "concatenate" in disabled_ops else check_concatenate,
+            ),
         ]
     )
 

@@ -17,6 +17,7 @@ The second run on a planned program changes nothing. The rules are those of TVM 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,15 +130,10 @@ def _separated(func: Function, config: CompilationConfig) -> Function:
 
     Wants go from calls of operators to their operands, users before what they use.
     """
-    home: dict[int, VirtualDevice] = {}
     wanted: dict[int, VirtualDevice] = {}
     apart = False
     order = list(upwards(func, from_right=True))
-    for node in order:
-        if isinstance(node, Function):
-            home.update((id(p), VirtualDevice.of(p.virtual_device)) for p in node.params if p.virtual_device is not None)
-        if isinstance(node, Let) and (said := on_device_of(node.value)) is not None and said.constrains_result:
-            home[id(node.variable)] = said.device
+    home = _homes(order)
     for node in reversed(order):
         if not isinstance(node, Call):
             continue
@@ -167,6 +163,17 @@ def _separated(func: Function, config: CompilationConfig) -> Function:
     result = done[id(func)]
     assert isinstance(result, Function)
     return result
+
+
+def _homes(order: Sequence[Expr]) -> dict[int, VirtualDevice]:
+    """The devices that annotations give to variables, by id."""
+    home: dict[int, VirtualDevice] = {}
+    for node in order:
+        if isinstance(node, Function):
+            home.update((id(p), VirtualDevice.of(p.virtual_device)) for p in node.params if p.virtual_device is not None)
+        if isinstance(node, Let) and (said := on_device_of(node.value)) is not None and said.constrains_result:
+            home[id(node.variable)] = said.device
+    return home
 
 
 def _wanted(call: Call, here: VirtualDevice) -> VirtualDevice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from relaylang.ir import (
@@ -44,25 +45,30 @@ def eta_expand(mod: IRModule, expand_constructor: bool = True, expand_global_var
         params = [Var(f"eta{i}", own(t)) for i, t in enumerate(ty.arg_types)]
         return Function(params, Call(node, params), own(ty.ret_type), list(fresh.values()), span=node.span)
 
-    def convert(func: Function) -> Function:
-        done: dict[int, Expr] = {}
-        changed = False
-        for node in post_order(func):
-            inner = []
-            for i, child in enumerate(children(node)):
-                new = done[id(child)]
-                callee = isinstance(node, Call) and i == len(node.args)
-                if isinstance(child, (Constructor, GlobalVar)) and not callee:
-                    expanded = expand(child, _type_of(child, mod) or child.checked_type)
-                    changed = changed or expanded is not new
-                    new = expanded
-                inner.append(new)
-            done[id(node)] = rebuild(node, tuple(inner))
-        result = done[id(func)]
-        assert isinstance(result, Function)
-        return result if changed else func
+    def converted(func: Function) -> Function:
+        return func if is_opaque(func) else _converted(func, lambda node: expand(node, _type_of(node, mod) or node.checked_type))
 
-    return mod.with_functions({gv: f if is_opaque(f) else convert(f) for gv, f in mod.functions.items()})
+    return mod.with_functions({gv: converted(f) for gv, f in mod.functions.items()})
+
+
+def _converted(func: Function, expand: Callable[[Expr], Expr]) -> Function:
+    """A function with its constructors and names of functions expanded where they are values."""
+    done: dict[int, Expr] = {}
+    changed = False
+    for node in post_order(func):
+        inner = []
+        for i, child in enumerate(children(node)):
+            new = done[id(child)]
+            callee = isinstance(node, Call) and i == len(node.args)
+            if isinstance(child, (Constructor, GlobalVar)) and not callee:
+                expanded = expand(child)
+                changed = changed or expanded is not new
+                new = expanded
+            inner.append(new)
+        done[id(node)] = rebuild(node, tuple(inner))
+    result = done[id(func)]
+    assert isinstance(result, Function)
+    return result if changed else func
 
 
 def _type_of(node: Expr, mod: IRModule) -> Type | None:

@@ -22,12 +22,7 @@ def inline(mod: IRModule) -> IRModule:
     Recursive ones and those that nobody names stay. A function of another compiler is inserted unchanged and called
     there. A name that is used as a value becomes the function.
     """
-    recursive = recursive_functions(mod)
-    marked = {
-        gv
-        for gv, f in mod.functions.items()
-        if f.attrs.get("Inline") and f.body is not None and gv not in recursive and not f.attrs.get("SkipOptimization")
-    }
+    marked = _marked(mod)
     if not marked:
         return mod
     by_name = {gv.name_hint: gv for gv in marked}
@@ -43,6 +38,13 @@ def inline(mod: IRModule) -> IRModule:
     used = {n.name_hint for f in kept.values() if f.body is not None for n in post_order(f) if isinstance(n, GlobalVar)}
     kept.update({gv: done[gv] for gv in marked if gv.name_hint in used})
     return mod.with_functions({gv: kept[gv] for gv in mod.functions if gv in kept})
+
+
+def _marked(mod: IRModule) -> set[GlobalVar]:
+    """The functions that are replaced where they are called."""
+    recursive = recursive_functions(mod)
+    wanted = {gv for gv, f in mod.functions.items() if f.attrs.get("Inline") and not f.attrs.get("SkipOptimization")}
+    return {gv for gv in wanted if mod.functions[gv].body is not None and gv not in recursive}
 
 
 def _callees_first(mod: IRModule, graph: dict[GlobalVar, dict[GlobalVar, int]]) -> list[GlobalVar]:

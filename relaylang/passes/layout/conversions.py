@@ -40,24 +40,31 @@ def problem_with(name: str, layouts: Any) -> Diagnostic | None:
     if not 1 <= len(layouts) <= known.words():
         what = "of the data and of the kernel" if known.kernel else "of the data, and default" if known.rois else "of the data"
         return error("R0501", title, notes=[f"{name} takes the layout {what}"])
-    data = layouts[0]
-    kernel = layouts[1] if len(layouts) > 1 else "default"
-    if not is_layout(data) or sorted(whole(data)) != sorted(known.axes):
-        return error("R0501", title, notes=[f"{data!r} is no layout of the axes {known.axes}"])
+    said = _problem_of_words(name, known, layouts[0], layouts[1] if len(layouts) > 1 else "default")
+    return error("R0501", title, notes=[said]) if said is not None else None
+
+
+def _problem_of_words(name: str, known: Any, data: str, kernel: str) -> str | None:
+    """The fault in the layouts of an operator's data and kernel, in words."""
+    if not _has_axes(data, known.axes):
+        return f"{data!r} is no layout of the axes {known.axes}"
     if known.only and data not in known.only:
-        return error("R0501", title, notes=[f"its layouts are {' and '.join(known.only)}"])
+        return f"its layouts are {' and '.join(known.only)}"
     for attribute, word in ((known.data[0], data), (known.kernel, kernel)):
         said = not_a_choice(name, attribute, word) if word != "default" else None
         if said is not None:
-            return error("R0501", title, notes=[f"{word!r} {said[0]}"])
+            return f"{word!r} {said[0]}"
     if known.rois and kernel != "default":
-        return error("R0501", title, notes=["the layout of the regions is default"])
-    if known.kernel and kernel != "default" and (not is_layout(kernel) or sorted(whole(kernel)) != sorted(known.kernel_axes)):
-        return error("R0501", title, notes=[f"{kernel!r} is no layout of the axes {known.kernel_axes}"])
+        return "the layout of the regions is default"
+    if known.kernel and kernel != "default" and not _has_axes(kernel, known.kernel_axes):
+        return f"{kernel!r} is no layout of the axes {known.kernel_axes}"
     if known.kernel and kernel == "default" and data not in known.kernels:
-        have = ", ".join(known.kernels)
-        return error("R0501", title, notes=[f"the kernel's layout must be given; only beside {have} it has a default"])
+        return f"the kernel's layout must be given; only beside {', '.join(known.kernels)} it has a default"
     return None
+
+
+def _has_axes(layout: str, axes: str) -> bool:
+    return is_layout(layout) and sorted(whole(layout)) == sorted(axes)
 
 
 def _shape(ty: Any) -> tuple[Any, ...]:

@@ -177,21 +177,26 @@ class Rewriter:
         for node in order:
             if id(node) in closed:
                 self.done[id(node)] = node
-            elif type(node) is Call and isinstance(node.op, Op):
-                self.call(node)
-            elif isinstance(node, Var):
-                self.variable(node)
-            elif isinstance(node, Tuple):
-                self.fields(node)
-            elif isinstance(node, TupleGetItem):
-                self.field(node)
-            elif isinstance(node, Let):
-                self.let(node)
-            elif isinstance(node, If):
-                self.branches(node)
             else:
-                self.again(node)
+                self.visit(node)
         return self.plain(func)
+
+    def visit(self, node: Expr) -> None:
+        match node:
+            case Call(op=Op()) if type(node) is Call:
+                self.call(node)
+            case Var():
+                self.variable(node)
+            case Tuple():
+                self.fields(node)
+            case TupleGetItem():
+                self.field(node)
+            case Let():
+                self.let(node)
+            case If():
+                self.branches(node)
+            case _:
+                self.again(node)
 
     def again(self, node: Expr) -> None:
         """A node with its children as they were."""

@@ -79,16 +79,7 @@ def _dead(view: View, effects: set[int]) -> Iterator[tuple[Symbol, Token, int, b
 
     The last part says whether the statement may go: it holds no comment, and nothing reads it that stays.
     """
-    found: list[tuple[Symbol, Token, int]] = []
-    for symbol in view.symbols.symbols:
-        token = symbol.definition
-        if symbol.kind == "variable" and token is not None and symbol.value_start >= 0:
-            end = _statement_end(view, token)
-            if end is not None and symbol.value_start < symbol.begin < end:  # it ends with its line
-                end = view.symbols.code[bisect_left(view.starts, symbol.begin) - 1].end
-            if end is not None and not symbol.name[1:].startswith("_") and token.start not in effects:
-                found.append((symbol, token, end))
-    found.sort(key=lambda f: f[1].start)
+    found = sorted(_bindings(view, effects), key=lambda binding: binding[1].start)
     uses = [(use.start, at) for at, (symbol, _, _) in enumerate(found) for use in symbol.uses]
     reads: dict[int, list[int]] = defaultdict(list)
     holds: dict[int, list[int]] = defaultdict(list)
@@ -100,6 +91,18 @@ def _dead(view: View, effects: set[int]) -> Iterator[tuple[Symbol, Token, int, b
     commented = [at for at, (_, token, end) in enumerate(found) if at not in needed and view.has_comment(token.start, end)]
     stays = _needed([-1, *commented], reads, holds)
     yield from [(*binding, at not in stays) for at, binding in enumerate(found) if at not in needed]
+
+
+def _bindings(view: View, effects: set[int]) -> Iterator[tuple[Symbol, Token, int]]:
+    """The bound variables that should have a use, with the ends of their statements."""
+    for symbol in view.symbols.symbols:
+        token = symbol.definition
+        if symbol.kind == "variable" and token is not None and symbol.value_start >= 0:
+            end = _statement_end(view, token)
+            if end is not None and symbol.value_start < symbol.begin < end:  # it ends with its line
+                end = view.symbols.code[bisect_left(view.starts, symbol.begin) - 1].end
+            if end is not None and not symbol.name[1:].startswith("_") and token.start not in effects:
+                yield symbol, token, end
 
 
 def _needed(roots: list[int], reads: dict[int, list[int]], holds: dict[int, list[int]]) -> set[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -107,28 +107,35 @@ def overflows(view: View) -> Iterator[Diagnostic]:
             continue
         if not isinstance(node, Call) or not isinstance(node.checked_type, TensorType):
             continue
-        name = name_of(node)
-        exact = _EXACT.get(name)
-        if exact is None or not node.args:
+        if name_of(node) not in _EXACT:
             continue
-        given = [known[at] for at in [id(view.value(arg)) for arg in node.args] if at in known]
+        operands: list[Any] = [known.get(id(view.value(arg))) for arg in node.args]
+        result = _exact_result(node, node.checked_type, operands)
+        if result is None:
+            continue
         dtype = node.checked_type.dtype
-        shape = node.checked_type.shape
-        small = all(isinstance(n, int) for n in shape) and prod([n for n in shape if isinstance(n, int)]) <= _MOST_NUMBERS
-        if len(given) != len(node.args) or not small or np.dtype(dtype).kind not in "iu":
-            continue
-        arrays = [_integers(a) for a in given]
-        if any(a is None for a in arrays) or (name != "cast" and any(a.dtype.kind == "f" for a in given)):
-            continue
-        found = np.asarray(exact(*arrays), dtype=object)
         info = np.iinfo(dtype)
-        outside = [n for n in found.reshape(-1).tolist() if not info.min <= n <= info.max]
+        outside = [n for n in result.reshape(-1).tolist() if not info.min <= n <= info.max]
         if outside:
-            wraps = "the result of {} wraps around" if given[0].dtype.kind != "f" else "the result of {} is cut off"
+            happens = "wraps around" if operands[0].dtype.kind != "f" else "is cut off"
             label = f"{outside[0]} does not fit {dtype}, whose numbers are {info.min} to {info.max}"
-            yield finding("R1011", wraps.format(name), node.span, label)
+            yield finding("R1011", f"the result of {name_of(node)} {happens}", node.span, label)
         else:
-            known[id(node)] = found.astype(dtype)
+            known[id(node)] = result.astype(dtype)
+
+
+def _exact_result(call: Call, ty: TensorType, operands: Sequence[Any]) -> Any:
+    """The few whole numbers that a call makes of known arrays, without a bound; None for other calls."""
+    exact = _EXACT[name_of(call)]
+    if not operands or any(a is None for a in operands) or np.dtype(ty.dtype).kind not in "iu":
+        return None
+    extents = [n for n in ty.shape if isinstance(n, int)]
+    if len(extents) < len(ty.shape) or prod(extents) > _MOST_NUMBERS:
+        return None
+    arrays = [_integers(a) for a in operands]
+    if any(a is None for a in arrays) or (name_of(call) != "cast" and any(a.dtype.kind == "f" for a in operands)):
+        return None
+    return np.asarray(exact(*arrays), dtype=object)
 
 
 def _integers(data: Any) -> Any:

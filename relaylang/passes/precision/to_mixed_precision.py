@@ -64,6 +64,13 @@ def _is_float(ty: Type | None) -> bool:
     return isinstance(ty, TensorType) and ty.dtype == "float32"
 
 
+def _let(let: Let, variable: Var, value: Expr, body: Expr) -> Expr:
+    """A let of other parts; itself where they are the same."""
+    if variable is let.variable and value is let.value and body is let.body:
+        return let
+    return typed(Let(variable, value, body, let.span), body.checked_type)
+
+
 class _Mixed:
     def __init__(self, small: str, missing: int, keep_output: bool, mod: IRModule) -> None:
         self.small = small
@@ -118,11 +125,7 @@ class _Mixed:
             elif isinstance(node, (Tuple, TupleGetItem)):
                 new = rebuild(node, tuple(inner))
             elif isinstance(node, Let):
-                variable = renamed.get(node.variable, node.variable)
-                if variable is node.variable and inner[0] is node.value and inner[1] is node.body:
-                    new = node
-                else:
-                    new = typed(Let(variable, inner[0], inner[1], node.span), inner[1].checked_type)
+                new = _let(node, renamed.get(node.variable, node.variable), inner[0], inner[1])
             else:
                 # Control flow, functions and references keep the types that they have.
                 new = rebuild(node, tuple([self.back(i, c) for i, c in zip(inner, children(node))]))

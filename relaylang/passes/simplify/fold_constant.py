@@ -9,7 +9,7 @@ it is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
@@ -92,18 +92,14 @@ def _expression(value: Any, ty: Type | None) -> Expr:
 def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
     """One typed expression with constants folded."""
     done: dict[int, Expr] = {}
-    constants: dict[Var, Expr] = {}
     looser: set[int] = set()  # nodes whose type is more exact than before: what uses them is typed anew
-    closed: set[int] = set()
     bound_to: dict[int, list[Var]] = {}  # a let's value stands before its body in post-order
     order = list(post_order(expr))
-    for node in order:
-        if isinstance(node, Let):
-            bound_to.setdefault(id(node.value), []).append(node.variable)
-            if isinstance(_placed(node.value), Constant):
-                constants[node.variable] = node.value
-        if isinstance(node, Function) and is_primitive(node) and node is not expr:
-            closed.update([id(n) for n in post_order(node) if not isinstance(n, (Op, Constant))])
+    lets = [node for node in order if isinstance(node, Let)]
+    for let in lets:
+        bound_to.setdefault(id(let.value), []).append(let.variable)
+    constants: dict[Var, Expr] = {let.variable: let.value for let in lets if isinstance(_placed(let.value), Constant)}
+    closed = _closed(order, expr)
     for node in order:
         if isinstance(node, Var):
             done[id(node)] = constants.get(node, node)
@@ -135,6 +131,12 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
                 if id(node) in looser:
                     looser.add(id(folded))
     return done[id(expr)]
+
+
+def _closed(order: Sequence[Expr], root: Expr) -> set[int]:
+    """The nodes inside kernels, which stay as they are, by id."""
+    kernels = [node for node in order if isinstance(node, Function) and is_primitive(node) and node is not root]
+    return {id(n) for kernel in kernels for n in post_order(kernel) if not isinstance(n, (Op, Constant))}
 
 
 def fold_node(old: Expr, new: Expr, compute: Compute, fold_qnn: bool) -> Expr:

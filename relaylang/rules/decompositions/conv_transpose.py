@@ -50,18 +50,11 @@ def _transposed(call: Call, data: Expr, weight: Expr) -> Expr | None:
         by = [strides[space.index(c)] if c in space else 1 for c in layout]
         wide = [(n - 1) * s + 1 for n, s in zip(known(data), by)]
         data = make("nn.dilate", [data], wide, strides=by, dilation_value=0.0)
-    widths = []
-    for number, (k, d) in enumerate(zip(kernel, dilation)):
-        reach = (k - 1) * d
-        widths.append((reach - pads[number], reach - pads[count + number] + extra[number]))
-    if any(a < 0 or b < 0 for a, b in widths):
-        begin, end = [0] * len(layout), list(known(data))
-        for c, (a, b) in zip(space, widths):
-            begin[layout.index(c)] = max(-a, 0)
-            end[layout.index(c)] -= max(-b, 0)
-        left = [e - b for b, e in zip(begin, end)]
-        data = make("strided_slice", [data], left, begin=begin, end=end, strides=[1])
-    padding = [max(a, 0) for a, _ in widths] + [max(b, 0) for _, b in widths]
+    reach = [(k - 1) * d for k, d in zip(kernel, dilation)]
+    widths = [r - p for r, p in zip(reach, pads[:count])], [r - p + e for r, p, e in zip(reach, pads[count:], extra)]
+    by_letter = [dict(zip(space, side)) for side in widths]
+    data = _cropped(data, *([max(-side.get(c, 0), 0) for c in layout] for side in by_letter))
+    padding = [max(width, 0) for side in widths for width in side]
     assert isinstance(call.checked_type, TensorType)
     return op_call(
         f"nn.conv{count}d",

@@ -52,10 +52,11 @@ def turned(x: Expr, source: str, target: str) -> Expr | None:
     full = {c: math.prod(held[n] for n, (letter, _) in enumerate(have) if letter.upper() == c) for c in order}
     cut: list[tuple[str, int]] = []
     for c in order:
-        blocks = [size for letter, size in want if letter == c.lower()]
-        if full[c] % math.prod(blocks):
+        blocks = [(letter, size) for letter, size in want if letter == c.lower()]
+        count, rest = divmod(full[c], math.prod(size for _, size in blocks))
+        if rest:
             return None
-        cut += [(c, full[c] // math.prod(blocks)), *[(c.lower(), size) for size in blocks]]
+        cut += [(c, count), *blocks]
     places: dict[str, list[int]] = {}
     for n, (letter, _) in enumerate(cut):
         places.setdefault(letter, []).append(n)

@@ -417,11 +417,15 @@ def extreme(call: Call, operands: list[Affine | None], wanted: Wanted | None) ->
     if _same_along(call, x, y):
         longer = x if _rank(call.args[0]) == _rank(call) else y
         return replace(longer, ints=again(call, [x.ints, y.ints]))
-    if wanted is not None:
-        both: list[Affine] | None = [at(v, wanted.scale, wanted.zero, wanted.dtype) for v in (x, y)]
-    else:
-        both = together([x, y])
+    both = _at_one_scale([x, y], wanted)
     return None if both is None else replace(both[0], ints=again(call, [v.ints for v in both]))
+
+
+def _at_one_scale(operands: list[Affine], wanted: Wanted | None) -> list[Affine] | None:
+    """The operands at the wanted scale, or at one that is right for all."""
+    if wanted is None:
+        return together(operands)
+    return [at(x, wanted.scale, wanted.zero, wanted.dtype) for x in operands]
 
 
 def concatenate(call: Call, operands: list[Affine | None], wanted: Wanted | None) -> Affine | None:
@@ -437,10 +441,7 @@ def concatenate(call: Call, operands: list[Affine | None], wanted: Wanted | None
         joined = Tuple([x.ints for x in known])
         made = op_call("qnn.concatenate", [joined, scales, zeros, *_out(wanted)], axis=call.attrs.axis)
         return _as_wanted(made, wanted, first.dtype)
-    if wanted is not None:
-        all_at: list[Affine] | None = [at(x, wanted.scale, wanted.zero, wanted.dtype) for x in known]
-    else:
-        all_at = together(known)
+    all_at = _at_one_scale(known, wanted)
     return None if all_at is None else replace(all_at[0], ints=again(call, [Tuple([x.ints for x in all_at])]))
 
 

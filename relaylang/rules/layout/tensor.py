@@ -56,26 +56,31 @@ def _size(shape: Sequence[Any]) -> int:
     return total
 
 
+def _both(old: Layouts, ranks: Sequence[int]) -> list[str] | None:
+    """The layouts of two operands, of which the smaller one may have none; None where neither has one that fits."""
+    first, second = old[:2]
+    if first is not None and second is not None:
+        return [first, second]
+    known = 0 if second is None else 1
+    layout = old[known]
+    if layout is None or ranks[known] < ranks[1 - known] or rank(layout) != ranks[known]:
+        return None
+    other = sub(layout, ranks[known] - ranks[1 - known], ranks[1 - known])
+    return [layout, other] if known == 0 else [other, layout]
+
+
 def two_layouts(new: Layouts | None, old: Layouts, types: Types) -> tuple[list[str], str] | None:
     """The layouts of two operands that broadcast, and that of their result."""
     shapes = [shape_at(types, 0), shape_at(types, 1)]
     if shapes[0] is None or shapes[1] is None:
         return None
     ranks = [len(s) for s in shapes if s is not None]
-    if old[0] is None and old[1] is None:
+    before = _both(old, ranks)
+    if before is None:
         return None
-    layouts = [old[0], old[1]]
-    for known, other in ((0, 1), (1, 0)):
-        layout = old[known]
-        if layout is not None and layouts[other] is None:
-            if ranks[known] < ranks[other] or rank(layout) != ranks[known]:
-                return None
-            layouts[other] = sub(layout, ranks[known] - ranks[other], ranks[other])
-    first, second = layouts
-    assert first is not None and second is not None
     larger = 0 if ranks[0] >= ranks[1] else 1
     if new is None:
-        return [first, second], (first, second)[larger]
+        return before, before[larger]
     now = [str(new[0]), str(new[1])]
     wholes = [len(whole(n)) for n in now]
     lead = 0 if wholes[0] > wholes[1] else 1 if wholes[1] > wholes[0] else larger
@@ -84,14 +89,13 @@ def two_layouts(new: Layouts | None, old: Layouts, types: Types) -> tuple[list[s
         lead = 1 if _size(shapes[1]) > _size(shapes[0]) else 0
     if ranks[lead] < ranks[1 - lead]:
         return None
-    follow = 1 - lead
-    own = (first, second)[follow]
-    if now[lead] == (first, second)[lead]:
-        return [first, second], now[lead]
-    follower = transformed_like(own, (first, second)[lead], now[lead])
+    own = before[1 - lead]
+    if now[lead] == before[lead]:
+        return before, now[lead]
+    follower = transformed_like(own, before[lead], now[lead])
     if follower is None:
         return None
-    follower = fitted(follower, own, shapes[follow] or ())
+    follower = fitted(follower, own, shapes[1 - lead] or ())
     return ([now[0], follower] if lead == 0 else [follower, now[1]]), now[lead]
 
 
@@ -215,18 +219,9 @@ def strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -
     bounds = _bounds(attrs, shape)
     if bounds is None or has_blocks(before):
         return None
-    slices: dict[int, tuple[int, int, int]] = {}  # by the axis of the layout
-    for axis, (begin, end, step) in bounds:
-        at = places(layout, letters[axis])
-        if not at:
-            return None
-        step = 1 if by_size else step
-        row: tuple[int, int, int] | None = (begin, end, step)
-        if is_split(layout, letters[axis]):
-            row = _of_blocks(begin, end, step, shape[axis], block(layout, letters[axis]), by_size)
-        if row is None:
-            return None
-        slices[at[0]] = row
+    slices = _slices(layout, letters, bounds, shape, by_size)
+    if slices is None:
+        return None
     order = None
     if attrs.axes:
         order = [places(layout, letters[axis])[0] for axis, _ in bounds]
@@ -241,6 +236,22 @@ def strided_slice(attrs: Any, new: Layouts | None, old: Layouts, types: Types) -
     if has_blocks(layout) and all(r[2] == 1 for r in rows):
         fields["strides"] = list(attrs.strides or ())
     return Out([layout], [layout], changed(attrs, **fields, axes=order))
+
+
+def _slices(
+    layout: str, letters: Sequence[str], bounds: Sequence[tuple[int, tuple[int, int, int]]], shape: Sequence[Any], by_size: bool
+) -> dict[int, tuple[int, int, int]] | None:
+    """The begin, end and step of each axis of a layout; None where the layout lacks an axis, or blocks are cut."""
+    slices = {}
+    for axis, (begin, end, step) in bounds:
+        at = places(layout, letters[axis])
+        row: tuple[int, int, int] | None = (begin, end, 1 if by_size else step)
+        if at and is_split(layout, letters[axis]):
+            row = _of_blocks(begin, end, 1 if by_size else step, shape[axis], block(layout, letters[axis]), by_size)
+        if not at or row is None:
+            return None
+        slices[at[0]] = row
+    return slices
 
 
 def _bounds(attrs: Any, shape: Sequence[Any]) -> list[tuple[int, tuple[int, int, int]]] | None:
@@ -306,29 +317,35 @@ def reduction(position: bool = False) -> Rule:
         if before is None or shape is None or rank(before) != len(shape) or not shape:
             return None
         layout = new[0] if new is not None and new[0] is not None else before
-        given = attrs.axis
-        listed = [a % len(shape) for a in given] if given not in (None, ()) else list(range(len(shape)))
-        letters = {parts(before)[a][0] for a in listed}
-        gone = {c for c, _ in parts(before) if c not in letters} if attrs.exclude and given else letters
-        if has_blocks(before) and layout != before:
+        letters = {parts(before)[a][0] for a in attrs.axis or range(len(shape))}
+        gone = {c for c, _ in parts(before)} - letters if attrs.exclude and attrs.axis else letters
+        if layout != before and (has_blocks(before) or (position and not _same_order(before, layout, gone))):
             return None
-        if position and layout != before and not _same_order(before, layout, gone):
-            return None
-        now = [i for i, (c, _) in enumerate(parts(layout)) if c in letters or c.upper() in letters]
-        left: list[tuple[str, int]] = []
-        for c, size in parts(layout):
-            if c not in gone and c.upper() not in gone:
-                left.append((c, size))
-            elif attrs.keepdims:
-                left.append((c, 1 if size else 0))
-        attrs = attrs if layout == before else changed(attrs, axis=now)
+        left = _reduced(layout, gone, attrs.keepdims)
+        if layout != before:
+            attrs = changed(attrs, axis=[i for i, (c, _) in enumerate(parts(layout)) if {c, c.upper()} & letters])
         inputs = [layout]
         if len(old) == 2:  # variance, and the mean that it takes
-            mean = shape_at(types, 1) or ()
-            inputs.append(fitted(layout, before, mean) if len(mean) == len(shape) else PLAIN)
-        return Out(inputs, [text(left)], attrs)
+            inputs.append(_layout_of_mean(layout, before, types))
+        return Out(inputs, [left], attrs)
 
     return rule
+
+
+def _layout_of_mean(layout: str, before: str, types: Types) -> str:
+    mean = shape_at(types, 1) or ()
+    return fitted(layout, before, mean) if len(mean) == rank(before) else PLAIN
+
+
+def _reduced(layout: str, gone: set[str], keepdims: bool) -> str:
+    """A layout without some axes and their blocks, or with blocks of 1 of them."""
+    left = []
+    for c, size in parts(layout):
+        if not {c, c.upper()} & gone:
+            left.append((c, size))
+        elif keepdims:
+            left.append((c, min(size, 1)))
+    return text(left)
 
 
 def _same_order(old: str, new: str, letters: set[str]) -> bool:

@@ -73,16 +73,24 @@ def channel_behind(call: Call, axis: int) -> int | None:
     if name not in _SCALES:
         return None
     if name == "nn.pad":
-        value = call.args[1]
-        zeros = isinstance(value, Constant) and not value.data.any() and not any(attrs.pad_width[axis])
-        return axis if zeros else None
+        return axis if _pads_zeros(call) and not any(attrs.pad_width[axis]) else None
     if name == "mean":
-        gone = {a % len(before) for a in attrs.axis or range(len(before))}
-        if attrs.exclude or axis in gone:
-            return None
-        return axis if attrs.keepdims else axis - sum(a < axis for a in gone)
+        return _behind_mean(attrs, len(before), axis)
     layout = getattr(attrs, "layout", "")
     return axis if not layout or layout.find("C") == axis else None
+
+
+def _pads_zeros(pad: Call) -> bool:
+    value = pad.args[1]
+    return isinstance(value, Constant) and not value.data.any()
+
+
+def _behind_mean(attrs: Any, rank: int, axis: int) -> int | None:
+    """The axis of a mean that an axis of its data is; None where it is averaged."""
+    gone = {a % rank for a in attrs.axis or range(rank)}
+    if attrs.exclude or axis in gone:
+        return None
+    return axis if attrs.keepdims else axis - sum(a < axis for a in gone)
 
 
 def _along_channels(constant: np.ndarray, rank: int, axis: int) -> np.ndarray | None:

@@ -7,9 +7,10 @@ in their sign.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import isqrt
+from operator import itemgetter
 
 import numpy as np
 
@@ -213,6 +214,31 @@ def _exact(value: Fraction, dtype: str) -> bool:
     return bool(Fraction(float(np.asarray(float(value)).astype(np.dtype(dtype)))) == value)
 
 
+Term = tuple[Fraction, list[Expr]]
+
+
+def _quadratic(terms: Sequence[Term | None]) -> tuple[tuple[Fraction, Expr], Fraction, tuple[Fraction, Expr]] | None:
+    """(a, x), b, (c, y) of the terms of `a x x + b x y + c y y` in any order; None for other terms."""
+    known = [term for term in terms if term is not None]
+    squares = [term for term in known if term[1][0] is term[1][1]]
+    cross = [term for term in known if term[1][0] is not term[1][1]]
+    if len(squares) != 2 or len(cross) != 1:
+        return None
+    (a, (x, _)), (c, (y, _)), (b, mixed) = *squares, cross[0]
+    return ((a, x), b, (c, y)) if {id(x), id(y)} == {id(v) for v in mixed} else None
+
+
+def _factored(a: Fraction, b: Fraction, c: Fraction, dtype: str) -> tuple[int, Fraction, Fraction, Fraction] | None:
+    """The cost of `a (x + p y) (x + q y) = a x x + b x y + c y y`, and a, p and q, if an element type has them exactly."""
+    root = _root(b * b - 4 * a * c) if a else None
+    if root is None:
+        return None
+    p, q = (b + root) / (2 * a), (b - root) / (2 * a)
+    if p * q * a != c or not all(_exact(n, dtype) for n in (a, p, q)):
+        return None
+    return (a != 1) + (abs(p) != 1) + (p != q and abs(q) != 1), a, p, q
+
+
 def binomial(call: Call, ty: TensorType) -> Expr | None:
     """`a x x + b x y + c y y = a (x + p y) (x + q y)`, where a, p and q are exact. x and y may change places."""
     left, right = call.args
@@ -222,30 +248,16 @@ def binomial(call: Call, ty: TensorType) -> Expr | None:
         return None
     if not all(name_of(t) == "multiply" for t in (*left.args, right)):
         return None
-    squares: list[tuple[Fraction, list[Expr]]] = []
-    cross: list[tuple[Fraction, list[Expr]]] = []
-    for term in (*left.args, right):
-        found = _factors(term)
-        if found is None:
-            return None
-        (squares if found[1][0] is found[1][1] else cross).append(found)
-    if len(squares) != 2 or len(cross) != 1:
+    terms = _quadratic([_factors(term) for term in (*left.args, right)])
+    if terms is None:
         return None
-    (a, (x, _)), (c, (y, _)), (b, mixed) = *squares, cross[0]
-    if {id(x), id(y)} != {id(v) for v in mixed} or tensor_type(x) != ty or tensor_type(y) != ty:
+    (a, x), b, (c, y) = terms
+    if tensor_type(x) != ty or tensor_type(y) != ty:
         return None
-    best: tuple[int, Fraction, Fraction, Fraction, Expr, Expr] | None = None
-    for lead, last, u, v in ((a, c, x, y), (c, a, y, x)):
-        root = _root(b * b - 4 * a * c) if lead else None
-        if root is None:
-            continue
-        p, q = (b + root) / (2 * lead), (b - root) / (2 * lead)
-        if p * q * lead == last and all(_exact(n, ty.dtype) for n in (lead, p, q)):
-            cost = (lead != 1) + (abs(p) != 1) + (p != q and abs(q) != 1)
-            best = (cost, lead, p, q, u, v) if best is None or cost < best[0] else best
-    if best is None:
+    ways = [(*way, u, v) for k, m, u, v in ((a, c, x, y), (c, a, y, x)) if (way := _factored(k, b, m, ty.dtype)) is not None]
+    if not ways:
         return None
-    _, lead, p, q, u, v = best
+    _, lead, p, q, u, v = min(ways, key=itemgetter(0))
     first = _plus(u, v, p, ty)
     second = first if p == q else _plus(u, v, q, ty)
     scaled = first if lead == 1 else op_call("multiply", [first, number(lead, ty.dtype)], ty)

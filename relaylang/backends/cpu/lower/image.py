@@ -194,7 +194,7 @@ def _resize(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     acc = data.dtype if nearest or data.dtype == "float64" else "float32"
     shape = sink.anchor.shape
     nest = Nest(shape)
-    index: list[Index] = [variable(d) for d in range(len(shape))]
+    index: list[Index] = list(map(variable, range(len(shape))))
     corners: list[list[Index]] = [list(index)]
     steps: list[list[Scalar | None]] = []
     outside: Scalar | None = None

@@ -142,6 +142,13 @@ def _plane(kernel: Kernel, b: Builder, conv: Conv, data: Buf, dtype: str, zero: 
     return ir.address(x, 0)
 
 
+def _through_borders(conv: Conv) -> bool:
+    """Whether lines are computed through the border between them: at stride 1, one long loop instead of many short ones."""
+    out = conv.out
+    short = conv.stride[-1] == 1 and surely_less(out[-1], 32) and len(out) > 1 and conv.stride[-2] == 1
+    return short and surely_less((out[-2] - 1) * conv.padded[-1] + out[-1], ROW + 1)
+
+
 def _planes(
     kernel: Kernel, call: Call, conv: Conv, data: Buf, weight: Any, sink: Sink, dtype: str, zero: Zero, weight_zero: Zero
 ) -> None:
@@ -150,9 +157,7 @@ def _planes(
     row, _, spatial = weight_strides(call.attrs.kernel_layout, weight.shape, 1)
     weights = kernel.in_memory(weight)
     steps = strides_of(padded)
-    # At stride 1 short lines are computed through the border between them: one long loop instead of many short ones.
-    through = conv.stride[-1] == 1 and surely_less(out[-1], 32) and len(out) > 1 and conv.stride[-2] == 1
-    through = through and surely_less((out[-2] - 1) * padded[-1] + out[-1], ROW + 1)
+    through = _through_borders(conv)
     room = (out[-2] - 1) * padded[-1] + out[-1] if through else out[-1]
     wide = not surely_less(room, ROW + 1)
     outer = out[:-2] if through else out[:-1]

@@ -358,12 +358,6 @@ def _shape_of(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     return Recipe(shape, dtype, at)
 
 
-def _ndarray_size(kernel: Kernel, call: Call, args: list[Any]) -> Value:
-    shape, dtype = result_type(call)
-    count = math.prod(args[0].shape)
-    return Recipe(shape, dtype, lambda nest, index: nest.const(count, dtype))
-
-
 #: Operators that lay their operands out in a result.
 ASSEMBLIES = frozenset({"concatenate", "stack", "nn.pad"})
 #: Operators whose results are their operand with another shape.
@@ -399,5 +393,7 @@ RECIPES: dict[str, Any] = {
     "sliding_window": _sliding_window,
     "nn.dilate": _dilate,
     "shape_of": _shape_of,
-    "ndarray_size": _ndarray_size,
+    "ndarray_size": lambda kernel, call, args: Recipe(
+        *result_type(call), lambda nest, index: nest.const(math.prod(args[0].shape), result_type(call)[1])
+    ),
 }

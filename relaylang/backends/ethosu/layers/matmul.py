@@ -90,25 +90,34 @@ def read_widened(calls: Sequence[Call]) -> MatMul:
         raise Unsupported(f"sides of {types[0].dtype} and {types[1].dtype}")
     if any(tensor_of(side, "a side").dtype != sums for side in product.args if id(side) in inside):
         raise Unsupported("a side is cast to another type than that of the sums")
-    rank = len(types[0].shape)
-    if len(types[1].shape) != rank or not 2 <= rank <= 3:
-        raise Unsupported(f"sides of {rank} and {len(types[1].shape)} axes")
-    if rank == 3 and types[0].shape[0] != types[1].shape[0]:
-        raise Unsupported("a side that is the same for all batches")
+    _check_shapes(types[0].shape, types[1].shape)
     turned = (False, True) if op_name(product) == "nn.dense" else (bool(product.attrs.transpose_a), bool(product.attrs.transpose_b))
     count = int(types[0].shape[-2 if turned[0] else -1])  # type: ignore[arg-type]
     bound = count * spread_of(types[0].dtype, 0) * spread_of(types[1].dtype, 0)
     rest = calls[calls.index(product) + 1 :]
-    if rest and op_name(rest[0]) in ("nn.bias_add", "add"):
-        raise Unsupported("a bias behind a product of two tensors")
-    behind = [c for c in rest if op_name(c) == "qnn.requantize"][:1]
-    if behind and scalar(behind[0].args[2], "its input zero point") != 0:
-        raise Unsupported("an int32 input wants the zero point 0")
+    _check_behind(rest)
     out = out_of_sums(rest, np.array([bound]), types[0].dtype, sums)
     if out.rescale is not None and len(out.rescale.shifts) > 1:
         raise Unsupported("scales of channels behind a product of two tensors")
     kind = WideMatMul if types[0].dtype == "int16" else MatMul
     return kind((sides[0], sides[1]), (0, 0), turned, out)
+
+
+def _check_shapes(left: Sequence[object], right: Sequence[object]) -> None:
+    """Raise `Unsupported` for sides of other shapes than the NPU multiplies."""
+    if len(left) != len(right) or not 2 <= len(left) <= 3:
+        raise Unsupported(f"sides of {len(left)} and {len(right)} axes")
+    if len(left) == 3 and left[0] != right[0]:
+        raise Unsupported("a side that is the same for all batches")
+
+
+def _check_behind(calls: Sequence[Call]) -> None:
+    """Raise `Unsupported` for calls that may not stand behind a product of two tensors."""
+    if calls and op_name(calls[0]) in ("nn.bias_add", "add"):
+        raise Unsupported("a bias behind a product of two tensors")
+    scaled = next((c for c in calls if op_name(c) == "qnn.requantize"), None)
+    if scaled is not None and scalar(scaled.args[2], "its input zero point") != 0:
+        raise Unsupported("an int32 input wants the zero point 0")
 
 
 def read_fixed_point(calls: Sequence[Call]) -> MatMul:

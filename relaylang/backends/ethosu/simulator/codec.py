@@ -85,6 +85,19 @@ def decode(content: bytes, most: int = 1 << 25) -> list[int]:
         _spread(out, codes, runs, values, offset, bool(fresh))
 
 
+def _unary(word: int, bits: int, carry: int) -> tuple[list[int], int]:
+    """The numbers of ones in front of each zero of a word, from its lowest bit on, and the ones behind the last zero."""
+    numbers = []
+    for _ in range(bits):
+        if word & 1:
+            carry += 1
+        else:
+            numbers.append(carry)
+            carry = 0
+        word >>= 1
+    return numbers, carry
+
+
 def _chunks(
     reader: _Reader, count: int, divisor: int, plain: bool, truncated: bool, run_count: int, run_divisor: int
 ) -> tuple[list[int], list[int]]:
@@ -105,14 +118,7 @@ def _chunks(
         run_quotients: list[int] = []
         unary = reader.take(12) if take and not plain else 0
         if take_runs:
-            word = reader.take(run_bits)
-            for _ in range(run_bits):
-                if word & 1:
-                    run_carry += 1
-                else:
-                    run_quotients.append(run_carry)
-                    run_carry = 0
-                word >>= 1
+            run_quotients, run_carry = _unary(reader.take(run_bits), run_bits, run_carry)
             begun_runs += len(run_quotients)
         if take:
             second = reader.take(unary.bit_count() if most == 12 else (unary & 0xFF).bit_count())

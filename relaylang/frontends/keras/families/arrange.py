@@ -101,6 +101,18 @@ def split(n: Node, x: Expr) -> Any:
     return b.fields(b.op("split", x, indices_or_sections=tuple(places), axis=axis))
 
 
+def _bounds(part: slice) -> tuple[int, int, int]:
+    """The begin, end and step of a slice of known numbers. Raises `Unsupported` for others."""
+    for v in (part.start, part.stop, part.step):
+        if v is not None and (type(v) is not int or abs(v) >= 1 << 31):
+            raise Unsupported("its slices are computed")
+    step = 1 if part.step is None else part.step
+    if step == 0:
+        raise Unsupported("its slices are computed")
+    ends = (0, _END) if step > 0 else (_END, -_END - 1)
+    return (*(end if bound is None else bound for bound, end in zip((part.start, part.stop), ends)), step)  # type: ignore[return-value]
+
+
 def item(n: Node, x: Expr, key: Any) -> Any:
     """numpy's basic indexing: numbers, slices, new axes and `...`."""
     b = n.b
@@ -129,19 +141,11 @@ def item(n: Node, x: Expr, key: Any) -> Any:
             strides.append(1)
             gone.append(axis)
         elif isinstance(part, slice):
-            if (
-                not all(
-                    v is None or (isinstance(v, int) and not isinstance(v, bool) and abs(v) < 1 << 31)
-                    for v in (part.start, part.stop, part.step)
-                )
-                or part.step == 0
-            ):
-                raise Unsupported("its slices are computed")
-            step = 1 if part.step is None else part.step
             place += 1
             if part != slice(None):
-                begin.append(part.start if part.start is not None else 0 if step > 0 else _END)
-                end.append(part.stop if part.stop is not None else _END if step > 0 else -_END - 1)
+                first, last, step = _bounds(part)
+                begin.append(first)
+                end.append(last)
                 axes.append(axis)
                 strides.append(step)
         else:

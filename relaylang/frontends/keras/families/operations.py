@@ -36,20 +36,18 @@ def _is_real(dtype: str) -> bool:
 def common_dtype(b: Builder, operands: Sequence[Any], real: bool = False) -> str:
     """The element type of a result by Keras's rules of promotion: numbers take part by their kind alone."""
     dtypes = [b.dtype(x) for x in operands if isinstance(x, Expr)]
-    numbers = [x for x in operands if not isinstance(x, Expr)]
+    numbers = {type(x) for x in operands if not isinstance(x, Expr)}
     floats = [d for d in dtypes if _is_real(d)]
     if floats:
         narrow = set(floats) == {"float16", "bfloat16"}
         return "float32" if narrow else max(floats, key=_RANKS.index)
-    if real or any(isinstance(x, float) for x in numbers):
+    if real or float in numbers:
         return "float32"
     made = max(dtypes, key=_RANKS.index, default="int32")
-    signed = any(d.startswith("int") for d in dtypes)
-    unsigned = [d for d in dtypes if d.startswith("uint")]
+    signed, unsigned = ([int(d.removeprefix(kind)) for d in dtypes if d.startswith(kind)] for kind in ("int", "uint"))
     if signed and unsigned:
-        wide = max(int(d[4:]) * 2 for d in unsigned)
-        made = f"int{min(max(wide, *(int(d[3:]) for d in dtypes if d.startswith('int'))), 64)}"
-    if made == "bool" and any(isinstance(x, int) and not isinstance(x, bool) for x in numbers):
+        made = f"int{min(max(*signed, 2 * max(unsigned)), 64)}"
+    if made == "bool" and int in numbers:
         return "int32"
     return made
 

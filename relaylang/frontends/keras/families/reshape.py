@@ -70,14 +70,15 @@ def permute(n: Node, x: Expr) -> Any:
 def pairs(n: Node, key: str, rank: int) -> list[tuple[int, int]]:
     """Pairs of numbers, one for each spatial axis: a number for all, one for each, or two for each."""
     value = plain(n.value(key, 1))
-    rows = [value] * rank if isinstance(value, int) and not isinstance(value, bool) else value
+    rows = [value] * rank if type(value) is int else value
     rows = [plain(r) for r in rows] if isinstance(rows, (list, tuple)) else []
     if rank == 1 and len(rows) == 2 and all(isinstance(r, int) for r in rows):
         rows = [rows]
     if n.spec.major == 1 and rank == 2 and len(rows) == 4:
         rows = [rows[:2], rows[2:]]
-    made = [(r, r) if isinstance(r, int) else tuple(r) if isinstance(r, (list, tuple)) else () for r in rows]
-    if len(made) != rank or any(len(p) != 2 or not all(type(v) is int and 0 <= v < 1 << 31 for v in p) for p in made):
+    made = [tuple(r) if isinstance(r, (list, tuple)) else (r, r) for r in rows]
+    numbers = [v for pair in made for v in pair if type(v) is int and 0 <= v < 1 << 31]
+    if [len(pair) for pair in made] != [2] * rank or len(numbers) != 2 * rank:
         raise Malformed(f"its {key} is {repr(value)[:60]}, and it must be {rank} pairs of numbers from 0 on")
     return [(int(p[0]), int(p[1])) for p in made]
 

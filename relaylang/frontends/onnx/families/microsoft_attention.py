@@ -193,8 +193,8 @@ def group_query_attention(n: Node, *operands: Expr | None) -> Any:
     if not empty and past_k is not None and past_v is not None:
         k, v = b.concat([past_k, k], 2), b.concat([past_v, v], 2)
     behind = 0 if n.int("causal", 1) else -1
-    width = n.int("local_window_size", -1)
-    seen = common.window(b, q, k, offset, width - 1 if width > 0 else -1, behind)
+    width = max(n.int("local_window_size", -1), 0)
+    seen = common.window(b, q, k, offset, width - 1, behind)
     seen = common.both(b, seen, common.shorter_than(b, k, b.op("add", b.op("reshape", lengths, newshape=[-1]), 1)))
     bias = common.add(b, extra, common.as_bias(b, seen, b.dtype(q)))
     wide = [common.repeat_heads(b, x, heads) for x in (k, v)]

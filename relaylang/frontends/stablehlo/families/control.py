@@ -140,7 +140,6 @@ def while_(n: Node) -> Any:
 def _turns(n: Node, cond: Region, body: Region, given: Sequence[Any]) -> int | None:
     """How many turns a loop has that counts from a known number to a known one by a known step; None for others."""
     made = {v: op for op in cond.ops for v in op.results}
-    steps = {v: op for op in body.ops for v in op.results}
     ends = [made.get(v) for v in cond.ops[-1].operands] if cond.ops else []
     test = ends[0] if len(ends) == 1 else None
     if test is None or test.name != "stablehlo.compare" or len(test.operands) != 2:
@@ -149,7 +148,7 @@ def _turns(n: Node, cond: Region, body: Region, given: Sequence[Any]) -> int | N
     if counter not in cond.parameters or test.attributes.get("comparison_direction") != "LT":
         return None
     at = cond.parameters.index(counter)
-    if at >= len(given) or not body.ops or len(body.ops[-1].operands) != len(given) or len(body.parameters) != len(given):
+    if not body.ops or not at < len(given) == len(body.parameters) == len(body.ops[-1].operands):
         return None
     if last in cond.parameters:  # a bound that the loop passes on
         place = cond.parameters.index(last)
@@ -158,15 +157,20 @@ def _turns(n: Node, cond: Region, body: Region, given: Sequence[Any]) -> int | N
         stop = _whole(n, given[place])
     else:
         stop = _constant(n, last, made)
+    start, by = _whole(n, given[at]), _step(n, body, at)
+    if start is None or stop is None or by is None or by < 1:
+        return None
+    return max(-(-(stop - start) // by), 0)
+
+
+def _step(n: Node, body: Region, at: int) -> int | None:
+    """What a loop's body adds to its parameter of a number; None where it does something else with it."""
+    steps = {v: op for op in body.ops for v in op.results}
     step = steps.get(body.ops[-1].operands[at])
     if step is None or step.name != "stablehlo.add" or body.parameters[at] not in step.operands:
         return None
     others = [v for v in step.operands if v != body.parameters[at]]
-    by = _constant(n, others[0], steps) if len(others) == 1 else None
-    start = _whole(n, given[at])
-    if start is None or stop is None or by is None or by < 1:
-        return None
-    return max(-(-(stop - start) // by), 0)
+    return _constant(n, others[0], steps) if len(others) == 1 else None
 
 
 def _whole(n: Node, value: Any) -> int | None:

@@ -81,14 +81,18 @@ def _step(b: Builder, cell: Cell, weights: list[Expr], x: Expr, states: list[Exp
     return cell(b, x, states, weights)
 
 
+def _states(n: Node) -> list[Expr]:
+    given = n.get("hx")
+    return list(given) if isinstance(given, list) else [given]
+
+
 def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
     """Layers above each other; each direction has its own weights and initial states."""
 
     def convert(n: Node) -> Any:
         b, packed = n.b, "batch_sizes" in n.call.args
         x = n.x("data" if packed else "input")
-        given = n.get("hx")
-        initial = list(given) if isinstance(given, list) else [given]
+        initial = _states(n)
         ways, count = 2 if n.get("bidirectional") else 1, n.int("num_layers")
         weights = n.get("params")
         each = len(weights) // max(count * ways, 1)
@@ -100,21 +104,19 @@ def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
             initial = [b.refine(s, [None, found.batch, None]) for s in initial]
         steps = found.padded(x) if found is not None else b.transpose(x, [1, 0, 2]) if first else x
         lengths = found.lengths() if found is not None else None
-        last: list[list[Expr]] = [[] for _ in range(states)]
+        last: list[list[Expr]] = []
         for layer in range(count):
             outputs = []
             for way in range(ways):
                 at = layer * ways + way
                 begin = [b.squeeze(b.slice(s, [at], [at + 1], [0]), [0]) for s in initial]
-                own = weights[at * each : (at + 1) * each]
-                step = partial(_step, b, cell, own)
+                step = partial(_step, b, cell, weights[at * each : (at + 1) * each])
                 made, after = recurrence(b, steps, begin, step, lengths, reverse=way == 1)
                 outputs.append(made)
-                for kept, state in zip(last, after):
-                    kept.append(state)
+                last.append(after)
             steps = b.concat(outputs, 2)
         out = found.packed(steps) if found is not None else b.transpose(steps, [1, 0, 2]) if first else steps
-        results = [out, *(b.op("stack", b.tuple(kept), axis=0) for kept in last)]
+        results = [out, *(b.op("stack", b.tuple([after[i] for after in last]), axis=0) for i in range(states))]
         return [b.squeeze(r, [1]) for r in results] if lone else results
 
     return convert
@@ -124,8 +126,7 @@ def single(cell: Cell, states: int) -> Callable[[Node], Any]:
     """One step of a cell, with or without a batch."""
 
     def convert(n: Node) -> Any:
-        b, x, given = n.b, n.x("input"), n.get("hx")
-        before = list(given) if isinstance(given, list) else [given]
+        b, x, before = n.b, n.x("input"), _states(n)
         lone = b.rank(x) == 1
         if lone:
             x, before = b.unsqueeze(x, [0]), [b.unsqueeze(s, [0]) for s in before]

@@ -113,6 +113,10 @@ def wrong_arguments(operator: str, overload: str, values: Mapping[str, Any]) -> 
     return ""
 
 
+#: The Python types of plain arguments.
+_PLAIN: dict[str, tuple[type, ...]] = {"f": (bool, int, float), "t": (str,), "D": (DType, int)}
+
+
 def _fits_exported(a: Argument, value: Any) -> bool:
     """As `_fits`, for a file that has numbers for tensors, and one number for lists."""
     if value is None:
@@ -121,8 +125,6 @@ def _fits_exported(a: Argument, value: Any) -> bool:
     match a.letter:
         case "T" | "s" | "b":
             return numeric
-        case "f":
-            return isinstance(value, (bool, int, float))
         case "i":
             return isinstance(value, (Expr, bool, int)) or (isinstance(value, float) and value.is_integer())
         case "L":
@@ -131,11 +133,7 @@ def _fits_exported(a: Argument, value: Any) -> bool:
             return _number(value, int) or (isinstance(value, list) and all(_number(v, int, bool) for v in value))
         case "F" | "S" | "B":
             return numeric or (isinstance(value, list) and all(_number(v, float, int, bool) for v in value))
-        case "t":
-            return isinstance(value, str)
-        case "D":
-            return isinstance(value, (DType, int))
-    return True
+    return isinstance(value, _PLAIN.get(a.letter, (object,)))
 
 
 def _shown(value: Any) -> str:
