@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.ir import Call, Constant, Expr, IRModule, rewrite
+from relaylang.ir import Call, Expr, IRModule, rewrite
 from relaylang.ir.typed import forget_stale_types, typed_constant
 from relaylang.ops.build import op_call
 from relaylang.passes.infer_type import InferType
-from relaylang.passes.rewriting import is_call, per_function
+from relaylang.passes.rewriting import per_function
 from relaylang.quantize.layers import named_layers
 from relaylang.quantize.prepare import prepare, refuse
-from relaylang.rules.quantization.blocks import in_blocks
+from relaylang.rules.quantization.blocks import in_blocks, row_weight
 
 #: The bits of a weight.
 _BITS = 4
@@ -35,10 +35,8 @@ def quantize_weights(
     done: dict[int, Expr] = {}
 
     def put(old: Expr, new: Expr) -> Expr:
-        if not is_call(old, "nn.dense") or not isinstance(new, Call) or not isinstance(old, Call) or id(old) in kept:
-            return new
-        weight = old.args[1]
-        if not isinstance(weight, Constant) or weight.dtype != "float32" or not weight.data.size:
+        weight = row_weight(old)
+        if weight is None or not isinstance(new, Call) or id(old) in kept:
             return new
         if not np.isfinite(weight.data).all():
             raise refuse("the weight of a dense layer has numbers that are not finite", span=old.span)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.ir import Expr
+from relaylang.ir import Call, Constant, Expr
+from relaylang.ops.record import Op
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class Blocks:
         if self.columns == blocks * size:
             return weight
         return op("strided_slice", weight, begin=[0, 0], end=[rows, self.columns], strides=[1, 1])
+
+
+def row_weight(layer: Expr) -> Constant | None:
+    """The constant weight of a dense layer: float32, a row for each of its results."""
+    if not isinstance(layer, Call) or not isinstance(layer.op, Op) or layer.op.name != "nn.dense":
+        return None
+    weight = layer.args[1]
+    return weight if isinstance(weight, Constant) and weight.dtype == "float32" and weight.data.size else None
 
 
 def in_blocks(weight: np.ndarray, bits: int, size: int) -> Blocks:
