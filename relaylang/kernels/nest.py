@@ -8,6 +8,7 @@ expression in the outermost loop where its operands are known, and makes stateme
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -400,7 +401,7 @@ class Nest:
                 loop = ir.loop(f"i{d}", low, high, body, kind)
             body = [*levels[p], loop]
         if fixed:
-            body = [s for level in levels[: min(fixed, len(keep))] for s in level] + body
+            body = [*chain.from_iterable(levels[: min(fixed, len(keep))]), *body]
             if any(isinstance(s, ir.Let) for level in levels[: fixed + 1] for s in level):
                 # Names of its own: several nests may stand in the loops that the caller has opened.
                 return [ir.Block(body)]

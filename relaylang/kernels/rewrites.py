@@ -293,12 +293,7 @@ def independent(at: ir.Loop, reductions: bool) -> None:
     """
     inside = list(statements(at.body))
     own = {s.name for s in inside if isinstance(s, (ir.Let, ir.Local))}
-    for stmt in inside:
-        if isinstance(stmt, ir.Call):
-            raise Refused(f"loop {at.var} calls {stmt.name}, which may touch anything")
-    for stmt in inside:
-        if isinstance(stmt, ir.Assign) and stmt.name not in own:
-            raise Refused(f"loop {at.var} carries {stmt.name}")
+    _check_plain(at, inside, own)
     extents = {s.var: None if s.trips is None else s.trips * s.step for s in inside if isinstance(s, ir.Loop)}
     reads, writes, reduced = _accesses(inside, own)
     for buffer in {**writes, **reduced}:
@@ -313,6 +308,16 @@ def independent(at: ir.Loop, reductions: bool) -> None:
             one, other = [*places, *places][:2]
             what = f"one {one}, another {other}" if len(places) > 1 else f"each {one}"
             raise Refused(f"iterations of loop {at.var} may touch the same element of {buffer}: {what}")
+
+
+def _check_plain(at: ir.Loop, inside: Sequence[ir.Stmt], own: set[str]) -> None:
+    """Refuse a loop that calls functions, or whose iterations hand on values."""
+    for stmt in inside:
+        if isinstance(stmt, ir.Call):
+            raise Refused(f"loop {at.var} calls {stmt.name}, which may touch anything")
+    for stmt in inside:
+        if isinstance(stmt, ir.Assign) and stmt.name not in own:
+            raise Refused(f"loop {at.var} carries {stmt.name}")
 
 
 _Places: TypeAlias = dict[str, list[ir.Expr]]

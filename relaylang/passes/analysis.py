@@ -5,7 +5,7 @@ Nothing here changes a program, and nothing recurses on its depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from enum import IntEnum
 from typing import Any
 
@@ -73,6 +73,15 @@ def well_formed_problems(node: Node) -> list[Diagnostic]:
 _OUTSIDE = "is used outside the scope of its binding"
 
 
+def _misbound(owner: Expr, variables: Sequence[Var], binders: dict[Var, Expr], free: Set[Var]) -> Iterator[Diagnostic]:
+    """The errors of variables that a node binds. Notes it as their binder."""
+    for var in variables:
+        says = "is bound more than once" if var in binders else _OUTSIDE if var in free else ""
+        if says:
+            yield error("R0509", f"%{var.name_hint} {says}", var.span or owner.span)
+        binders[var] = owner
+
+
 def _check_scopes(root: Expr, binders: dict[Var, Expr], problems: list[Diagnostic], closed: bool) -> None:
     scope: set[Var] = set()
     free: set[Var] = set()
@@ -83,12 +92,8 @@ def _check_scopes(root: Expr, binders: dict[Var, Expr], problems: list[Diagnosti
         step, item = stack.pop()
         if step == "bind":
             owner, variables = item
-            for var in variables:
-                says = "is bound more than once" if var in binders else _OUTSIDE if var in free else ""
-                if says:
-                    problems.append(error("R0509", f"%{var.name_hint} {says}", var.span or owner.span))
-                binders[var] = owner
-                scope.add(var)
+            problems += _misbound(owner, variables, binders, free)
+            scope.update(variables)
             continue
         if step == "unbind":
             scope.difference_update(item)

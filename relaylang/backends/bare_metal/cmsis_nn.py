@@ -275,7 +275,7 @@ def region_source(prefix: str, region: Region) -> Code:
         case Product():
             writer.product(layer)
     params = [f"const {dtype}_t* in{n}" for n in numbers.values()]
-    params += [f"{dtype}_t* out0", *(["void* workspace"] if writer.workspace else [])]
+    params += [f"{dtype}_t* out0", *["void* workspace"] * bool(writer.workspace)]
     signature = f"int32_t {region.symbol}({', '.join(params)})"
     source = "\n".join(
         [

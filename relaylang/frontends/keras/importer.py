@@ -215,7 +215,8 @@ class Importer:
             name = member.name if number == 0 else f"{member.name}:{number}"
             inner = [_name(r) for r in operands]
             stated = types.get((member.name, number + first[member.name]), {})
-            known = [stated.get(i) for i in range(max(stated) + 1)] if 0 <= max(stated, default=-1) < 1024 else []
+            last = max(stated, default=-1)
+            known = list(map(stated.get, range(last + 1))) if last < 1024 else []
             results = self._layer(member, places.get(id(member), ()), filled, inner, [name], known)
             for i, result in enumerate(results):
                 values[member.name, number + first[member.name], i] = result

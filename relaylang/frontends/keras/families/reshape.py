@@ -72,7 +72,7 @@ def pairs(n: Node, key: str, rank: int) -> list[tuple[int, int]]:
     value = plain(n.value(key, 1))
     rows = [value] * rank if type(value) is int else value
     rows = [plain(r) for r in rows] if isinstance(rows, (list, tuple)) else []
-    if rank == 1 and len(rows) == 2 and all(isinstance(r, int) for r in rows):
+    if rank == 1 and list(map(type, rows)) == [int, int]:
         rows = [rows]
     if n.spec.major == 1 and rank == 2 and len(rows) == 4:
         rows = [rows[:2], rows[2:]]
