@@ -220,15 +220,18 @@ def main() -> int:
     about = machine_of(dict([("march", args.march)] if args.march else []))
     load = os.getloadavg()[0]
     if args.write:
+        more = " and earlier calls" if args.logs else ""
         text = f"""# Tuning
 
-{machine()}, {about.isa}, {about.compiler}; {args.trials} trials a kernel by {args.tuner}, {seconds / 60:.0f} min in all.
-One thread measures on {os.cpu_count()} processors. The load was {load_before:.1f} at the beginning, and {load:.1f} at the end.
-Other processes disturb both schedules of a measurement, and the intervals show what is left.
+{machine()}, {about.isa}, {about.compiler}.
+{args.trials} trials a kernel by {args.tuner}, {seconds / 60:.0f} min{more}. One thread measures on {os.cpu_count()} processors.
+The load was {load_before:.1f} at the beginning, and {load:.1f} at the end.
+Other processes disturb both schedules of a measurement. An interval has the ratio in about 95 of 100 cases.
 
 A gain is the default schedule's time beside the winner's. It is measured anew after the search. Where nothing is surely faster,
-the default schedule stays, and the gain is 1. The second table has the times of all points of a space; xgb searches these times
-with {len(SEEDS)} seeds until a point is within {100 * NEAR - 100:.0f} % of the best.
+the default schedule stays, and the gain is 1. A gain below 1 is a winner that the second measurement does not confirm.
+The second table has the times of all points of a space. xgb searches these times with {len(SEEDS)} seeds until a point is within
+{100 * NEAR - 100:.0f} % of the best.
 
 """ + "\n".join(lines)
         RESULTS.write_text(text.rstrip() + "\n", encoding="utf-8")
