@@ -76,12 +76,17 @@ class Importer:
                 self._layer(entry)
         if self.errors:
             raise RelayError(first_ones(self.errors))
-        if not self.options.partial or any(self.tops[name] is MISSING for name in self.unused):
-            self.report.raise_if_any()
-        outputs = [value for name in self.unused if isinstance(value := self.tops[name], Expr)]
+        outputs = self._outputs()
         if not outputs:
             raise damaged(self.file, "it has no layers that give a result")
         return finish(self.builder, [self.inputs[name] for name in declared if name in self.inputs], outputs)
+
+    def _outputs(self) -> list[Expr]:
+        """The results that no layer uses. Raises `RelayError` with the layers that were not converted."""
+        values = [self.tops[name] for name in self.unused]
+        if not self.options.partial or MISSING in values:
+            self.report.raise_if_any()
+        return [value for value in values if isinstance(value, Expr)]
 
     def _input(self, name: str) -> None:
         """Make an input of the network, or a constant of its value. Raises `RelayError`."""

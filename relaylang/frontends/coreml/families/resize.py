@@ -199,14 +199,7 @@ def crop_resize(
     if not (0 < target_height < _LARGEST and 0 < target_width < _LARGEST):
         raise Malformed(f"its result has {target_height} x {target_width} places")
     high, wide = (b.extent(b.of_rank(x, 4), axis) for axis in (2, 3))
-    parts = [b.slice(b.of_rank(boxes, 2), [i], [i + 1], [1]) for i in range(4)]
-    if box_coordinate_mode.startswith("CENTER_SIZE"):
-        half = [b.op("multiply", v, 0.5) for v in parts[2:]]
-        parts = [b.op(op, v, h) for op in ("subtract", "add") for v, h in zip(parts[:2], half)]
-    elif not box_coordinate_mode.startswith("CORNERS"):
-        raise Malformed(f"its boxes are {box_coordinate_mode[:40]!r}")
-    if box_coordinate_mode.endswith("WIDTH_FIRST"):
-        parts = [parts[i] for i in (1, 0, 3, 2)]
+    parts = _sides(b, boxes, box_coordinate_mode)
     aligned = sampling_mode.endswith("ALIGN_CORNERS") and sampling_mode != "UNALIGN_CORNERS" and min(target_height, target_width) > 1
     lasts = [max(high - 1, 1), max(wide - 1, 1)] * 2
     scales = [1.0 if normalized_coordinates else spatial_scale / last for last in lasts]  # to shares of the picture
@@ -227,6 +220,19 @@ def crop_resize(
         return made
     channels = b.extent(x, 1, "the channels")
     return b.reshape_exactly(made, [count, pictures, channels, target_height, target_width])
+
+
+def _sides(b: Builder, boxes: Expr, mode: str) -> list[Expr]:
+    """Columns of top, left, bottom and right of boxes (boxes, 4)."""
+    parts = [b.slice(b.of_rank(boxes, 2), [i], [i + 1], [1]) for i in range(4)]
+    if mode.startswith("CENTER_SIZE"):
+        half = [b.op("multiply", v, 0.5) for v in parts[2:]]
+        parts = [b.op(op, v, h) for op in ("subtract", "add") for v, h in zip(parts[:2], half)]
+    elif not mode.startswith("CORNERS"):
+        raise Malformed(f"its boxes are {mode[:40]!r}")
+    if mode.endswith("WIDTH_FIRST"):
+        parts = [parts[i] for i in (1, 0, 3, 2)]
+    return parts
 
 
 def _parts(b: Builder, x: Expr, sides: Sequence[Expr], pictures: Expr, sizes: tuple[int, int], mode: str, value: float) -> Expr:

@@ -82,7 +82,7 @@ def _proposals(n: Node, scores: Expr, moves: Expr, size: Expr, priors: Expr, fac
     b, total = n.b, n.b.extent(scores, 0)
     first, most = n.int("pre_nms_top_n", 6000), n.int("post_nms_top_n", 1000)
     first = total if first <= 0 else min(first, total)
-    more = 1.0 if n.bool("pixel_offset", True) else 0.0
+    more = float(n.bool("pixel_offset", True))
     values, at = b.fields(b.op("topk", scores, k=first, axis=0, ret_type="both", is_ascend=False, dtype="int64"))
     moves, priors, factors = (b.op("take", v, at, axis=0) for v in (moves, priors, factors))
     starts, extents = _sides(b, priors, more)
