@@ -148,7 +148,7 @@ class Inference:
             what, node, extra = stack.pop()
             if what == _CALL:
                 op = node.op  # type: ignore[attr-defined]
-                types[id(node)] = operate(node, op) if type(op) is Op else call(node)  # type: ignore[arg-type]
+                types[id(node)] = operate(node, op) if isinstance(op, Op) else call(node)  # type: ignore[arg-type]
                 order.append(node)
                 if ready:
                     work()
@@ -165,7 +165,7 @@ class Inference:
             elif type(node) is Call:
                 stack.append((_CALL, node, 0))
                 op = node.op
-                if type(op) is not Op and type(op) is not Constructor and id(op) not in types:
+                if not isinstance(op, (Op, Constructor)) and id(op) not in types:
                     stack.append((_VISIT, op, 0))
                 for arg in reversed(node.args):
                     if id(arg) not in types:

@@ -15,7 +15,7 @@ import numpy as np
 from relaylang.backends.cpu.cc import Compiler
 from relaylang.backends.cpu.emit import Emitter
 from relaylang.backends.cpu.isa import Isa
-from relaylang.backends.cpu.program import Program, walk
+from relaylang.backends.cpu.program import Program, every
 from relaylang.runtime.library import function_in, open_library, unload
 from relaylang.runtime.tensors import aligned
 
@@ -79,7 +79,7 @@ class Kernels:
         """Compute what depends on constants alone, and take all constants that are read later."""
         prepared = _prepared({n: p for n, p in self._programs.items() if p.fixed_bytes}, self._constants, self._isa)
         for number, program in self._programs.items():
-            used = {slot.number for item in walk(program.run) for slot in item.reads() if slot.kind == "param"}
+            used = {slot.number for item in every(program.run) for slot in item.reads() if slot.kind == "param"}
             values = self._constants(program)
             places = [f"weights + {self.weights.add(data)}" if n in used else "0" for n, data in enumerate(values)]
             fixed = prepared.get(number)

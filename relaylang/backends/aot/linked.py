@@ -12,12 +12,12 @@ import numpy as np
 from relaylang.backends.aot.face import error_rows
 from relaylang.backends.aot.functions import Functions
 from relaylang.backends.aot.instances import refused
-from relaylang.backends.aot.kernels import ALIGN, Kernels, tables
+from relaylang.backends.aot.kernels import Kernels, tables
 from relaylang.backends.aot.lowering import LOOPLESS, Ways, inputs_left
 from relaylang.backends.aot.shapes import Known, Leaf, leaves, paths, structure
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.linking import outsiders
-from relaylang.backends.cpu.program import Instruction, Looped, Program, Run, Slot, walk
+from relaylang.backends.cpu.program import Looped, Program, Slot, take_in
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.ir import IRModule, TensorType
 from relaylang.kernels.dtypes import CTYPES
@@ -57,14 +57,7 @@ class LinkedKernels(Kernels):
         whole = self._whole
         for program in self._programs.values():
             numbers = [self._number(program.constants[name]) for name, _ in program.params]
-            for slot in _slots([*program.prepare, *program.run]):
-                if slot.kind == "param":
-                    slot.number = numbers[slot.number]
-                elif slot.fixed:
-                    slot.offset += whole.fixed_bytes
-            whole.fixed_bytes += -(-program.fixed_bytes // ALIGN) * ALIGN
-            whole.arena_bytes = max(whole.arena_bytes, program.prepare_bytes)
-            whole.prepare += program.prepare
+            take_in(whole, program, numbers)
             whole.places |= program.places
 
     def call(self, number: int, inputs: Sequence[str], outputs: Sequence[str], arena: str, failed: str) -> list[str]:
@@ -74,17 +67,6 @@ class LinkedKernels(Kernels):
             at = f"{arena} + {program.status}"
             lines.append(f"if (*(const int32_t*)({at})) {{ memcpy(status, {at}, 8); return {failed}; }}")
         return lines
-
-
-def _slots(items: Sequence[Instruction]) -> list[Slot]:
-    """The slots of instructions, each once."""
-    found: dict[int, Slot] = {}
-    for item in walk(items):
-        packs, work = (item.packs, item.work) if isinstance(item, Run) else ((), None)
-        views = [v.slot for v in item.inputs] if isinstance(item, Run) else []
-        for slot in (*item.reads(), *item.outputs, *packs, *views, *([work] if work is not None else [])):
-            found[id(slot)] = slot
-    return list(found.values())
 
 
 def looped(mod: IRModule, entry: str, values: Mapping[str, np.ndarray], isa: Isa, schedule: Schedule) -> Program:

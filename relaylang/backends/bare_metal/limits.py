@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from relaylang.backends.cpu.origin import calls_of
-from relaylang.backends.cpu.program import Outside, Program, Run, Slot, walk
+from relaylang.backends.cpu.program import Outside, Program, Run, Slot, Turns, walk
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Function, post_order
 
@@ -46,7 +46,7 @@ def _peak(program: Program) -> tuple[int, Function | None]:
     best: tuple[int, Function | None] = (0, None)
     for item, step in zip(items, change):
         now += step
-        if now > best[0] and isinstance(item, (Run, Outside)):
+        if now > best[0] and isinstance(item, (Run, Outside, Turns)):
             best = now, item.function
     return best
 
@@ -55,7 +55,7 @@ def _slots(items: Sequence[object]) -> list[Slot]:
     """The slots of the arena. The lives of those that are written over another one are its own."""
     found: dict[int, Slot] = {}
     for item in items:
-        if isinstance(item, (Run, Outside)):
+        if isinstance(item, (Run, Outside, Turns)):
             made = [*item.outputs, *([item.work] if item.work is not None else [])]
             found.update({id(s): s for s in made if s.kind == "made" and not s.fixed and s.first >= 0})
     return list(found.values())

@@ -29,7 +29,7 @@ from relaylang.backends.cpu.linking import objects, outsiders, parts, records, u
 from relaylang.backends.cpu.listing import for_device, listing, spaces
 from relaylang.backends.cpu.memory import spread
 from relaylang.backends.cpu.pipeline import GRAPH, Setting, graph_after, lower_module, timed
-from relaylang.backends.cpu.program import Program, Run, walk
+from relaylang.backends.cpu.program import Program, Run, every
 from relaylang.backends.cpu.schedule_space import Schedule
 from relaylang.backends.cpu.tuning_log import report, schedule_of
 from relaylang.backends.target import CompileRest, Target, threads_of
@@ -76,7 +76,7 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
 def _aligned(program: Program) -> tuple[int, ...]:
     """The parameters that should begin at a line of the cache, by their numbers."""
     found: set[int] = set()
-    for item in walk(program.run):
+    for item in every(program.run):
         if isinstance(item, Run):
             views = (v for p, v in zip(item.kernel.params, item.inputs) if p.name in item.kernel.aligned)
             found.update(v.slot.number for v in views if v.slot.kind == "param")
@@ -152,7 +152,7 @@ def emit(
 
 def kernels_of(program: Program) -> list[Kernel]:
     """The kernels that a run of a program has, each once."""
-    return list({id(item.kernel): item.kernel for item in walk(program.run) if isinstance(item, Run)}.values())
+    return list({id(item.kernel): item.kernel for item in every(program.run) if isinstance(item, Run)}.values())
 
 
 def _title(entry: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.backends.cpu.origin import calls_of
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Program, Run, Slot, Turns, View, walk
 from relaylang.diagnostics.source import Span
 from relaylang.ir import Call, Function, TensorType, post_order
 from relaylang.kernels.dtypes import SIZES
@@ -24,10 +24,10 @@ def profiled(program: Program) -> list[Instruction]:
 def step_of(item: Instruction) -> Step:
     """An instruction's name, place and cost."""
     read = _read(item)
-    written = item.results if isinstance(item, (Run, Outside)) else _views(item.outputs)
+    written = item.results if isinstance(item, (Run, Outside, Turns)) else _views(item.outputs)
     weights = sum(_size(v) for v in _once(read) if _is_weight(v.slot))
     data = sum(_size(v) for v in _once([*(v for v in read if not _is_weight(v.slot)), *written]))
-    if isinstance(item, (Run, Outside)):
+    if isinstance(item, (Run, Outside, Turns)):
         names, ty, span, dtype, macs = _function(item.function)
         place, line = place_of(span)
         others = dict.fromkeys(place_of(call.span)[0] for call in calls_of(item.function) if call.span is not None)
@@ -74,7 +74,7 @@ def _views(slots: Sequence[Slot]) -> list[View]:
 
 def _read(item: Instruction) -> list[View]:
     """The tensors that an instruction reads: of one that is packed before, only the packed one."""
-    if isinstance(item, (PackIn, Outside)):
+    if isinstance(item, (PackIn, Outside, Turns)):
         return item.inputs
     if not isinstance(item, Run):
         return _views(item.reads())

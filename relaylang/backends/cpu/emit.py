@@ -16,7 +16,7 @@ from relaylang.backends.cpu.fragments import fragments, needed
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Stage, nbytes
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, View
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View
 from relaylang.backends.cpu.units import Piece, reached, shared_out
 from relaylang.kernels.dtypes import CTYPES, SIZES, literal
 from relaylang.kernels.nest import Buf
@@ -105,6 +105,8 @@ class Emitter:
         self.helpers: set[str] = set()
         #: What the functions of loops use of `csrc/`.
         self.stated: set[str] = set()
+        #: The number of loops so far.
+        self.loops = 0
         self._read: set[str] = set()
 
     def _add(self, name: str, text: str, signature: str, uses: Iterable[str], helpers: Iterable[str]) -> None:
@@ -238,6 +240,8 @@ class Emitter:
             return [f"{pad}{{ void* const b[] = {{{self._array(places)}}}; {name}(b); }}"]
         if isinstance(item, Outside):
             return self._outside(item, pad)
+        if isinstance(item, Turns):
+            return self._turns(item, pad)
         assert isinstance(item, Run)
         inputs = [view if n in item.kernel.reads else None for n, view in enumerate(item.inputs)]
         work = [item.work] if item.work is not None else []
@@ -275,6 +279,38 @@ class Emitter:
             call = f"{table} void* const b[] = {{{array}}}; const int32_t r = relay_calls[{number}](b);"
         failed = f"int32_t* s = (int32_t*)(arena + {self.status}); s[0] = {number + 1}; s[1] = r; return;"
         return [f"{pad}{{ {call} if (r != 0) {{ {failed} }} }}"]
+
+    def _turns(self, item: Turns, pad: str) -> list[str]:
+        """A loop. The last turn writes the states where they belong, the others in two places in turn."""
+        name = f"turn_{self.loops}"
+        self.loops += 1
+        outer = self.called, self.helpers, self._read, self.status
+        self.status = -1
+        text = self.sequence(name, item.region.run)
+        pieces = [f"{name}_{n}" for n in range(-(-len(item.region.run) // CHUNK))]
+        self.called, self.helpers, self._read, self.status = outer
+        self._add(name, text.replace("static void", "R_LOCAL void", 1), f"void {name}{_ARGUMENTS}", pieces, [])
+        self.called.add(name)
+        op = item.op
+        work = f"arena + {item.work.offset}"
+        at, taken, given = item.region.arena_bytes, ["&turn"], []
+        for view, result in zip(item.inputs[: op.states], item.results):
+            first, second = (f"{work} + {at + n * view.slot.bytes}" for n in range(2))
+            at += 2 * view.slot.bytes
+            taken.append(f"n ? (const char*)(n % 2 ? {first} : {second}) : (const char*)({self._at(view)})")
+            given.append(f"n == {op.turns - 1} ? (char*)({self._at(result)}) : n % 2 ? {second} : {first}")
+        taken += [self._at(view) for view in item.inputs[op.states :]]
+        for result in item.results[op.states :]:
+            step = result.size // op.turns * SIZES[result.slot.dtype]
+            given.append(f"(char*)({self._at(result)}) + n * {step}L")
+        return [
+            f"{pad}for (long n = 0; n < {op.turns}; n++) {{",
+            f"{pad}  const {CTYPES[op.first.dtype]} turn = {literal(op.first.data.item(), op.first.dtype)} + n;",
+            f"{pad}  const void* const taken[] = {{{', '.join(taken)}}};",
+            f"{pad}  void* const given[] = {{{', '.join(given)}}};",
+            f"{pad}  {name}(taken, given, params, fixed, {work}, threads);",
+            f"{pad}}}",
+        ]
 
     def begin(self, program: Program) -> None:
         """Take a program's external code into the table. The sequences that follow are the program's."""

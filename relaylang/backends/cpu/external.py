@@ -7,14 +7,26 @@ from collections.abc import Mapping
 
 from relaylang.backends.cpu.kernel import ELSEWHERE
 from relaylang.diagnostics import RelayError, did_you_mean, error
-from relaylang.ir import Call, Constant, Function
+from relaylang.ir import Call, Constant, Function, Type
 from relaylang.ops.record import Op, OpPattern
 from relaylang.ops.traits import Trait
 from relaylang.runtime.external import CODEGENS, Code, Generator, Region, find, generated, region_of
 from relaylang.runtime.manifest import External
 
 
-class ExternalOp(Op):
+class OpaqueOp(Op):
+    """An operator that is code of its own, which takes and makes dense tensors. `result` is its type."""
+
+    __slots__ = ("result",)
+    result: Type
+
+    def __init__(self, name: str, operands: int, result: Type) -> None:
+        names = [f"in{n}" for n in range(operands)]
+        super().__init__(name, names, None, lambda types, attrs, ctx: result, OpPattern.OPAQUE, traits={Trait.BARRIER}, python=None)
+        object.__setattr__(self, "result", result)
+
+
+class ExternalOp(OpaqueOp):
     """The operator that stands for a region: its operands are the region's tensors, tuples taken apart."""
 
     __slots__ = ("code", "region")
@@ -22,25 +34,17 @@ class ExternalOp(Op):
     code: Code
 
     def __init__(self, region: Region, code: Code) -> None:
-        ret = region.function.body.checked_type
-        names = [f"in{n}" for n in range(len(region.inputs) + len(code.constants))]
-        super().__init__(
-            f"{region.compiler}.{region.symbol}",
-            names,
-            None,
-            lambda types, attrs, ctx: ret,
-            OpPattern.OPAQUE,
-            traits={Trait.BARRIER},
-            python=None,
-        )
+        result = region.function.body.checked_type
+        assert result is not None
+        super().__init__(f"{region.compiler}.{region.symbol}", len(region.inputs) + len(code.constants), result)
         object.__setattr__(self, "region", region)
         object.__setattr__(self, "code", code)
 
 
-def external_of(function: Function) -> ExternalOp | None:
-    """The operator of a kernel that is a region; None for other kernels."""
+def opaque_of(function: Function) -> OpaqueOp | None:
+    """The operator of a kernel that is code of its own; None for other kernels."""
     body = function.body
-    return body.op if isinstance(body, Call) and isinstance(body.op, ExternalOp) else None
+    return body.op if isinstance(body, Call) and isinstance(body.op, OpaqueOp) else None
 
 
 class Externals:
@@ -97,4 +101,4 @@ def record_of(op: ExternalOp, place: str, line: str) -> External:
     return External(op.region.compiler, op.region.symbol, op.code.kind, tuple(inputs), outputs, place, line)
 
 
-__all__ = ["ExternalOp", "Externals", "constants_of", "external_of", "record_of"]
+__all__ = ["ExternalOp", "Externals", "OpaqueOp", "constants_of", "opaque_of", "record_of"]

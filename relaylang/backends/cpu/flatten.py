@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from relaylang.backends.cpu.external import Externals, constants_of
 from relaylang.backends.cpu.kernel import ELSEWHERE, unsupported
+from relaylang.backends.cpu.turns import LEAST, Fixed, Form, Needs, begins, form_of, loop_call, whole_number
 from relaylang.backends.placement import check_on_cpu
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.compute import compute
@@ -42,11 +43,16 @@ from relaylang.ir import (
     Var,
     parameter_names,
 )
-from relaylang.ir.typed import fresh_var, retype, typed, typed_constant
+from relaylang.ir.typed import fresh_var, retype, typed, typed_constant, typed_var
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.typing import check
 
+_E = TypeVar("_E", bound=Expr)
+#: Loops inside each other; further ones are functions in C.
+_DEEPEST = 16
+#: A loop of more turns stays functions in C.
+_MOST_TURNS = 1 << 30
 #: A recursion of more calls than this is refused.
 MAX_CALLS = 4096
 #: Constants of up to so many elements are computed with.
@@ -58,9 +64,11 @@ MAX_NODES = 2_000_000
 class Env:
     """What variables stand for inside one call of a function, and which of its nodes are done."""
 
-    __slots__ = ("values", "done", "outer")
+    __slots__ = ("values", "done", "outer", "function", "turn")
 
-    def __init__(self, outer: Env | None) -> None:
+    def __init__(self, outer: Env | None, function: Function, turn: Turn | None) -> None:
+        self.function = function
+        self.turn = turn
         self.values: dict[Var, Value] = {}
         self.done: dict[int, Value] = {}
         self.outer = outer
@@ -73,6 +81,17 @@ class Env:
                 return scope.values[var]
             scope = scope.outer
         raise unsupported(f"the variable %{var.name_hint} has no value", var)
+
+
+class Turn:
+    """A loop's turn that is evaluated, inside another one perhaps: its new nodes by id, and how deep it lies."""
+
+    __slots__ = ("outer", "depth", "fresh")
+
+    def __init__(self, outer: Turn | None) -> None:
+        self.outer = outer
+        self.depth: int = 1 if outer is None else outer.depth + 1
+        self.fresh: set[int] = set()
 
 
 class Closure:
@@ -106,12 +125,15 @@ class Calls:
     unroll: bool = True
 
 
-def flatten(mod: IRModule, entry: str, calls: Calls | None = None) -> Function:
-    """The entry function as one expression over its parameters. Raises `RelayError` for what cannot be compiled."""
+def flatten(mod: IRModule, entry: str, calls: Calls | None = None, bound: frozenset[str] = frozenset()) -> Function:
+    """The entry function as one expression over its parameters, of which `bound` are known.
+
+    Raises `RelayError` for what cannot be compiled.
+    """
     function = mod[entry]
     if function.body is None:
         raise unsupported(f"@{entry} has no body", function)
-    return _Flattener(mod, calls or Calls()).run(function)
+    return _Flattener(mod, calls or Calls(), bound).run(function)
 
 
 def _distinct(params: Sequence[Var]) -> list[Var]:
@@ -123,7 +145,13 @@ def _distinct(params: Sequence[Var]) -> list[Var]:
 
 
 class _Flattener:
-    def __init__(self, mod: IRModule, rules: Calls) -> None:
+    def __init__(self, mod: IRModule, rules: Calls, bound: frozenset[str]) -> None:
+        self.fixed = Fixed(bound)
+        #: The innermost turn of a loop in which the node under way is evaluated.
+        self.turn: Turn | None = None
+        self.needs = Needs()
+        self.forms: dict[int, Form | None] = {}
+        self.loops = 0
         self.mod = mod
         self.rules = rules
         #: For each call that runs of a function, the undecided conditions around it.
@@ -138,7 +166,7 @@ class _Flattener:
         self.kept: list[Expr] = []
 
     def run(self, function: Function) -> Function:
-        env = Env(None)
+        env = Env(None, function, None)
         params = _distinct(function.params)
         for param, new in zip(function.params, params):
             env.values[param] = self._unpack(new, new.checked_type)
@@ -155,6 +183,7 @@ class _Flattener:
         send: Value | None = None
         while stack:
             step, node, where = stack[-1]
+            self.turn = where.turn
             try:
                 inner, inner_env = step.send(send)  # type: ignore[arg-type]
             except StopIteration as stop:
@@ -162,6 +191,9 @@ class _Flattener:
                 send = stop.value
                 where.done[id(node)] = send  # type: ignore[assignment]
                 continue
+            # What a call of a function does not change is evaluated where the function was written.
+            while inner_env.outer is not None and not self.needs(inner, inner_env.function):
+                inner_env = inner_env.outer
             found = _known(inner, inner_env)
             if found is not None:
                 send = found
@@ -232,7 +264,7 @@ class _Flattener:
             key = (id(expr), *map(id, args))
             call = self.calls.get(key)
             if call is None or expr.op.stateful:
-                call = self.calls[key] = retype(Call(expr.op, args, expr.attrs, expr.type_args, expr.span), expr)
+                call = self.calls[key] = self._new(retype(Call(expr.op, args, expr.attrs, expr.type_args, expr.span), expr))
             return _number(call) or self._unpack(call, call.checked_type)
         if isinstance(expr.op, Constructor):
             raise unsupported("values of a type definition cannot be compiled", expr)
@@ -245,9 +277,13 @@ class _Flattener:
         if function.attrs.get("Compiler"):
             return self._external(expr, function, values)
         running = self.active.setdefault(id(function), [])
+        if not running:
+            looped = yield from self._counted(callee, values, env)
+            if looped is not None:
+                return looped
         if running:
             self._check_recursion(expr, function, running)
-        inner = Env(callee.env)
+        inner = Env(callee.env, function, env.turn)
         inner.values.update(zip(function.params, values))
         running.append(self.undecided)
         result = yield (function.body, inner)
@@ -265,7 +301,7 @@ class _Flattener:
                 stack.extend((v, place) for v in reversed(value))
             else:
                 args.append(self._expr(value, place))
-        made = Call(op, [*args, *(typed_constant(c.data) for c in constants_of(op))], None, (), expr.span or function.span)
+        made = self._new(Call(op, [*args, *(typed_constant(c.data) for c in constants_of(op))], None, (), expr.span or function.span))
         return self._unpack(typed(made, function.body.checked_type), function.body.checked_type)
 
     def _check_recursion(self, call: Call, function: Function, running: list[int]) -> None:
@@ -301,14 +337,69 @@ class _Flattener:
             value = yield (branch, env)
             branches.append(self._expr(value, branch))
         self.undecided -= 1
-        new = typed(If(self._expr(cond, expr.cond), branches[0], branches[1], expr.span), branches[0].checked_type)
+        new = self._new(typed(If(self._expr(cond, expr.cond), branches[0], branches[1], expr.span), branches[0].checked_type))
         return self._unpack(new, new.checked_type)
+
+    def _new(self, node: _E) -> _E:
+        """A new node, which belongs to the turn that is evaluated."""
+        if self.turn is not None:
+            self.turn.fresh.add(id(node))
+            self.kept.append(node)
+        return node
+
+    def _counted(self, callee: Closure, values: Sequence[Value], env: Env) -> Generator[tuple[Expr, Env], Value, Value | None]:
+        """The value of a loop with a known number of turns, as one operator; None for other calls."""
+        function = callee.function
+        if id(function) not in self.forms:
+            self.forms[id(function)] = form_of(function)
+        form = self.forms[id(function)]
+        if form is None or (env.turn is not None and env.turn.depth >= _DEEPEST) or not begins(form, values):
+            return None
+        first, limit = whole_number(values[form.turn]), whole_number((yield (form.limit, Env(callee.env, function, env.turn))))
+        given = [value for n in form.states if isinstance(value := values[n], Expr)]
+        if first is None or limit is None or not LEAST <= limit - first <= _MOST_TURNS:
+            return None
+        params, start = function.params, values[form.turn]
+        assert isinstance(start, Constant)
+        turn = typed_var("(turn)", start.checked_type)
+        states = {typed_var(f"(state{n})", v.checked_type): v for n, v in enumerate(given)}
+        own = Turn(env.turn)
+        inner = Env(callee.env, function, own)
+        inner.values.update((p, v) for n, (p, v) in enumerate(zip(params, values)) if n not in form.rows)
+        inner.values.update(zip([params[n] for n in (form.turn, *form.states)], [turn, *states]))
+        again = yield (form.again.op, inner)
+        if not isinstance(again, Closure) or again.function is not function:
+            return None
+        for variable, value in form.lets:
+            inner.values[variable] = Closure(value, inner) if isinstance(value, Function) else (yield (value, inner))
+        results = []
+        for node in (*(form.again.args[n] for n in form.states), *form.rows.values()):
+            result = yield (node, inner)
+            self.turn = own
+            results.append(self._expr(result, node))
+        self.turn = env.turn
+        if own.outer is not None:
+            own.outer.fresh |= own.fresh
+        if [x.checked_type for x in results[: len(states)]] != [x.checked_type for x in states]:
+            return None
+        made = loop_call(turn, start, limit - first, states, results, own.fresh, self.fixed, self.loops)
+        if made is None:
+            return None
+        self.loops += 1
+        self.unrolled = True
+        fields = self._unpack(self._new(made), made.checked_type)
+        assert isinstance(fields, list)
+        outer = Env(callee.env, function, env.turn)
+        outer.values.update(zip(params, values))
+        outer.values[params[form.turn]] = typed_constant(np.asarray(limit, start.dtype))
+        outer.values.update(zip([params[n] for n in (*form.states, *form.rows)], fields))
+        return (yield (form.end, outer))
 
     def _field(self, whole: Expr, index: int, ty: Type | None) -> Value:
         key = (id(whole), index)
         found = self.fields.get(key)
         if found is None:
-            found = self.fields[key] = typed(TupleGetItem(whole, index, whole.span), ty)
+            found = self.fields[key] = self._new(typed(TupleGetItem(whole, index, whole.span), ty))
             self.kept.append(whole)
         return self._unpack(found, ty)
 
@@ -327,7 +418,7 @@ class _Flattener:
             whole = _same_tuple(fields)
             if whole is not None:
                 return whole
-            return typed(Tuple(fields, place.span), TupleType([_type(f) for f in fields]))
+            return self._new(typed(Tuple(fields, place.span), TupleType([_type(f) for f in fields])))
         return value
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylang.backends.cpu.origin import calls_of
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View, walk
 
 #: A node and one of its results, as `inputs` and `heads` name them.
 _Entry = tuple[int, int]
@@ -67,7 +67,7 @@ class _Graph:
             return
         reads = [s for s in dict.fromkeys(_reads(item)) if _key(s) in self.writers]
         inputs = [self.entry(slot) for slot in reads]
-        results = item.results if isinstance(item, (Run, Outside)) else [View(s, s.shape) for s in item.outputs]
+        results = item.results if isinstance(item, (Run, Outside, Turns)) else [View(s, s.shape) for s in item.outputs]
         name = self._name(item)
         self._node("tvm_op", name, inputs, results, {"func_name": name})
 
@@ -82,6 +82,8 @@ class _Graph:
                 words, own = ["pack"], id(item.pack)
             case Copy():
                 words, own = ["copy"], 0
+            case Turns():
+                words, own = ["loop"], id(item.region)
             case Looped():
                 words, own = ["loops"], 0
             case _:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from relaylang.backends.cpu.emit import Emitter, printable
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.origin import origins
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, View, walk
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Looped, Outside, PackIn, Program, Run, Slot, Turns, View, every
 from relaylang.backends.cpu.schedule_space import PROGRAM, row, written
 from relaylang.kernels import ir, text, visit
 from relaylang.kernels.device import Language, Module, Unrendered
@@ -36,9 +36,15 @@ class _Page:
         name = f"%{name}" if slot.kind in self.names and name.isidentifier() else name
         return f"{name}+{start}" if start else name
 
-    def instructions(self, items: Sequence[Instruction]) -> None:
+    def inside(self, region: Program, pad: str) -> None:
+        """The instructions of a program inside this one, which has inputs of its own. Programs lie in a few others at most."""
+        outer = self.names["input"]
+        self.names["input"] = [name for name, _, _ in region.inputs]
+        self.instructions(region.run, pad)
+        self.names["input"] = outer
+
+    def instructions(self, items: Sequence[Instruction], pad: str = "  ") -> None:
         stack: list[Instruction | str] = list(reversed(items))
-        pad = "  "
         while stack:
             item = stack.pop()
             if isinstance(item, str):
@@ -50,13 +56,17 @@ class _Page:
                 self.lines.append(f"{pad}if {self.slot(item.cond)}")
                 pad += "  "
                 stack += ["", *reversed(item.no), "else", *reversed(item.yes)]
+            elif isinstance(item, Turns):
+                flow = f"({', '.join(map(self.slot, item.inputs))}) -> {', '.join(map(self.slot, item.results))}"
+                self.lines.append(f"{pad}{item.op.turns} turns{flow}")
+                self.inside(item.region, pad + "  ")
             elif isinstance(item, Looped):
                 self.lines.append(
                     f"{pad}functions({', '.join(map(self.slot, item.inputs))}) -> {', '.join(map(self.slot, item.outputs))}"
                 )
                 for number, region in item.regions.items():
                     self.lines.append(f"run_{number}")
-                    self.instructions(region.run)
+                    self.inside(region, "  ")
             else:
                 self.lines.append(pad + self.instruction(item))
 
@@ -130,7 +140,7 @@ def for_device(program: Program, language: Language, title: str) -> str:
     module = Module(language)
     done: set[int] = set()
     left: list[str] = []
-    for item in walk([*program.prepare, *program.run]):
+    for item in every([*program.prepare, *program.run]):
         if isinstance(item, Run) and id(item.kernel) not in done:
             done.add(id(item.kernel))
             notes = [printable(line) for line in (item.text, *origins(item.function))]
@@ -145,7 +155,7 @@ def spaces(program: Program) -> str:
     """The knobs of the program and of each kernel, and their values, as a file that `-schedule` reads."""
     rows = [row(PROGRAM, program.space)]
     done: set[str] = set()
-    for item in walk([*program.prepare, *program.run]):
+    for item in every([*program.prepare, *program.run]):
         if isinstance(item, Run) and item.kernel.key not in done and item.kernel.space.knobs:
             done.add(item.kernel.key)
             rows.append(row(item.kernel.key, item.kernel.space, item.text, origins(item.function)))

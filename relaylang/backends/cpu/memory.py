@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from relaylang.backends.cpu.program import Instruction, Outside, Program, Run, Slot, walk
+from relaylang.backends.cpu.program import Instruction, Outside, Program, Run, Slot, Turns, walk
 from relaylang.kernels.sizes import Size, largest
 from relaylang.runtime.manifest import STATUS
 
@@ -61,7 +61,7 @@ def lives(items: Sequence[Instruction]) -> list[Slot]:
     slots: dict[int, Slot] = {}
     for position, item in enumerate(items):
         touched = [*item.reads(), *item.outputs]
-        if isinstance(item, (Run, Outside)) and item.work is not None:
+        if isinstance(item, (Run, Outside, Turns)) and item.work is not None:
             touched.append(item.work)
         for slot in touched:
             if slot.kind != "made":

@@ -20,7 +20,7 @@ from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Strides
 from relaylang.backends.cpu.lower import channels, fusion, fusion_barriers, halos, joins, storage, texts
 from relaylang.backends.cpu.lowering import lower_function
-from relaylang.backends.cpu.program import Program
+from relaylang.backends.cpu.program import Program, Turns, take_in, walk
 from relaylang.backends.cpu.schedule import make_program
 from relaylang.backends.cpu.schedule_space import PROGRAM, Schedule
 from relaylang.ir import Constant, Expr, Function, IRModule, Var, structural_hash
@@ -67,7 +67,9 @@ class GraphStage:
 #: From the entry function to kernels, in order. The first makes the graph.
 GRAPH: tuple[GraphStage, ...] = (
     GraphStage(
-        "flat", "one data-flow graph: functions, branches and loops are written out", lambda graph, s: flatten(s.mod, s.entry, s.calls)
+        "flat",
+        "one data-flow graph: functions, branches and loops are written out",
+        lambda graph, s: flatten(s.mod, s.entry, s.calls, s.bound),
     ),
     GraphStage("float32", "short floats are stored, and computed in float32", lambda graph, s: storage.through_float32(graph, s.isa)),
     GraphStage(
@@ -175,9 +177,15 @@ def lower_module(
             kernels[key] = lower_function(function, "KERNEL", isa, numbers, given, wanted, done, schedule)
         return kernels[key]
 
+    def nested(turn: Function) -> Program:
+        return lower_module(IRModule.from_expr(turn), "main", bound, isa, schedule, calls)
+
     with timed("loops"):
-        program = make_program(fused, set(bound), lower, origin.describe)
+        program = make_program(fused, set(bound), lower, origin.describe, nested)
     program.space = whole
     with timed("memory"):
         memory.plan(program)
+    for item in walk(program.run):
+        if isinstance(item, Turns):
+            take_in(program, item.region, [program.parameter(*param, item.region.constants) for param in item.region.params])
     return program

@@ -14,6 +14,7 @@ import numpy as np
 from relaylang.backends.cpu.external import ExternalOp
 from relaylang.backends.cpu.kernel import Kernel, Pack
 from relaylang.backends.cpu.schedule_space import Space
+from relaylang.backends.cpu.turns import LoopOp
 from relaylang.backends.cpu.views import offset
 from relaylang.diagnostics.source import Span
 from relaylang.ir import (
@@ -161,6 +162,28 @@ class Outside:
         return [v.slot for v in self.inputs]
 
 
+class Turns:
+    """Run a program once for each turn of a loop.
+
+    It takes the turn, the states and the other values. It gives the next states, each in one of two places in turn, and rows.
+    """
+
+    def __init__(self, op: LoopOp, region: Program, inputs: list[View], results: list[View], function: Function) -> None:
+        self.op = op
+        self.region = region
+        self.inputs = inputs
+        self.results = results
+        self.function = function
+        self.work = Slot("made", 0, (region.arena_bytes + 2 * sum(v.slot.bytes for v in results[: op.states]),), "uint8")
+
+    @property
+    def outputs(self) -> list[Slot]:
+        return [v.slot for v in self.results]
+
+    def reads(self) -> list[Slot]:
+        return [v.slot for v in self.inputs]
+
+
 class Looped:
     """Call a function in C, which calls others and kernels. It is the only instruction of a program whose loops stay loops.
 
@@ -188,7 +211,7 @@ class Looped:
         return self.inputs
 
 
-Instruction = Run | PackIn | Copy | Branch | Outside | Looped
+Instruction = Run | PackIn | Copy | Branch | Outside | Turns | Looped
 
 
 class Program:
@@ -215,6 +238,18 @@ class Program:
         self.fails = False
         self.live_bytes = 0  # the least that any arena could have
 
+    def parameter(self, name: str, ty: TensorType, constants: Mapping[str, np.ndarray]) -> int:
+        """The number of a parameter of a region. `constants` has the values of the region's constants by name."""
+        data = constants.get(name)
+        for number, (known, _) in enumerate(self.params):
+            if known == name if data is None else self.constants.get(known) is data:
+                return number
+        if data is not None:
+            name = f"constant:{len(self.constants)}"
+            self.constants[name] = data
+        self.params.append((name, ty))
+        return len(self.params) - 1
+
     @property
     def status(self) -> int:
         """Where in the arena a run says how it failed; -1 where it cannot."""
@@ -233,10 +268,7 @@ def copied_bytes(program: Program) -> int:
 
 
 def walk(items: Sequence[Instruction]) -> list[Instruction]:
-    """The instructions in the order in which they run, branches behind their condition one after the other.
-
-    Those of the regions of functions follow the functions.
-    """
+    """The instructions in the order in which they run, branches behind their condition one after the other."""
     out: list[Instruction] = []
     stack: list[Instruction] = list(reversed(items))
     while stack:
@@ -245,6 +277,37 @@ def walk(items: Sequence[Instruction]) -> list[Instruction]:
         if isinstance(item, Branch):
             stack.extend(reversed(item.no))
             stack.extend(reversed(item.yes))
-        elif isinstance(item, Looped):
-            stack.extend(inner for region in reversed(list(item.regions.values())) for inner in reversed(region.run))
     return out
+
+
+def every(items: Sequence[Instruction]) -> list[Instruction]:
+    """The same with those of the programs inside them."""
+    out: list[Instruction] = []
+    waiting = [items]
+    while waiting:
+        for item in walk(waiting.pop()):
+            out.append(item)
+            if isinstance(item, Turns):
+                waiting.append(item.region.run)
+            elif isinstance(item, Looped):
+                waiting += [region.run for region in item.regions.values()]
+    return out
+
+
+def take_in(program: Program, region: Program, numbers: Sequence[int]) -> None:
+    """Let a program prepare what a region of it needs. `numbers` are those of the region's parameters in the program."""
+    slots: dict[int, Slot] = {}
+    for item in every([*region.prepare, *region.run]):
+        packs, work = (item.packs, item.work) if isinstance(item, Run) else ((), None)
+        views = [v.slot for v in item.inputs] if isinstance(item, Run) else []
+        slots |= {id(s): s for s in (*item.reads(), *item.outputs, *packs, *views, *([work] if work is not None else []))}
+    for slot in slots.values():
+        if slot.kind == "param":
+            slot.number = numbers[slot.number]
+        elif slot.fixed:
+            slot.offset += program.fixed_bytes
+    program.fixed_bytes += -(-region.fixed_bytes // 64) * 64
+    program.prepare += region.prepare
+    status = STATUS if program.status >= 0 else 0
+    program.arena_bytes = max(program.arena_bytes - status, region.prepare_bytes) + status
+    program.prepare_bytes = max(program.prepare_bytes, region.prepare_bytes)

@@ -13,10 +13,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from relaylang.backends.cpu.external import ExternalOp, external_of
+from relaylang.backends.cpu.external import ExternalOp, opaque_of
 from relaylang.backends.cpu.kernel import Kernel, nbytes, static_shape, tensor_types, unsupported
 from relaylang.backends.cpu.lowering import Part, flat
-from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Place, Program, Run, Slot, View
+from relaylang.backends.cpu.program import Branch, Copy, Instruction, Outside, PackIn, Place, Program, Run, Slot, Turns, View
+from relaylang.backends.cpu.turns import LoopOp
 from relaylang.backends.cpu.views import Key, Plan, numbers_of
 from relaylang.ir import (
     Call,
@@ -97,14 +98,26 @@ def _order(expr: Expr) -> list[Expr]:
 Lower = Callable[..., Kernel]
 
 
-def make_program(function: Function, bound: Collection[str], lower: Lower, describe: Callable[[Function], str]) -> Program:
-    """The instructions of a fused function. `bound` names the parameters whose values are known when it is loaded."""
-    return _Maker(bound, lower, describe).make(function)
+def make_program(
+    function: Function,
+    bound: Collection[str],
+    lower: Lower,
+    describe: Callable[[Function], str],
+    nested: Callable[[Function], Program],
+) -> Program:
+    """The instructions of a fused function. `bound` names the parameters whose values are known when it is loaded.
+
+    `nested` makes the program of a function, which is a loop's turn.
+    """
+    return _Maker(bound, lower, describe, nested).make(function)
 
 
 class _Maker:
-    def __init__(self, bound: Collection[str], lower: Lower, describe: Callable[[Function], str]) -> None:
+    def __init__(
+        self, bound: Collection[str], lower: Lower, describe: Callable[[Function], str], nested: Callable[[Function], Program]
+    ) -> None:
         self.bound = bound
+        self.nested = nested
         self.lower = lower
         self.describe = describe
         self.program = Program()
@@ -208,7 +221,7 @@ class _Maker:
         Some of that is not read: parts of a result that lie in their place.
         """
         given = [v.slot for v in item.inputs] if isinstance(item, Run) else []
-        fixed = not isinstance(item, (Branch, Outside)) and all(id(s) in self.fixed for s in [*given, *item.reads()])
+        fixed = not isinstance(item, (Branch, Outside, Turns)) and all(id(s) in self.fixed for s in [*given, *item.reads()])
         if fixed and not _reads_sizes(item):
             self.program.prepare.append(item)
             self.fixed.update(id(s) for s in item.outputs)
@@ -246,13 +259,9 @@ class _Maker:
         self.places[id(node)] = place
 
     def _outside(self, node: Call, op: ExternalOp, function: Function, args: Sequence[Expr], scope: _Scope) -> Place:
-        """Call external code; tensors that do not lie dense are copied before."""
-        by_param = dict(zip(function.params, args))
+        """Call external code."""
         assert isinstance(function.body, Call)
-        inputs = []
-        for arg in function.body.args:
-            view = flat(self._place(by_param[arg] if isinstance(arg, Var) else arg))[0]
-            inputs.append(view if is_contiguous(view.shape, view.strides) else self._dense(view, scope))
+        inputs = self._dense_operands(function, args, scope)
         place = self._new(node)
         if id(op) not in self.program.places:
             self.program.externals.append(op)
@@ -260,6 +269,16 @@ class _Maker:
         work = Slot("made", 0, (op.code.workspace,), "uint8") if op.code.workspace else None
         self._put(scope, Outside(op, inputs, flat(place), work, function))
         return place
+
+    def _dense_operands(self, function: Function, args: Sequence[Expr], scope: _Scope) -> list[View]:
+        """The operands of an operator with code of its own; tensors that do not lie dense are copied before."""
+        by_param = dict(zip(function.params, args))
+        assert isinstance(function.body, Call)
+        inputs = []
+        for arg in function.body.args:
+            view = flat(self._place(by_param[arg] if isinstance(arg, Var) else arg))[0]
+            inputs.append(view if is_contiguous(view.shape, view.strides) else self._dense(view, scope))
+        return inputs
 
     def _dense(self, view: View, scope: _Scope) -> View:
         """A copy of a view, in memory of its own."""
@@ -272,9 +291,13 @@ class _Maker:
         return made
 
     def _kernel(self, node: Call, function: Function, args: Sequence[Expr], scope: _Scope) -> Place:
-        outside = external_of(function)
-        if outside is not None:
-            return self._outside(node, outside, function, args, scope)
+        own = opaque_of(function)
+        if isinstance(own, ExternalOp):
+            return self._outside(node, own, function, args, scope)
+        if isinstance(own, LoopOp):
+            results = self._new(node)
+            self._put(scope, Turns(own, self.nested(own.body), self._dense_operands(function, args, scope), flat(results), function))
+            return results
         numbers = numbers_of(node)
         inputs: list[View] = flat([self._place(a) for p, a in zip(function.params, args) if p not in numbers])
         found = self.plan.seen(node, [v.strides for v in inputs])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from relaylang.backends.cpu.external import external_of
+from relaylang.backends.cpu.external import opaque_of
 from relaylang.backends.cpu.kernel import Kernel
 from relaylang.backends.cpu.lowering import Part, Selected, flat, parts_of, selected
 from relaylang.ir import Call, Constant, Expr, Function, If, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
@@ -149,9 +149,9 @@ class Plan:
                 self.homes[key] = home
 
     def _is_outside(self, key: Key) -> bool:
-        """Whether external code makes a value: such code writes dense tensors."""
+        """Whether code of its own makes a value: such code writes dense tensors."""
         maker = self._makers[key].op
-        return isinstance(maker, Function) and external_of(maker) is not None
+        return isinstance(maker, Function) and opaque_of(maker) is not None
 
     def wanted(self, call: Call) -> list[tuple[int, ...] | None]:
         """The strides of the results of a call; None where they are contiguous."""
@@ -258,7 +258,7 @@ class Plan:
         assert isinstance(call.op, Function)
         if id(call) in self.parts:
             return True
-        if external_of(call.op) is not None:
+        if opaque_of(call.op) is not None:
             return False
         memo = (id(call.op), *given)
         if memo not in self._reads:

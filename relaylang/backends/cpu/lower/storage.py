@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from relaylang.backends.cpu.arith import BFLOATS, has_bfloats
-from relaylang.backends.cpu.external import ExternalOp
+from relaylang.backends.cpu.external import OpaqueOp
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.lower import nn_conv, nn_dense, nn_pool, transform
 from relaylang.backends.cpu.lower.common import HALVES
@@ -89,7 +89,7 @@ def through_float32(expr: Expr, isa: Isa) -> Expr:
     done: dict[int, Expr] = {}
     for old in order:
         new = retype(rebuild(old, tuple([done[id(c)] for c in children(old)])), old)
-        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in moves and not isinstance(new.op, ExternalOp):
+        if isinstance(new, Call) and isinstance(new.op, Op) and new.op.name not in moves and not isinstance(new.op, OpaqueOp):
             if _stored(new.checked_type) or any(_stored(a.checked_type) for a in new.args):
                 new = _widened(new, old.checked_type, isa)
         done[id(old)] = new
