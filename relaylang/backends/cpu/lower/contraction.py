@@ -357,8 +357,9 @@ class _Unit:
         """
         parts = math.prod([count for _, count, _ in self.steps.parts], start=self.panels.count * self.c.groups)
         few = surely_less(math.prod(axis.extent for axis in self.c.rows), _FEW_ROWS + 1)
-        default = -(-self.round // self.calls) if few and parts > 1 else 0
-        return self.kernel.space.pick("ahead", (0, 1, 2, 4), default) if parts > 1 else 0
+        if not surely_less(1, parts):
+            return 0
+        return self.kernel.space.pick("ahead", (0, 1, 2, 4), -(-self.round // self.calls) if few else 0)
 
     def later(self, weight: ir.Expr, h: ir.Expr) -> ir.Expr:
         """Where the lines begin that a block asks for."""
