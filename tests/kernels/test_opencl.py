@@ -211,7 +211,7 @@ def test_open_extents(name: str, queue: Any) -> None:
     for shapes in cases:
         values = {row[0]: rng.standard_normal(shape).astype(np.float32) for row, shape in zip(made.program.inputs, shapes)}
         extents = [e for shape in shapes for e in shape]
-        sizes = {f"size{n}": extents[place] for n, place in enumerate(made.sizes)}
+        sizes = {f"size{n}": extents[int(text[2:-1])] for n, text in enumerate(made.sizes)}  # d[0], d[1] and so on
         (ours,) = outcome(Memory(queue, made.program, values, sizes), built, launches)
         (theirs,) = evaluate(mod, *values.values())
         np.testing.assert_allclose(ours, np.asarray(theirs), rtol=2e-5, atol=2e-6)
