@@ -19,6 +19,7 @@ from relaylang.export.onnx.packing import Direction, layer_call
 from relaylang.frontends.common.builder import Builder
 from relaylang.ir import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, children, post_order, rebuilt
 from relaylang.ir.typed import retype, typed_constant
+from relaylang.passes.normal_forms import to_graph_normal_form
 
 #: The operands of two directions are looked through this far for a way from one to the other.
 _LOOKED = 1000
@@ -46,14 +47,15 @@ class Found(Direction):
 
 def with_layers(function: Expr, builder: Callable[[], Builder]) -> Expr:
     """A typed function with its recurrent layers as calls of `onnx.LSTM`, `onnx.GRU` and `onnx.RNN`."""
-    graph = Graph(function)
+    shared = to_graph_normal_form.convert(function)
+    graph = Graph(shared)
     layers = [*graph.unrolled(), *graph.loops()]
     for _ in range(_ROUNDS if layers else 0):
         made: dict[int, Expr] = {}
         b = builder()
         for group in graph.groups(layers):
             made.update(graph.results(b, group))
-        result, left = _replaced(function, made)
+        result, left = _replaced(shared, made)
         whole = [layer for layer in layers if not any(id(x) in left for x in layer.inner)]
         if len(whole) == len(layers):
             return result

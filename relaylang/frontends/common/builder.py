@@ -104,6 +104,9 @@ class Builder:
         self._known = Knowledge()
         #: What conversions note about nodes, for those that take them later.
         self.notes: dict[Expr, Any] = {}
+        #: The nodes that searches for loop invariants came to, in order; and which of them depend on weights alone.
+        self.reached: dict[Expr, int] = {}
+        self.fixed: dict[Expr, bool] = {}
         self._names: dict[str, int] = {}
 
     # ---- nodes

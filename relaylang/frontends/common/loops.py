@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder, joined
+from relaylang.frontends.common.invariants import invariants
 from relaylang.frontends.common.report import Malformed
 from relaylang.ir import Call, Expr, FuncType, Let, TupleType, Type, Var, type_text
 from relaylang.ir.typed import typed
@@ -27,8 +28,9 @@ def while_loop(
     """The values of the loop variables behind `while cond(*vars): vars = body(*vars)`.
 
     `cond` gives a bool scalar. Where an extent of a variable changes from turn to turn, it is `?` in the variable's type.
-    The loop is a local function that calls itself last; it uses values of the program around it freely.
+    The loop is a local function that calls itself last. What its turns do not change is bound before it.
     """
+    before = len(b.reached)
     types: list[Type] = [_type(x) for x in initial]
     named = list(names) + [f"v{i}" for i in range(len(names), len(types))]
     for _ in range(_ROUNDS):
@@ -39,18 +41,23 @@ def while_loop(
             if w is None:
                 raise Unsupported(f"the loop variable {n} has the type `{type_text(t)}`, then `{type_text(_type(x))}`")
         if wider == types:
-            return _loop(b, variables, test, after, initial, name)
+            return _loop(b, variables, test, after, initial, name, before)
         types = [w for w in wider if w is not None]
     raise Unsupported("the types of its loop variables do not settle")
 
 
-def _loop(b: Builder, variables: list[Var], test: Expr, after: list[Expr], initial: Sequence[Expr], name: str) -> list[Expr]:
+def _loop(
+    b: Builder, variables: list[Var], test: Expr, after: list[Expr], initial: Sequence[Expr], name: str, before: int
+) -> list[Expr]:
+    bound, (test, *after) = invariants(b, variables, [test, *after], before)
     types = [_type(v) for v in variables]
     result = TupleType(types)
     loop = b.variable(name, FuncType(types, result))
     again = typed(Call(loop, after, None, (), b.span), result)
     function = b.function(variables, b.if_(test, again, b.tuple(variables)))
     whole = typed(Let(loop, function, typed(Call(loop, list(initial), None, (), b.span), result), b.span), result)
+    for variable, value in reversed(bound):
+        whole = typed(Let(variable, value, whole, b.span), result)
     return [b.field(whole, i) for i in range(len(variables))]
 
 
