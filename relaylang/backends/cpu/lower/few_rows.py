@@ -18,11 +18,11 @@ from relaylang.kernels.sizes import surely_less
 #: Up to this many rows, a product reads its weights in place.
 FEW_ROWS = 3
 #: The columns of a unit of dot products, and the choices of a schedule.
-_DOTS, _UNITS = 32, (8, 16, 32, 64, 128)
+DOTS, UNITS = 32, (8, 16, 32, 64, 128)
 #: The sums that are in registers at a time, and the choices of a schedule.
 _SUMS, _HELD = 8, (4, 8, 16)
 #: In a unit of work: the data, the weights and the results.
-_X, _W, _R = ir.Var("x", "const float32*"), ir.Var("w", "const float32*"), ir.Var("r", "float32*")
+_X, _W, R = ir.Var("x", "const float32*"), ir.Var("w", "const float32*"), ir.Var("r", "float32*")
 
 
 @dataclass
@@ -52,7 +52,7 @@ def lower_few_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, si
         _scaled_rows(kernel, product, data, weights, sink)
 
 
-def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
+def units(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
     """A stage of units: parts of the columns of each batch.
 
     A loop over time multiplies by the same weights again and again. Where these do not fit the second cache, every other
@@ -71,7 +71,7 @@ def _stage(kernel: Kernel, product: Product, parts: int, unit: ir.Body) -> None:
     kernel.stage(body=[*before, ir.loop("u", 0, product.batch * parts, visit.folded([*names, *unit]), ir.PARALLEL)])
 
 
-def _pass_on(sink: Sink, product: Product, step: int) -> ir.Body:
+def pass_on(sink: Sink, product: Product, step: int) -> ir.Body:
     """Store all rows of columns `c0..c0 + cn` of batch `n`, which lie in `r`, `step` apart."""
     shape = sink.anchor.shape
     rank = len(shape)
@@ -98,7 +98,7 @@ def _pointers(product: Product, data: Buf, weights: Buf) -> ir.Body:
     ]
 
 
-def _written(var: str, extent: int, *body: ir.Stmt) -> ir.Stmt:
+def written_out(var: str, extent: int, *body: ir.Stmt) -> ir.Stmt:
     """A loop written out."""
     return ir.loop(var, 0, extent, body, ir.UNROLLED)
 
@@ -106,7 +106,7 @@ def _written(var: str, extent: int, *body: ir.Stmt) -> ir.Stmt:
 def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
     """Vectors run along the sum, for eight or four columns at a time."""
     lanes, rows = kernel.isa.lanes, product.rows
-    dots = kernel.space.pick("unit", _UNITS, _DOTS)
+    dots = kernel.space.pick("unit", UNITS, DOTS)
     # The sums of eight columns, a vector of each row, and one of the weights.
     eight = 9 * rows + 1 <= kernel.isa.registers
     most = kernel.space.pick("columns", (4, 8, 16), 8 if eight else 4)
@@ -123,7 +123,7 @@ def _dot_products(kernel: Kernel, product: Product, data: Buf, weights: Buf, sin
         end = cn // count * count
         unit.append(ir.Loop("j", start, end, _dots(product, lanes, count, dots), step=count))
         start = end
-    _stage(kernel, product, -(-product.columns // dots), [*unit, *_pass_on(sink, product, dots)])
+    units(kernel, product, -(-product.columns // dots), [*unit, *pass_on(sink, product, dots)])
 
 
 def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
@@ -137,9 +137,9 @@ def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
     for row in range(rows):
         to = j + row * apart
         if count == 1:
-            ends.append(ir.store(_R, ir.Intrinsic("sum", (ir.load(a, row, 0),), "float32"), to))
+            ends.append(ir.store(R, ir.Intrinsic("sum", (ir.load(a, row, 0),), "float32"), to))
         for first in range(0, count // 4 * 4, 4):
-            ends.append(ir.Block(_four_sums([ir.load(a, row, first + n) for n in range(4)], lanes, to + first)))
+            ends.append(ir.Block(four_sums([ir.load(a, row, first + n) for n in range(4)], lanes, to + first)))
     rest = ir.Reduce("add", "r", m * apart + j + c, ir.load(_W, w) * ir.load(_X, x))
     return [
         a,
@@ -149,22 +149,22 @@ def _dots(product: Product, lanes: int, count: int, apart: int) -> ir.Body:
             ir.number(whole),
             [
                 d,
-                _written("m", rows, ir.store(d, ir.load(_X, x, lanes=lanes), m)),
-                _written(
+                written_out("m", rows, ir.store(d, ir.load(_X, x, lanes=lanes), m)),
+                written_out(
                     "c",
                     count,
                     ir.Let(y.name, ir.load(_W, w, lanes=lanes)),
-                    _written("m", rows, ir.store(a, ir.fma(y, ir.load(d, m), ir.load(a, m, c)), m, c)),
+                    written_out("m", rows, ir.store(a, ir.fma(y, ir.load(d, m), ir.load(a, m, c)), m, c)),
                 ),
             ],
             step=lanes,
         ),
         *ends,
-        *([ir.loop("k", whole, depth, [_written("m", rows, _written("c", count, rest))])] if whole < depth else []),
+        *([ir.loop("k", whole, depth, [written_out("m", rows, written_out("c", count, rest))])] if whole < depth else []),
     ]
 
 
-def _four_sums(vectors: Sequence[ir.Expr], lanes: int, to: ir.Expr) -> ir.Body:
+def four_sums(vectors: Sequence[ir.Expr], lanes: int, to: ir.Expr) -> ir.Body:
     """Store the sums of four vectors."""
     even = [part + lane for lane in range(0, lanes, 4) for part in (0, 2, lanes, lanes + 2)]
 
@@ -179,7 +179,7 @@ def _four_sums(vectors: Sequence[ir.Expr], lanes: int, to: ir.Expr) -> ir.Body:
         turned = [(n + step) % lanes for n in range(lanes)]
         body.append(ir.Assign("s", total.var + ir.mix(total.var, total.var, turned)))
         step //= 2
-    return [*body, ir.store(_R, ir.Intrinsic("low", (total.var,), "float32x4"), to)]
+    return [*body, ir.store(R, ir.Intrinsic("low", (total.var,), "float32x4"), to)]
 
 
 def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink: Sink) -> None:
@@ -215,7 +215,7 @@ def _scaled_rows(kernel: Kernel, product: Product, data: Buf, weights: Buf, sink
             # The last vector reaches back over columns that are done.
             last = [ir.Let("j", cn - lanes), *_vectors(product, lanes, 1, room, sums)]
             unit.append(ir.If(start < cn, last))
-    _stage(kernel, product, parts, [*unit, *_pass_on(sink, product, room)])
+    units(kernel, product, parts, [*unit, *pass_on(sink, product, room)])
 
 
 def _plain(product: Product, room: int) -> ir.Stmt:
@@ -239,13 +239,16 @@ def _vectors(product: Product, lanes: int, count: int, room: int, sums: int) -> 
     w = ir.load(_W, (k + s) * product.right[2] + j + c * lanes, lanes=lanes)
 
     def steps(count_of_parts: int) -> ir.Stmt:
-        return _written(
+        return written_out(
             "s",
             count_of_parts,
             d,
-            _written("m", rows, ir.store(d, ir.splat(x, lanes), m)),
-            _written(
-                "c", count, ir.Let(y.name, w), _written("m", rows, ir.store(a, ir.fma(y, ir.load(d, m), ir.load(a, m, c, s)), m, c, s))
+            written_out("m", rows, ir.store(d, ir.splat(x, lanes), m)),
+            written_out(
+                "c",
+                count,
+                ir.Let(y.name, w),
+                written_out("m", rows, ir.store(a, ir.fma(y, ir.load(d, m), ir.load(a, m, c, s)), m, c, s)),
             ),
         )
 
@@ -257,5 +260,5 @@ def _vectors(product: Product, lanes: int, count: int, room: int, sums: int) -> 
         a,
         ir.Loop("k", ir.number(0), ir.number(whole), [steps(parts)], step=parts),
         *([ir.loop("k", whole, depth, [steps(1)])] if whole < depth else []),
-        _written("m", rows, _written("c", count, ir.store(_R, total, m * room + j + c * lanes))),
+        written_out("m", rows, written_out("c", count, ir.store(R, total, m * room + j + c * lanes))),
     ]

@@ -11,6 +11,7 @@ from relaylang.backends.cpu.kernel import Anchored, BufTensor, Kernel, Recipe, S
 from relaylang.backends.cpu.lower.contraction import lower_contraction
 from relaylang.backends.cpu.lower.factors import Factors, Zero, factors_of, takes_off
 from relaylang.backends.cpu.lower.few_rows import Product, lower_few_rows, reads_few_rows
+from relaylang.backends.cpu.lower.nibbles import lower_nibbles, nibbles_of
 from relaylang.backends.cpu.lower.reduce import reduce_over
 from relaylang.backends.cpu.lower.sums import Contraction, Rows, Sum
 from relaylang.ir import Call
@@ -223,7 +224,13 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
 
 
 def _dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
-    _product(kernel, args, sink, False, True)
+    weight = nibbles_of(kernel, call.args[1])
+    if weight is None:
+        _product(kernel, args, sink, False, True)
+        return
+    inner = sink if fused_ready(sink, len(sink.anchor.shape)) else through_buffer(kernel, sink)
+    lower_nibbles(kernel, args[0], weight, inner)
+    finish(kernel, sink, inner)
 
 
 def _matmul(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
