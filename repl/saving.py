@@ -49,6 +49,17 @@ class _Known:
         self.inside: set[int] = set()
 
 
+def _fields(value: tuple | ConstructorValue) -> list[Any]:
+    """The fields of a value, and the texts around them."""
+    fields, head = (value, "") if isinstance(value, tuple) else (value.fields, value.constructor.name_hint)
+    if head and not fields:
+        return [head]
+    pieces: list[Any] = [f"{head}("]
+    for i, field in enumerate(fields):
+        pieces += [", ", field] if i else [field]
+    return [*pieces, ",)" if not head and len(fields) == 1 else ")"]
+
+
 def value_text(value: Any, meta: dict[str, list[Any]], known: _Known | None = None) -> str | None:
     """The expression that gives a value; None for what no text can hold.
 
@@ -67,15 +78,7 @@ def value_text(value: Any, meta: dict[str, list[Any]], known: _Known | None = No
         elif isinstance(item, (np.ndarray, np.generic)):
             out.append(_constant(Constant(np.asarray(item)), meta))
         elif isinstance(item, (tuple, ConstructorValue)):
-            fields = item if isinstance(item, tuple) else item.fields
-            head = "" if isinstance(item, tuple) else item.constructor.name_hint
-            if head and not fields:
-                out.append(head)
-                continue
-            stack.append(",)" if not head and len(fields) == 1 else ")")
-            for i, f in enumerate(reversed(fields)):
-                stack += [f] if i == 0 else [", ", f]
-            out.append(f"{head}(")
+            stack += reversed(_fields(item))
         elif id(item) in known.named:
             used.add(known.named[id(item)])
             out.append(known.named[id(item)])

@@ -58,6 +58,30 @@ def add_value_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _value(
+    node: Var | MetaRef,
+    args: argparse.Namespace,
+    inputs: Mapping[str, str],
+    file_values: Mapping[str, Any],
+    session: Session,
+) -> Any:
+    """The value of one name from the first source that has it; None where none has. Raises `RelayError`."""
+    name = node.name_hint
+    ty = node.checked_type if node.checked_type is not None else node.type_annotation
+    if name in inputs:
+        return input_value(name, inputs[name], ty, session)
+    if name in file_values:
+        array = file_values[name]
+        return fit_array(array, ty, f"{name} in {args.params}", exact=True) if isinstance(ty, TensorType) else array
+    if getattr(args, "fill", None) is not None and isinstance(ty, TensorType) and not is_incomplete(ty):
+        return filled_with(args.fill, ty)
+    if args.random_params is None:
+        return None
+    if ty is None or is_incomplete(ty):
+        raise RelayError([_untyped(node)])
+    return random_params(args.random_params, [node])[name]
+
+
 def values_for(
     needed: Needed,
     args: argparse.Namespace,
@@ -75,25 +99,15 @@ def values_for(
     values: dict[str, Any] = {}
     absent: list[Var | MetaRef] = []
     for node in needed:
-        name = node.name_hint
-        ty = node.checked_type if node.checked_type is not None else node.type_annotation
         try:
-            if name in inputs:
-                values[name] = input_value(name, inputs[name], ty, session)
-            elif name in file_values:
-                what = f"{name} in {args.params}"
-                array = file_values[name]
-                values[name] = fit_array(array, ty, what, exact=True) if isinstance(ty, TensorType) else array
-            elif getattr(args, "fill", None) is not None and isinstance(ty, TensorType) and not is_incomplete(ty):
-                values[name] = filled_with(args.fill, ty)
-            elif args.random_params is not None and (ty is None or is_incomplete(ty)):
-                wrong.append(_untyped(node))
-            elif args.random_params is not None:
-                values.update(random_params(args.random_params, [node]))
-            elif isinstance(node, MetaRef) or not open_ended:
-                absent.append(node)
+            value = _value(node, args, inputs, file_values, session)
         except RelayError as e:
             wrong += e.diagnostics
+            continue
+        if value is not None:
+            values[node.name_hint] = value
+        elif isinstance(node, MetaRef) or not open_ended:
+            absent.append(node)
     unused = [name for name in file_values if name not in names]
     if absent:
         wrong += missing(absent, [_unused(args.params, unused, names).title] if unused else ()).diagnostics

@@ -201,9 +201,12 @@ def _extras() -> Iterator[Finding]:
     except metadata.PackageNotFoundError:
         return
     for extra in sorted(set(extras) - _SKIPPED):
-        own = [r for r in requirements if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r) and _applies(r)]
-        repair = f"pip install 'relaylang[{extra}]'"
-        found = [_package("extra", r, repair) for r in own if not r.startswith("relaylang")]
+        condition, repair = rf"extra == ['\"]{re.escape(extra)}['\"]", f"pip install 'relaylang[{extra}]'"
+        found = [
+            _package("extra", r, repair)
+            for r in requirements
+            if re.search(condition, r) and _applies(r) and not r.startswith("relaylang")
+        ]
         lacking = [f for f in found if f.state != "ok"]
         purpose = _EXTRAS.get(extra, "")
         says = ", ".join(f"{f.name} is missing" if f.state == "missing" else f"{f.name} {f.says}" for f in lacking or found)

@@ -23,7 +23,6 @@ from relaylang.export import export_onnx
 from relaylang.ir import IRModule, post_order
 from relaylang.ir.binding import bind_params
 from relaylang.passes import PASSES
-from relaylang.passes.manager import Sequential
 from relaylang.quantize import StaticConfig, StaticQuantization, quantize_dynamic, quantize_weights
 from relaylang.quantize.compare import Outputs, compare, outcome, picture, table
 from relaylang.quantize.correct import correct_biases, keep_worst
@@ -134,8 +133,10 @@ def _without_data(mod: IRModule, args: argparse.Namespace) -> IRModule:
         return quantize_dynamic(mod, None, args.keep_float, args.weights_calibrator)
     if args.mode == "int4":
         return quantize_weights(mod, None, args.keep_float)
-    infer = PASSES["InferType"]()
-    return Sequential([infer, PASSES["ToMixedPrecision"](args.mode), infer, PASSES["FoldConstant"](), infer])(prepare(mod))
+    mod, infer = prepare(mod), PASSES["InferType"]()
+    for step in (infer, PASSES["ToMixedPrecision"](args.mode), infer, PASSES["FoldConstant"](), infer):
+        mod = step(mod)
+    return mod
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -169,11 +170,9 @@ def _check_options(args: argparse.Namespace) -> None:
         "--keep-float auto": auto,
         "--compare": args.compare is not None,
     }
-    for option, there in given.items():
-        if there and not static:
-            raise wrong(f"{option} goes with --mode int8 and int16x8, not {args.mode}")
     drop, percentile = args.max_drop, args.percentile
     mistakes = [
+        *((there and not static, f"{option} goes with --mode int8 and int16x8, not {args.mode}") for option, there in given.items()),
         (args.keep_float and args.mode in _MIXED, f"--keep-float goes with --mode int8, int16x8, dynamic and int4, not {args.mode}"),
         (
             args.weights_calibrator != "max" and args.mode == "int4",

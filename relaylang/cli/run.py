@@ -185,6 +185,32 @@ def _run(args: argparse.Namespace, runtime: str, debugging: Debugging, limits: L
     return 0
 
 
+def _interpreted(
+    module: IRModule,
+    entry: str,
+    arguments: Sequence[Any],
+    constants: Mapping[str, Any],
+    calls: int,
+    stages: Stages,
+    debugging: Debugging,
+    limits: Limits,
+) -> Any:
+    """What the interpreter gives for a function, whose body has so many calls."""
+    module = debugging.prepared(module)
+    watch = debugging.watch(module)
+    with stages.stage("evaluate", total=calls) as step, debugging.running(), limits.running():
+        return evaluate(
+            module,
+            *arguments,
+            entry=entry,
+            values=constants,
+            observer=(lambda *_: step(1)) if stages.visible and watch is None else None,
+            watch=watch,
+            memory_limit=limits.memory,
+            time_limit=limits.seconds,
+        )
+
+
 def _function(
     program: Program,
     args: argparse.Namespace,
@@ -197,7 +223,6 @@ def _function(
     """The value of a function of the program, and the text of --benchmark. An expression is the body of its @main."""
     function = entry_function(program.module, args.entry)
     body = list(post_order(function.body))
-    calls = sum(isinstance(node, Call) for node in body)
     with stages.stage("parameters"):
         session = Session(program.node if isinstance(program.node, IRModule) else None)
         needed = needed_by(function.params, body)
@@ -209,20 +234,8 @@ def _function(
     constants = {name: value for name, value in values.items() if name not in names}
     entry = args.entry.removeprefix("@")
     if runtime == "interpreter":
-        module = debugging.prepared(program.module)
-        watch = debugging.watch(module)
-        with stages.stage("evaluate", total=calls) as step, debugging.running(), limits.running():
-            data = evaluate(
-                module,
-                *arguments,
-                entry=entry,
-                values=constants,
-                observer=(lambda *_: step(1)) if stages.visible and watch is None else None,
-                watch=watch,
-                memory_limit=limits.memory,
-                time_limit=limits.seconds,
-            )
-        return Value(data, ty), None
+        calls = sum(isinstance(node, Call) for node in body)
+        return Value(_interpreted(program.module, entry, arguments, constants, calls, stages, debugging, limits), ty), None
     fixed = _bound(function.params, values, args) if runtime == "graph" else {}
     artifact: Any = executable
     if artifact is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from relaylang.backends.cpu.tuning_log import Log, Record, load
 from relaylang.backends.registry import ignored_options, parse_target, with_options
@@ -76,9 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program_options(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    if args.report is not None:
-        return _report(args)
+def _check_options(args: argparse.Namespace) -> None:
+    """Raises `UsageError` and `RelayError` for options that are wrong or do not go together."""
     if args.file is None or args.output is None:
         raise UsageError("relay tune: FILE and -o LOG are needed, or --report LOG", "relay tune --help")
     for name in ("trials", "early_stopping"):
@@ -87,18 +86,26 @@ def run(args: argparse.Namespace) -> int:
             raise bad_value(f"--{name.replace('_', '-')} {value} is not 1 or more")
     if args.resources is not None and args.scheduler is None:
         raise UsageError("relay tune: --resources goes with --scheduler", "relay tune --help")
+
+
+def _records(paths: Iterable[str]) -> list[Record]:
+    """The records of logs. Reports the notes about them."""
+    records: list[Record] = []
+    for path in paths:
+        own, notes = load(path)
+        report(notes)
+        records += own
+    return records
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.report is not None:
+        return _report(args)
+    _check_options(args)
     seconds = duration(args.time, "--time") if args.time is not None else None
     threads, limits = _threads(args.threads), _limits(args)
     check_ending("tune", args.output, "a log is lines of JSON", (".jsonl", ".json", ".log"))
-    older: list[Record] = []
-    if os.path.exists(args.output):
-        older, notes = load(args.output)
-        report(notes)
-    others: list[Record] = []
-    for path in args.transfer:
-        records, notes = load(path)
-        report(notes)
-        others += records
+    older, others = _records(filter(os.path.exists, [args.output])), _records(args.transfer)
     load_files(args)
     targets = parse_target(args.target)
     target = target_of(targets[0])

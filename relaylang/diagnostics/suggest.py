@@ -44,7 +44,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     only (`%x1`, `%x2`) are different names, not misspelt ones. Quick for tens of thousands of names: most are
     dropped by their length and their letters.
     """
-    if not name or len(name) > _LONGEST:
+    if not 0 < len(name) <= _LONGEST:
         return None
     small = name.lower()
     letters = set(small)
@@ -53,7 +53,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     best: tuple[int, int, str] | None = None
     for candidate in known:
         size = len(candidate)
-        if size > _LONGEST or candidate == name or not candidate:
+        if not 0 < size <= _LONGEST or candidate == name:
             continue
         lower = candidate.lower()
         if lower == small:

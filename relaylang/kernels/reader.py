@@ -93,6 +93,13 @@ class Reader:
 
     # -- expressions -----------------------------------------------------------------------------------------------------
 
+    def address(self, node: Node, place: str) -> Expr:
+        """A pointer of the type that the text states, or that is asked for, or else to what nobody writes."""
+        held = self.name(node)
+        element = held.removesuffix("[]") if held.endswith("[]") else ir.element_of(held)
+        pointer = place if place.endswith("*") else f"const {element}*"
+        return ir.Address(node.text, self.build(node.parts[0], INDEX), node.said or pointer)
+
     def build(self, node: Node, place: str | None = None) -> Expr:
         """The expression, where a type is asked for."""
         match node.kind:
@@ -113,10 +120,7 @@ class Reader:
             case "load":
                 return ir.Load(node.text, self.build(node.parts[0], INDEX), self.place(node), node.aligned)
             case "address":
-                held = self.name(node)
-                element = held.removesuffix("[]") if held.endswith("[]") else ir.element_of(held)
-                pointer = place if place is not None and place.endswith("*") else ""
-                return ir.Address(node.text, self.build(node.parts[0], INDEX), node.said or pointer or f"const {element}*")
+                return self.address(node, place or "")
             case "null":
                 return ir.Cast(ir.number(0), node.text)
             case "cast":

@@ -366,6 +366,11 @@ def smallest(one: int, two: int) -> int:
     return one + two - largest(one, two)
 
 
+def _can_be_positive(size: int) -> bool:
+    high = bounds(size)[1]
+    return high is None or high > 0
+
+
 def _divided(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
     """Quotient and rest, rounded down."""
     if not by > 0:
@@ -380,15 +385,14 @@ def _divided(sizes: Sizes, value: int, by: int) -> tuple[int, int]:
         else:
             rest[product] = c
     left_over = _size(sizes, rest)
-    high = bounds(left_over)[1]
     # A negative rest stays whole. With a constant between 0 and `by` its sign would change for small sizes.
-    if () in rest and factor and not atoms and (len(rest) == 1 or ((high is None or high > 0) and number_of(left_over) >= 0)):
+    if () in rest and factor and not atoms and (len(rest) == 1 or (_can_be_positive(left_over) and number_of(left_over) >= 0)):
         whole[()], rest[()] = divmod(rest[()], factor)
     quotient, left_over = _size(sizes, whole), _size(sizes, rest)
-    low, high = bounds(left_over)
+    low = bounds(left_over)[0]
     if left_over == 0 or (low is not None and low >= 0 and surely_less(left_over, by)):
         return quotient, left_over
-    if (high is None or high > 0) and left_over >= 0:
+    if _can_be_positive(left_over) and left_over >= 0:
         extra, left_over = _cut(sizes, left_over, by)
         return quotient + extra, left_over
     up = _cut(sizes, by - 1 - left_over, by)[0]

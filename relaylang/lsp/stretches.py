@@ -97,12 +97,7 @@ class Stretch(Definition):
             self.said += build.reports.said.items
             if last:
                 self.function = next(iter(build.functions.made.values()), None)
-            elif len(values) == 4 and isinstance(values[3], Block):
-                self.lets = values[3].lets
-                self.bound = {key: build.locals.names[key] for key in values[3].seen}
-            elif len(values) == 3 and isinstance(values[1], Signature) and not lead:
-                self.signature = values[1]
-            else:
+            elif not self._begun(values, build):
                 raise SyntaxStop(len(tokens), [], [])
         except SyntaxStop:
             if ahead is None:
@@ -122,6 +117,17 @@ class Stretch(Definition):
             or (last and self.function is None)
         ):
             raise NotByStretches
+
+    def _begun(self, values: list[Any], build: Build) -> bool:
+        """Take over the lets or the signature that a text without its function's end leaves. Returns whether it leaves any."""
+        if len(values) == 4 and isinstance(values[3], Block):
+            self.lets = values[3].lets
+            self.bound = {key: build.locals.names[key] for key in values[3].seen}
+        elif len(values) == 3 and isinstance(values[1], Signature) and not self.lead:
+            self.signature = values[1]
+        else:
+            return False
+        return True
 
     def _build(self, text: str, known: Known, names: Mapping[str, Expr], again: Mapping[str, Var]) -> tuple[Build, Sequence[str]]:
         self.source = TokenSource(known.name, text, tables(), self.lead)

@@ -59,6 +59,26 @@ def _runs(lines: Iterable[int]) -> Iterator[tuple[int, int]]:
 # ---- selections
 
 
+def _around(code: Sequence[Token], pairs: Brackets, at: int, offset: int) -> Iterator[tuple[int, int]]:
+    """The first and the last token of each stretch around token `at`, from the inside out."""
+    yield at, at
+    while at >= 0:
+        holder = pairs.opening.get(at, pairs.around[at])
+        if at not in pairs.opening and at not in pairs.closing:
+            yield _part(code, pairs, at)
+        elif at in pairs.closing and offset >= code[at].end:
+            holder = at  # just behind the opening bracket
+        if holder in pairs.closing:
+            end = pairs.closing[holder]
+            if end > holder + 1:
+                yield holder + 1, end - 1
+            yield holder, end
+            if holder and code[holder - 1].is_word and code[holder - 1].end == code[holder].start:
+                yield holder - 1, end
+            yield _part(code, pairs, holder)
+        at = pairs.around[holder] if holder >= 0 else -1
+
+
 def selections(analysis: Analysis, offset: int) -> list[tuple[int, int]]:
     """Stretches around an offset, each inside the next: word, part, brackets, callee, and so on up to the whole text."""
     table = analysis.table
@@ -74,25 +94,8 @@ def selections(analysis: Analysis, offset: int) -> list[tuple[int, int]]:
     if at > 0 and not code[at].is_word and code[at - 1].is_word and code[at - 1].end == offset == code[at].start:
         at -= 1  # just behind a name
     if at >= 0:
-        grow(code[at].start, code[at].end)
-        while at >= 0:
-            holder = pairs.opening.get(at, pairs.around[at])
-            if at not in pairs.opening and at not in pairs.closing:
-                first, last = _part(code, pairs, at)
-                grow(code[first].start, code[last].end)
-            elif at in pairs.closing and offset >= code[at].end:
-                holder = at  # just behind the opening bracket
-            if holder in pairs.closing:
-                begin, end = code[holder], code[pairs.closing[holder]]
-                inner = code[holder + 1 : pairs.closing[holder]]
-                if inner:
-                    grow(inner[0].start, inner[-1].end)
-                grow(begin.start, end.end)
-                if holder and code[holder - 1].is_word and code[holder - 1].end == begin.start:
-                    grow(code[holder - 1].start, end.end)
-                first, last = _part(code, pairs, holder)
-                grow(code[first].start, code[last].end)
-            at = pairs.around[holder] if holder >= 0 else -1
+        for first, last in _around(code, pairs, at, offset):
+            grow(code[first].start, code[last].end)
     for symbol in table.defined(number):
         if symbol.end >= 0:
             grow(symbol.begin, symbol.end)

@@ -203,6 +203,23 @@ def _check_stated(attrs: AnyValue, kernel: Sequence[Dim], channels: Dim, ctx: Re
         ctx.fail(f"makes {channels} output channels, but channels={attrs.channels}", 1, _fits("channels", channels))
 
 
+def _stated_weight(
+    weight: Type, attrs: AnyValue, channels: Dim, per_group: Dim, reference: str, ctx: RelationContext
+) -> list[Dim] | None:
+    """The weight's extents by the attributes, none where these are silent; None where the weight has to be known first."""
+    if attrs.channels is None or attrs.kernel_size is None:
+        return []
+    if reference[0] == "G":
+        return [attrs.groups, attrs.channels // attrs.groups, per_group, *attrs.kernel_size]
+    if attrs.groups > 1 and attrs.groups == channels and attrs.channels != attrs.groups:
+        # The weight of a depthwise convolution may count its channels by input and multiplier.
+        if not isinstance(weight, TensorType):
+            return None
+        if change_layout(weight.shape, attrs.kernel_layout, reference, ctx, 1)[0] == attrs.groups:
+            return [channels, attrs.channels // attrs.groups, *attrs.kernel_size]
+    return [attrs.channels, per_group, *attrs.kernel_size]
+
+
 def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type | None:
     """Convolution over `rank` spatial axes."""
     data, weight = tensor(types, 0, ctx), types[1]
@@ -215,19 +232,11 @@ def conv(rank: int, types: Sequence[Type], attrs: AnyValue, ctx: RelationContext
         ctx.fail(f"groups={attrs.groups} must be positive")
     if isinstance(shape[1], int) and shape[1] % attrs.groups:
         ctx.fail(f"groups={attrs.groups} does not divide the {shape[1]} channels of the data")
-    kernel = tuple(attrs.kernel_size or ())
     per_group = div_dim(shape[1], attrs.groups) if attrs.groups > 1 else shape[1]
-    made: list[Dim] = []
-    if attrs.channels is not None and attrs.kernel_size is not None:
-        made = [attrs.channels, per_group, *kernel]
-        if grouped_kernel:
-            made = [attrs.groups, attrs.channels // attrs.groups, per_group, *kernel]
-        elif attrs.groups > 1 and attrs.groups == shape[1] and attrs.channels != attrs.groups:
-            # The weight of a depthwise convolution may count its channels by input and multiplier.
-            if not isinstance(weight, TensorType):
-                return None
-            if change_layout(weight.shape, attrs.kernel_layout, reference, ctx, 1)[0] == attrs.groups:
-                made = [shape[1], attrs.channels // attrs.groups, *kernel]
+    made = _stated_weight(weight, attrs, shape[1], per_group, reference, ctx)
+    if made is None:
+        return None
+    kernel = tuple(attrs.kernel_size or ())
     have = weight_type(types, attrs, shape[1], made, reference, ctx)
     if have is None:
         return None

@@ -87,6 +87,19 @@ def run(
     return Outcome(done, traces)
 
 
+def _given_up(judge: Judge | None, kept: Sequence[Region], fine: set[tuple[int, ...]], trace: Trace) -> bool:
+    """Whether a region is not worth its call by `judge`: its reason is noted. `fine` are regions that are."""
+    given_up = False
+    for region in kept if judge is not None else ():
+        key = tuple(id(node) for node in region.nodes)
+        refusal = judge(region) if judge is not None and key not in fine else None
+        if refusal is None:
+            fine.add(key)
+        else:
+            trace.reasons[id(refusal[0])], given_up = refusal[1], True
+    return given_up
+
+
 def _regions(
     func: Function,
     effects: Effects,
@@ -116,15 +129,7 @@ def _regions(
             merge_neighbours(regions, recipe.merge)
         regions.give_back([node for node in regions.order if regions.target.get(id(node)) == HOST])
         kept = _without_movers(regions, {row.name for row in rows if row.mover}, recipe, trace)
-        leaves = False
-        for region in kept if judge is not None else ():
-            key = tuple(id(node) for node in region.nodes)
-            found = judge(region) if judge is not None and key not in fine else None
-            if found is None:
-                fine.add(key)
-            else:
-                trace.reasons[id(found[0])], leaves = found[1], True
-        if not leaves:
+        if not _given_up(judge, kept, fine, trace):
             break
     refused: dict[int, str] = {}
     for refusal in chosen.refusals:

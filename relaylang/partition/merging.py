@@ -97,6 +97,16 @@ class _Flow:
                         raise RelayError(waits_for_itself(self.regions, [self.nodes[i] for i in circle]))
         return order
 
+    def move_clusters(self, stage: list[int], target: list[str], users: list[list[int]]) -> None:
+        """Move each cluster to the latest stage that its users allow, if one of them has its target there."""
+        for cluster in sorted(self.clusters(stage, target), key=lambda items: -stage[items[0]]):
+            here, mine = stage[cluster[0]], target[cluster[0]]
+            later = [u for item in cluster for u in users[item] if stage[u] > here]
+            latest = min([stage[u] - (target[u] != mine) for u in later], default=here)
+            if latest > here and any([stage[u] == latest and target[u] == mine for u in later]):
+                for item in cluster:
+                    stage[item] = latest
+
     def stages(self, when: Literal["late", "early"]) -> list[tuple[int, int]]:
         """A stage for each item: never below that of what it waits for, and above it where the target changes.
 
@@ -116,14 +126,8 @@ class _Flow:
                 users[other].append(item)
                 least = max(least, stage[other] + (target[other] != target[item]))
             stage[item] = least
-        clusters = self.clusters(stage, target) if when == "late" else []
-        for cluster in sorted(clusters, key=lambda items: -stage[items[0]]):
-            here, mine = stage[cluster[0]], target[cluster[0]]
-            later = [u for item in cluster for u in users[item] if stage[u] > here]
-            latest = min([stage[u] - (target[u] != mine) for u in later], default=here)
-            if latest > here and any([stage[u] == latest and target[u] == mine for u in later]):
-                for item in cluster:
-                    stage[item] = latest
+        if when == "late":
+            self.move_clusters(stage, target, users)
         step = [0] * len(self.nodes)
         for item in self.order:
             same = [o for o in self.waits[item] if stage[o] == stage[item]]

@@ -85,6 +85,15 @@ def _places(graph: Graph) -> dict[int, Span]:
     return places
 
 
+def _composites(func: Function) -> dict[int, str]:
+    """The composite of each node inside one."""
+    inside: dict[int, str] = {}
+    for node in post_order(func):
+        if isinstance(node, Function) and "Composite" in node.attrs:
+            inside.update({id(n): str(node.attrs["Composite"]) for n in post_order(node)})
+    return inside
+
+
 def _followed(
     ready: IRModule, done: IRModule, target: str, table: list[Entry], entry: str, calls: Sequence[Call]
 ) -> tuple[dict[int, tuple[str, str]], set[int]]:
@@ -117,10 +126,7 @@ def _followed(
     where: dict[int, tuple[str, str]] = {}
     for i, (name, func) in enumerate(regions(outcome.module)):
         name = names[i] if i < len(names) else name
-        inside: dict[int, str] = {}
-        for node in post_order(func):
-            if isinstance(node, Function) and "Composite" in node.attrs:
-                inside.update({id(n): str(node.attrs["Composite"]) for n in post_order(node)})
+        inside = _composites(func)
         for node in post_order(func):
             if isinstance(node, Call) and node.span is not None and node.span.source is tag and isinstance(node.op, Op):
                 where[node.span.first] = (name, inside.get(id(node), ""))
@@ -140,6 +146,14 @@ def _stays(node: Call, graph: Graph, table: list[Entry], target: str, refused: d
         ty = node.args[0].checked_type if node.args else node.checked_type
         kind = f" (it works on {ty.dtype})" if isinstance(ty, TensorType) else ""
         return Row(node, name, None, "", "", f"no row of the table has {name}{kind}")
+    best = _nearest_row(node, graph, rows)
+    if best is None:
+        return Row(node, name, None, "", rows[0].name, "it is used outside of the pattern, or another row has its operands")
+    return Row(node, name, None, "", *best)
+
+
+def _nearest_row(node: Call, graph: Graph, rows: list[Entry]) -> tuple[str, str, Span | None] | None:
+    """The row that met most of the pattern around a call, why it does not match, and where; None where none touches the call."""
     best: tuple[int, str, str, Span | None] | None = None
     for root, row in product(_above(node, graph), rows):
         explanation = explain_match(row.pattern, root, graph)
@@ -151,9 +165,7 @@ def _stays(node: Call, graph: Graph, table: list[Entry], target: str, refused: d
         if touches and (best is None or met > best[0]):
             at = explanation.failed_at.span if explanation.failed_at is not None else None
             best = (met, row.name, _says(explanation, node, root, graph), at or node.span)
-    if best is None:
-        return Row(node, name, None, "", rows[0].name, "it is used outside of the pattern, or another row has its operands")
-    return Row(node, name, None, "", *best[1:])
+    return best[1:] if best is not None else None
 
 
 def _says(explanation: Explanation, node: Call, root: Expr, graph: Graph) -> str:

@@ -23,7 +23,6 @@ from relaylang.syntax.tokens import TokenSource
 HEADER = '#[version = "0.0.5"]'
 
 _SPACE = re.compile(r"\s*")
-_FINE = frozenset({"LOCAL", "GLOBAL", "STRING", "QUOTED", "NUMBER", "NAME", "CUSTOM", "DASHED", "PROJ"})
 _KINDS = {
     "LOCAL": "local",
     "DASHED": "local",

@@ -102,6 +102,11 @@ class Names:
                 constructor = Symbol(code[at].text, "constructor", code[at], (), code[at].start, code[at].end)
                 self.defined[-1].children.append(constructor)
                 names.add(at)
+        self._look_at_mentions(names)
+
+    def _look_at_mentions(self, names: set[int]) -> None:
+        """Take the attributes and global names from the tokens; `names` are those that the text defines."""
+        code = self.tree.code
         for i, token in enumerate(code):
             if token.kind not in ("name", "global") or i in names:
                 continue

@@ -31,6 +31,7 @@ from relaylang.ir.types import (
     SymbolicDim,
     TensorType,
     TupleType,
+    Type,
     TypeVar,
     computed_dim,
     extent,
@@ -184,19 +185,11 @@ class Document:
     def _make(self, number: int, node: dict[str, AnyValue]) -> AnyValue:
         key = node.get("type_key", "")
         attrs = self._attrs(node)
-        data = [self._values[self.number(n)] for n in node.get("data") or []] if key in ("Array", "Map") else []
         match key:
             case "":
                 return None
-            case "Array":
-                return data
-            case "Map":
-                keys = node.get("keys")
-                if keys is None:
-                    keys, data = data[::2], data[1::2]
-                if not isinstance(keys, list) or len(keys) != len(data) or not all(isinstance(k, self.keys) for k in keys):
-                    raise Damaged(f"the map in node {number} has other keys than values")
-                return dict(zip(keys, data))
+            case "Array" | "Map":
+                return self._container(number, node)
             case "runtime.String":
                 return _string(node)
             case "relay.Constant":
@@ -218,10 +211,30 @@ class Document:
             case "StringImm":
                 return str(attrs.get("value", ""))
             case _ if key in COMPUTED or key == "tir.Cast":
-                operands = [self._at(attrs, name) for name in OBJECTS[key]]
-                if not all(isinstance(o, (int, np.integer, TypeVar)) and not isinstance(o, bool) for o in operands):
-                    raise Damaged(f"node {number} computes an extent from other values")
-                return computed_dim(key, [_extent(o) for o in operands], str(attrs.get("dtype", "int32")))
+                return self._computed(number, key, attrs)
+        ty = self._type(key, attrs)
+        return ty if ty is not None else self._unknown(key, node, attrs)
+
+    def _container(self, number: int, node: dict[str, AnyValue]) -> AnyValue:
+        """The list or the mapping of a node. A mapping's keys stand beside its values, or between them."""
+        data = [self._values[self.number(n)] for n in node.get("data") or []]
+        if node["type_key"] == "Array":
+            return data
+        keys = node.get("keys")
+        if keys is None:
+            keys, data = data[::2], data[1::2]
+        if not isinstance(keys, list) or len(keys) != len(data) or not all(isinstance(k, self.keys) for k in keys):
+            raise Damaged(f"the map in node {number} has other keys than values")
+        return dict(zip(keys, data))
+
+    def _computed(self, number: int, key: str, attrs: dict[str, AnyValue]) -> Dim:
+        operands = [self._at(attrs, name) for name in OBJECTS[key]]
+        if not all(isinstance(o, (int, np.integer, TypeVar)) and not isinstance(o, bool) for o in operands):
+            raise Damaged(f"node {number} computes an extent from other values")
+        return computed_dim(key, [_extent(o) for o in operands], str(attrs.get("dtype", "int32")))
+
+    def _type(self, key: str, attrs: dict[str, AnyValue]) -> Type | None:
+        match key:
             case "relay.TypeVar" | "TypeVar":
                 return TypeVar(str(self._at(attrs, "name_hint")), _kind(attrs))
             case "relay.GlobalTypeVar" | "GlobalTypeVar":
@@ -235,6 +248,10 @@ class Document:
                 return TupleType(fields if isinstance(fields, list) else ())
             case "IncompleteType" | "relay.IncompleteType":
                 return IncompleteType(_kind(attrs))
+        return None
+
+    def _unknown(self, key: str, node: dict[str, AnyValue], attrs: dict[str, AnyValue]) -> MetaNode:
+        """A node that this toolchain has no value for. Of a known key, it holds the objects that it refers to."""
         texts = {str(k): str(v) for k, v in attrs.items()}
         other = {k: v for k, v in node.items() if k not in ("type_key", "attrs")}
         names = objects_of(key)

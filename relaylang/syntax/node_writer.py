@@ -42,6 +42,13 @@ class Record(NamedTuple):
     other: Mapping[str, AnyValue] = {}
 
 
+def _map(value: Mapping[AnyValue, AnyValue]) -> Record:
+    """The node of a map: keys that are all texts stand beside the values, others between them."""
+    if all(isinstance(key, str) for key in value):
+        return Record("Map", data=list(value.values()), other={"keys": list(value)} if value else {})
+    return Record("Map", data=[part for pair in value.items() for part in pair])
+
+
 class NodeWriter:
     """Nodes in the order in which they are met. `typed`: constants carry their checked types, as TVM's do."""
 
@@ -124,9 +131,7 @@ class NodeWriter:
             case list() | tuple():
                 return Record("Array", data=value)
             case Mapping():
-                if all(isinstance(key, str) for key in value):
-                    return Record("Map", data=list(value.values()), other={"keys": list(value)} if value else {})
-                return Record("Map", data=[part for pair in value.items() for part in pair])
+                return _map(value)
         raise RelayError(error("R0011", f"a {type(value).__name__} has no form in a metadata section"))
 
     def _array(self, value: np.ndarray) -> str:

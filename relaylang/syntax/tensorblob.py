@@ -60,11 +60,6 @@ class BlobError(ValueError):
     """The bytes are no tensor; the message says why."""
 
 
-def can_write(dtype: str) -> bool:
-    """Whether the layout has a code for an element type."""
-    return dtype in _CODES
-
-
 def write_blob(array: np.ndarray) -> bytes:
     """A tensor in this layout. Raises `BlobError` where the layout has no code for its element type."""
     code = _CODES.get(array.dtype.name)

@@ -124,7 +124,7 @@ class Checker:
             self._names[name] = set(definitions)
             for used in functions:
                 self._users.setdefault(used, {})[name] = None
-        return {name for name in dirty | self._look_at_definitions() if name in now}
+        return now.keys() & (dirty | self._look_at_definitions())
 
     def _look_at_definitions(self) -> set[str]:
         """Take over the type definitions. Returns the functions that name one that changed."""
@@ -190,20 +190,25 @@ class Checker:
                         self._typed.pop(user, None)
                     dirty.update(user for user in self._users.get(name, ()) if user in concerned)
 
+    def _infer(self, group: list[str], inside: set[str]) -> Inference:
+        """The inference of a group. Starts from statements that are typed already, if these still hold."""
+        given = _Given(self._functions, inside, self.type_of)
+        program = Program(self._functions, self._definitions, given, self._partial)
+        inference = Inference(program, fresh=not self._typed.keys() >= inside)
+        functions = [(self._vars[name], self._functions[name]) for name in group]
+        try:
+            inference.run_group(functions, [let for name in group for let in self._typed.get(name, ())])
+        except Stale:
+            inference = Inference(program)
+            inference.run_group(functions)
+        return inference
+
     def _check_group(self, group: list[str]) -> None:
         self.looked_at += group
         for name in group:
             self._types.pop(name, None)
         inside = set(group)
-        given = _Given(self._functions, inside, self.type_of)
-        program = Program(self._functions, self._definitions, given, self._partial)
-        inference = Inference(program, fresh=not self._typed.keys() >= inside)
-        try:
-            statements = [let for name in group for let in self._typed.get(name, ())]
-            inference.run_group([(self._vars[name], self._functions[name]) for name in group], statements)
-        except Stale:
-            inference = Inference(program)
-            inference.run_group([(self._vars[name], self._functions[name]) for name in group])
+        inference = self._infer(group, inside)
         inference.results.report_unknown()
         if inference.results.settled():
             self._settled.update(group)

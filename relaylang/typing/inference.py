@@ -184,6 +184,22 @@ class Inference:
         if function.body is not None:
             stack.append((_VISIT, function.body, 0))
 
+    def _declare(self, function: Function, variable: Var) -> None:
+        """Note the type of a bound function in front of its body, unless it is known."""
+        if not self.earlier.take(function) and id(function) not in self._found.types:
+            self._functions.declare(function, variable)
+
+    def _refuse_operator(self, node: Op, stack: list[_Step]) -> None:
+        """Report an operator that stands as a value."""
+        holder = next((owner for what, owner, _ in reversed(stack) if what != _VISIT), None)
+        self.report.say(
+            "R0305",
+            f"the operator {name_of(node)} must be called; it is not a value",
+            bare_name(node.name, holder),
+            notes=(f"write `fn (...) {{ {node.name}(...) }}`",),
+        )
+        self._found.types[id(node)] = POISON
+
     def _visit(self, node: Expr, stack: list[_Step]) -> None:
         """Type a node without children, or put its steps on the stack."""
         put = self._found.put
@@ -195,7 +211,7 @@ class Inference:
             case Tuple(fields):
                 stack.append((_FINISH, node, 0))
                 stack.extend([(_VISIT, field, 0) for field in reversed(fields)])
-            case TupleGetItem(value):
+            case TupleGetItem(value) | RefCreate(value) | RefRead(value):
                 stack.append((_FINISH, node, 0))
                 stack.append((_VISIT, value, 0))
             case Let(variable, value, body):
@@ -203,8 +219,8 @@ class Inference:
                 stack.append((_VISIT, body, 0))
                 stack.append((_BIND, node, 0))
                 stack.append((_VISIT, value, 0))
-                if isinstance(value, Function) and not self.earlier.take(value) and id(value) not in self._found.types:
-                    self._functions.declare(value, variable)
+                if isinstance(value, Function):
+                    self._declare(value, variable)
             case If(cond, yes, no):
                 stack.append((_FINISH, node, 0))
                 stack.append((_VISIT, no, 0))
@@ -220,12 +236,6 @@ class Inference:
                     stack.append((_VISIT, clauses[i].rhs, 0))
                     stack.append((_ARM, node, i))
                 stack.append((_VISIT, data, 0))
-            case RefCreate(value):
-                stack.append((_FINISH, node, 0))
-                stack.append((_VISIT, value, 0))
-            case RefRead(ref):
-                stack.append((_FINISH, node, 0))
-                stack.append((_VISIT, ref, 0))
             case RefWrite(ref, value):
                 stack.append((_FINISH, node, 0))
                 stack.append((_VISIT, value, 0))
@@ -236,14 +246,7 @@ class Inference:
                 annotation = node.type_annotation
                 put(node, self._annotations.open(annotation, node) if annotation else Unknown(node))
             case Op():
-                holder = next((owner for what, owner, _ in reversed(stack) if what != _VISIT), None)
-                self.report.say(
-                    "R0305",
-                    f"the operator {name_of(node)} must be called; it is not a value",
-                    bare_name(node.name, holder),
-                    notes=(f"write `fn (...) {{ {node.name}(...) }}`",),
-                )
-                self._found.types[id(node)] = POISON
+                self._refuse_operator(node, stack)
             case _:
                 raise AssertionError(f"{type(node).__name__} is not an expression")
 

@@ -25,6 +25,17 @@ _ATTRIBUTE = r"(\w+)(?:=|: )"
 _VERBS = frozenset("must has is are cannot needs takes gives holds does may can wants".split())
 
 
+def _sources(node: Call, arg: int, message: str) -> Iterable[Expr]:
+    """The values that a call's arguments come from: the fields of argument `arg` that the message names, and tuples."""
+    sources: dict[Expr, None] = dict.fromkeys(node.args)
+    tuple_arg = node.args[arg]
+    if isinstance(tuple_arg, Tuple):
+        numbers = [int(n) for n in re.findall(r"field (\d+)", message)]
+        sources.update(dict.fromkeys(tuple_arg.fields[n] for n in numbers if n < len(tuple_arg.fields)))
+    sources.update({a.tuple_value: None for a in node.args if isinstance(a, TupleGetItem)})
+    return sources
+
+
 class Report:
     """Collects the diagnostics of one inference.
 
@@ -169,15 +180,9 @@ class Report:
             return
         word = f" ({op.args[arg]})" if arg < len(op.args) else ""
         what = f"argument {arg + 1}{word}{'' if problem.message.split(' ', 1)[0] in _VERBS else ':'} {problem.message}"
-        sources: dict[Expr, None] = dict.fromkeys(node.args)
-        tuple_arg = node.args[arg]
-        if isinstance(tuple_arg, Tuple):
-            numbers = [int(n) for n in re.findall(r"field (\d+)", problem.message)]
-            sources.update(dict.fromkeys(tuple_arg.fields[n] for n in numbers if n < len(tuple_arg.fields)))
-        sources.update({a.tuple_value: None for a in node.args if isinstance(a, TupleGetItem)})
         also = [
             (span, text)
-            for span, text in map(self.origin, sources)
+            for span, text in map(self.origin, _sources(node, arg, problem.message))
             if span is not None and not (node.span is not None and _inside(span, node.span))
         ]
         fix = repair(node, types, arg)

@@ -307,6 +307,11 @@ class Solver:
             return find(right) if left is POISON else left
         return self._merge(self.resolve(left), self.resolve(right))
 
+    def _merge_tensors(self, a: TensorType, b: TensorType) -> Type:
+        if type(a) is not TensorType:
+            return a
+        return self.intern(TensorType(tuple(ANY if m is ANY or n is ANY else m for m, n in zip(a.shape, b.shape)), a.dtype))
+
     def _merge(self, left: Type, right: Type) -> Type:
         done: dict[tuple[int, int], Type] = {}
         stack = [(left, right)]
@@ -317,8 +322,7 @@ class Solver:
                 stack.pop()
                 continue
             if isinstance(a, TensorType) and isinstance(b, TensorType):
-                shape = tuple(ANY if m is ANY or n is ANY else m for m, n in zip(a.shape, b.shape))
-                done[key] = self.intern(TensorType(shape, a.dtype)) if type(a) is TensorType else a
+                done[key] = self._merge_tensors(a, b)
                 stack.pop()
                 continue
             mine, theirs = parts(a), parts(b)

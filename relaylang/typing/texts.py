@@ -34,16 +34,21 @@ def _outline(ty: Type) -> str:
     return f"{type(ty).__name__}(...)"
 
 
+def _difference_of_tensors(expected: TensorType, found: TensorType) -> str:
+    if expected.dtype != found.dtype:
+        return f"the element type is {found.dtype}, not {expected.dtype}"
+    if len(expected.shape) != len(found.shape):
+        return f"it has {_count(len(found.shape), 'dimension')}, not {len(expected.shape)}"
+    for axis, (want, have) in enumerate(zip(expected.shape, found.shape)):
+        if want != have and want is not ANY and have is not ANY:
+            return f"dimension {axis} is {_dim(have)}, not {_dim(want)}"
+    return ""
+
+
 def difference(expected: Type, found: Type) -> str:
     """In what two types differ, as half a sentence, or nothing where the texts say it all."""
     if isinstance(expected, TensorType) and isinstance(found, TensorType):
-        if expected.dtype != found.dtype:
-            return f"the element type is {found.dtype}, not {expected.dtype}"
-        if len(expected.shape) != len(found.shape):
-            return f"it has {_count(len(found.shape), 'dimension')}, not {len(expected.shape)}"
-        for axis, (want, have) in enumerate(zip(expected.shape, found.shape)):
-            if want != have and want is not ANY and have is not ANY:
-                return f"dimension {axis} is {_dim(have)}, not {_dim(want)}"
+        return _difference_of_tensors(expected, found)
     if isinstance(expected, TupleType) and isinstance(found, TupleType):
         if len(expected.fields) != len(found.fields):
             return f"it has {_count(len(found.fields), 'field')}, not {len(expected.fields)}"

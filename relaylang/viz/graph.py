@@ -295,6 +295,11 @@ class _Builder:
                 return self._new(expr, group, "fn", expr.name_hint)
         return -1
 
+    def _add_function(self, expr: Function, group: int, inner: list[int]) -> None:
+        label = self.graph.groups[inner[0]].label if inner else "fn"
+        body = -1 if inner or expr.body is None else self._id(expr.body, group)
+        self._new(expr, group, "fn", label, inner=inner, inputs=[body] if body >= 0 else [])
+
     def _add(self, expr: Expr, group: int) -> None:
         def inputs(*exprs: Expr) -> list[int]:
             return [i for i in (self._id(e, group) for e in exprs) if i >= 0]
@@ -316,8 +321,7 @@ class _Builder:
             case Call(op=callee):
                 self._add_call(expr, callee, group, inputs(*expr.args))
             case Function():
-                label = self.graph.groups[inner[0]].label if inner else "fn"
-                new(expr, group, "fn", label, inner=inner, inputs=[] if inner or expr.body is None else inputs(expr.body))
+                self._add_function(expr, group, inner)
             case Tuple():
                 new(expr, group, "tuple", "tuple", inputs=inputs(*expr.fields))
             case TupleGetItem():

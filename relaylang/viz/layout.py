@@ -282,10 +282,10 @@ class _Placement:
                 for n in inner or [down[item]] if down[item] >= 0 else []:
                     if inner or up[n] == item:
                         wanted.append((not inner, -above[item] - below[n], place, places[n], item, n))
-            taken: list[tuple[int, int]] = []
+            taken = [(-1, -1), (len(upper), len(lower))]
             for _, _, place, end, item, n in sorted(wanted):
                 at = bisect_left(taken, (place, end))
-                if (at == 0 or taken[at - 1][1] < end) and (at == len(taken) or taken[at][1] > end):
+                if taken[at - 1][1] < end < taken[at][1]:
                     taken.insert(at, (place, end))
                     follows[item] = n
                     led.add(n)

@@ -297,6 +297,11 @@ class _Place:
         out = {name: known.get(name) or self._annotation(symbol) for name, symbol in near.items()}
         for name, symbol in reversed(near.items()):
             out[name] = out[name] or self._matched(symbol, out) or self._valued(symbol, out)
+        self._add_session(out, mentioned)
+        return out
+
+    def _add_session(self, out: dict[str, Type | None], mentioned: set[str]) -> None:
+        """Add the session's variables, the last one first, and those that the statement mentions."""
         others = self.names.variables()
         for name in reversed(list(others)):
             if len(out) >= _MOST_VARIABLES:
@@ -308,7 +313,6 @@ class _Place:
             name = variable_name(text)
             if name in others:
                 out[text] = others[name]
-        return out
 
     def _matched(self, symbol: Symbol, variables: Mapping[str, Type | None]) -> Type | None:
         """The type of a variable in a pattern, from that of the matched value."""

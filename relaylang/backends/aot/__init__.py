@@ -27,7 +27,7 @@ from relaylang.backends.aot.kernels import ALIGN, Kernels
 from relaylang.backends.aot.lowering import Ways, inputs_left
 from relaylang.backends.aot.shapes import Known, structure
 from relaylang.backends.cpu.cc import Compiler, Unit
-from relaylang.backends.cpu.isa import GENERIC
+from relaylang.backends.cpu.isa import GENERIC, Isa
 from relaylang.backends.cpu.linking import Outsiders, outsiders, parts
 from relaylang.backends.cpu.toolchain import find_toolchain
 from relaylang.backends.cpu.tuning_log import schedule_of
@@ -80,6 +80,15 @@ class Generated:
     outside: Outsiders
 
 
+def _check_target(target: Target) -> None:
+    """Raises `RelayError` for a target, or an option of it, that C source is not for."""
+    if target.name != "c":
+        note = "--runtime bare-metal writes C for accelerators, too"
+        raise RelayError(error("R0602", f"C source is for the target c, not for {target.name}", notes=[note]))
+    if target.get("profile"):
+        raise RelayError(error("R0602", "option -profile is for libraries: C source keeps no times"))
+
+
 def generate(
     mod: IRModule | Expr,
     first: Target,
@@ -96,21 +105,17 @@ def generate(
 
     `generators` stand for other compilers, before those that are registered. Raises `RelayError` as `compile_aot` does.
     """
-    if first.name != "c":
-        raise RelayError(
-            error(
-                "R0602",
-                f"C source is for the target c, not for {first.name}",
-                notes=["--runtime bare-metal writes C for accelerators, too"],
-            )
-        )
-    if first.get("profile"):
-        raise RelayError(error("R0602", "option -profile is for libraries: C source keeps no times"))
+    _check_target(first)
     if not isinstance(mod, IRModule):
         mod = IRModule.from_expr(mod)
     check(mod)
     compiler = Compiler(first.options) if any(first.get(key) for key in _MACHINE) else None
-    isa = compiler.isa if compiler is not None else GENERIC
+    isa: Isa = GENERIC
+    flags: Sequence[str] = ()
+    macros: list[str] = []
+    if compiler is not None:
+        isa, flags = compiler.isa, find_toolchain(first.options).flags
+        macros = [f.macro for f in table_of(compiler.machine) if f.name in isa.features]
     values = {key: np.asarray(value) for key, value in (params or {}).items()}
     threads = threads_of(first.options) or 1
     names, shapes = inputs_left(mod[entry], values)
@@ -139,8 +144,6 @@ def generate(
         digest=digest,
         threads=threads,
     )
-    flags = find_toolchain(first.options).flags if compiler is not None else ()
-    macros = [f.macro for f in table_of(compiler.machine) if f.name in isa.features] if compiler is not None else []
     source = AotEmitter(isa, kernels, texts, face, flags, macros).source(made, f"@{entry}, made by relaylang", main)
     program = (
         c_name,

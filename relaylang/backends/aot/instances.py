@@ -282,6 +282,13 @@ class _Walk:
     def _made(self, leaf: Leaf) -> Value:
         return Value((leaf,), (Cell(leaf),))
 
+    def _scalar(self, name: str, words: Sequence[int], node: Expr | None) -> None:
+        """An instruction on scalars."""
+        row = self.instances._rows[name]
+        made = self._made(Leaf(row.result, ()))
+        self._step("scalar", [c for n in words[1:] for c in self.env[n].cells], made.cells, row)
+        self._define(words[0], made, node)
+
     def _item(self, item: Item) -> None:
         name, words, node = item.name, [n for _, n in item.operands], item.node
         env = self.env
@@ -318,10 +325,7 @@ class _Walk:
                 self.instance.results.setdefault(value.shape, node)
                 self._step("return", value.cells)
             case _:
-                row = self.instances._rows[name]
-                made = self._made(Leaf(row.result, ()))
-                self._step("scalar", [c for n in words[1:] for c in env[n].cells], made.cells, row)
-                self._define(words[0], made, node)
+                self._scalar(name, words, node)
 
     def _kernel(self, words: Sequence[int], node: Expr | None) -> None:
         number, count = words[0], words[1]

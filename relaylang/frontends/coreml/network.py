@@ -153,15 +153,19 @@ class Network(Walk):
         b = self.b
         return b.cast(b.scalar(x), "bool")
 
+    def _turns(self, made: Any, names: Names, tested: bool) -> Expr | None:
+        """The most turns of a loop; None for one that only its test ends."""
+        if made.input:
+            return self.b.cast(self.b.scalar(value_of(names, made.input[0])), "int64")
+        if made.loop.maxLoopIterations or not tested:
+            return self.b.const(int(min(made.loop.maxLoopIterations, 1 << 62)), "int64")
+        return None
+
     def _loop(self, made: Any, names: Names) -> Sequence[Any]:
         """The names that the networks of the loop give and that had a value before are its variables."""
         b, p = self.b, made.loop
         tested = bool(p.conditionVar) and bool(p.conditionNetwork.layers)
-        limit: Expr | None = None
-        if made.input:
-            limit = b.cast(b.scalar(value_of(names, made.input[0])), "int64")
-        elif p.maxLoopIterations or not tested:
-            limit = b.const(int(min(p.maxLoopIterations, 1 << 62)), "int64")
+        limit = self._turns(made, names, tested)
         if tested:
             self._layers(p.conditionNetwork, names)  # what it gives exists before the first turn
         given = [out for net in (p.conditionNetwork, p.bodyNetwork) for layer in net.layers for out in layer.output]

@@ -40,6 +40,10 @@ class _Reader:
     def wrong(self, what: str) -> RelayError:
         return damaged(self.file, f"this is not a program of PaddlePaddle: {what}")
 
+    def _in_columns(self, entry: Any, slots: Any) -> list[tuple[int, str]]:
+        """The names in slots of a feed or fetch operation, with its column."""
+        return [(self._column(entry), _text(name)) for slot in slots for name in slot.arguments]
+
     def program(self, fed: Sequence[str] = (), fetched: Sequence[str] = ()) -> Program:
         if not self.blocks:
             raise self.wrong("it has no blocks")
@@ -51,9 +55,9 @@ class _Reader:
         for entry in main.ops:
             kind = _text(entry.type)
             if kind == "feed":
-                inputs += [(self._column(entry), _text(name)) for o in entry.outputs for name in o.arguments]
+                inputs += self._in_columns(entry, entry.outputs)
             elif kind == "fetch":
-                results += [(self._column(entry), _text(name)) for o in entry.inputs for name in o.arguments]
+                results += self._in_columns(entry, entry.inputs)
             else:
                 operations.append(self._operation(entry, (0,)))
         names = [name for _, name in sorted(inputs, key=lambda pair: pair[0])]

@@ -92,6 +92,19 @@ class _Reader:
                 made.operations.append(operation)
         return made
 
+    def _noted(self, name: str, attributes: dict[str, Any], operands: list[int | None], keys: list[int], results: list[Any]) -> bool:
+        """Note a weight, an input or a result of the program. Returns whether the operation is one."""
+        if name == "builtin.parameter":
+            self._weight_of(str(attributes.get("parameter_name")), keys, results)
+        elif name in ("pd_op.data", "pd_op.feed") and keys:
+            self._input(str(attributes.get("name")), keys[0], results[0])
+        elif name in ("pd_op.fetch", "builtin.shadow_output", "pd_op.shadow_output") and operands and operands[0] is not None:
+            column = attributes.get("col", len(self.results))
+            self.results.append((column if isinstance(column, int) else 0, operands[0]))
+        else:
+            return False
+        return True
+
     def _operation(self, entry: Any, depth: int) -> Operation | None:
         """An operation; None for inputs, weights and results of the program, which are noted."""
         self.size += 1
@@ -109,19 +122,9 @@ class _Reader:
         attributes = self._attributes(entry, name)
         operands = [self._get(o, "%", int, f"an operand of {name[:60]}") or None for o in self._get(entry, "I", list, name[:60])]
         full = f"{dialect}.{own}"
-        if full == "builtin.parameter":
-            self._weight_of(str(attributes.get("parameter_name")), keys, results)
+        if self._noted(full, attributes, operands, keys, results):
             return None
-        if full in ("pd_op.data", "pd_op.feed") and keys:
-            self._input(str(attributes.get("name")), keys[0], results[0])
-            return None
-        if full in ("pd_op.fetch", "builtin.shadow_output", "pd_op.shadow_output") and operands and operands[0] is not None:
-            column = attributes.get("col", len(self.results))
-            self.results.append((column if isinstance(column, int) else 0, operands[0]))
-            return None
-        kind = (
-            own.rstrip("_") if dialect == "pd_op" and own not in ("increment_", "assign_out_") else own if dialect == "pd_op" else full
-        )
+        kind = full if dialect != "pd_op" else own if own in ("increment_", "assign_out_") else own.rstrip("_")
         regions = entry.get("regions", [])
         if not isinstance(regions, list):
             raise self.wrong(f"the regions of {name[:60]} are no list")

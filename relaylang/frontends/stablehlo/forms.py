@@ -42,6 +42,14 @@ _WINDOW = {
 PRETTY = frozenset(("applies", "across", "reducer", "cond", "do"))
 
 
+def _bounds(word: Any, tokens: Tokens, at: int) -> dict[str, list[Any]]:
+    """The attributes of a slice: each axis has a start, a limit and perhaps a stride."""
+    parts: list[Any] = [[*p, 1] if isinstance(p, list) and len(p) == 2 else p for p in (word if isinstance(word, list) else [None])]
+    if not all(isinstance(p, list) and len(p) == 3 for p in parts):
+        tokens.fail("the bounds of a slice are wrong", at)
+    return dict(zip(("start_indices", "limit_indices", "strides"), [[p[i] for p in parts] for i in range(3)]))
+
+
 def pretty(name: str, attributes: dict[str, Any], words: list[Any], tokens: Tokens, at: int) -> dict[str, Any]:
     """The attributes of an operation in its pretty form, by their generic names."""
     kind = name.partition(".")[2]
@@ -50,10 +58,7 @@ def pretty(name: str, attributes: dict[str, Any], words: list[Any], tokens: Toke
     for key, word in zip(_POSITIONS.get(kind, ()), words):
         found[key] = word
     if kind == "slice" and words:
-        parts = [[*p, 1] if isinstance(p, list) and len(p) == 2 else p for p in (words[-1] if isinstance(words[-1], list) else ())]
-        if not isinstance(words[-1], list) or not all(isinstance(p, list) and len(p) == 3 for p in parts):
-            tokens.fail("the bounds of a slice are wrong", at)
-        found |= dict(zip(("start_indices", "limit_indices", "strides"), [[p[i] for p in parts] for i in range(3)]))
+        found |= _bounds(words[-1], tokens, at)
     elif kind == "get_tuple_element" and words:
         found["index"] = words[-1][0][0] if words[-1] and words[-1][0] else -1
     elif kind == "dot_general":

@@ -387,8 +387,6 @@ class Reader:
                 words.append(a.attribute())
             else:
                 t.fail(f"{op.name} has something else here than an operand or an attribute")
-            if op.name in _RETURNS and t.value == "}":
-                return
 
     def _entry(self, key: str) -> Any:
         """The value of `key = ...`: two lists with an x between them, the axes of a convolution, or an attribute."""

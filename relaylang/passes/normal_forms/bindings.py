@@ -265,9 +265,6 @@ class Binder:
                 return
             work.append((self.leave_placed, node, said.body))
             work.append((self.visit, said.body, variable))
-        elif type(node) is Call:
-            work.append((self.leave_plain, node, variable))
-            work.extend([(self.visit, c, None) for c in reversed(children(node)) if type(c) not in ATOMS])
         elif isinstance(node, Let):
             work.append((self.leave_let, node, variable))
             work.append((self.visit, node.body, None))

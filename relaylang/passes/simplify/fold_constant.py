@@ -9,7 +9,7 @@ it is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
@@ -89,6 +89,17 @@ def _expression(value: Any, ty: Type | None) -> Expr:
     return typed_constant(array, ty.dtype if isinstance(ty, TensorType) else array.dtype.name)
 
 
+def _folded(node: Expr, new: Expr, constants: Mapping[Var, Expr], compute: Compute, fold_qnn: bool) -> Expr:
+    """The folded node, with the place of the node; a let of a constant is its body."""
+    if isinstance(node, Let) and isinstance(new, Let):
+        folded = new.body if node.variable in constants else new
+    else:
+        folded = fold_node(node, new, compute, fold_qnn)
+    if folded.span is None and folded is not new and not isinstance(folded, Op):
+        folded.span = node.span
+    return folded
+
+
 def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
     """One typed expression with constants folded."""
     done: dict[int, Expr] = {}
@@ -116,12 +127,7 @@ def fold_expr(expr: Expr, compute: Compute, fold_qnn: bool = False) -> Expr:
         if id(node) in closed:
             done[id(node)] = new
             continue
-        if isinstance(node, Let) and isinstance(new, Let):
-            folded = new.body if node.variable in constants else new
-        else:
-            folded = fold_node(node, new, compute, fold_qnn)
-        if folded.span is None and folded is not new and not isinstance(folded, Op):
-            folded.span = node.span
+        folded = _folded(node, new, constants, compute, fold_qnn)
         if folded.checked_type is None or folded.checked_type != node.checked_type:
             looser.add(id(node))
         done[id(node)] = folded

@@ -126,6 +126,16 @@ class _Check:
         if kind == "s" and number < self.function.generals:
             raise ValueError(f"the register {number} is not one of scalars")
 
+    def _kernel(self, at: int, number: int) -> int:
+        """Check the operands of a kernel. Returns the place behind them."""
+        _within("kernel", number, self.program.packed)
+        packed = self.program.packed[number]
+        if self._take(at, 2) != [packed.inputs, packed.count]:
+            raise ValueError("the kernel has other counts of operands")
+        for n, operand in enumerate(self._take(at + 2, packed.inputs + packed.count)):
+            self._register("r" if n < packed.inputs else "d", operand)
+        return at + 2 + packed.inputs + packed.count
+
     def _operands(self, at: int, name: str, kinds: str) -> int:
         """Check the operands of an instruction. Returns the place behind it."""
         program, place = self.program, at
@@ -143,13 +153,7 @@ class _Check:
                 if wanted is not None and word != wanted:
                     raise ValueError(f"it has {word} operands instead of {wanted}")
             elif kind == "p":
-                _within("kernel", word, program.packed)
-                packed = program.packed[word]
-                if self._take(at, 2) != [packed.inputs, packed.count]:
-                    raise ValueError("the kernel has other counts of operands")
-                for n, operand in enumerate(self._take(at + 2, packed.inputs + packed.count)):
-                    self._register("r" if n < packed.inputs else "d", operand)
-                at += 2 + packed.inputs + packed.count
+                at = self._kernel(at, word)
             elif kind == "f":
                 _within("function", word, program.functions)
                 called = program.functions[word]

@@ -175,7 +175,12 @@ def words_of_others(h: Here) -> Answer:
             said = error("R0101", "`;` ends a let's value, not `in`", place, fix=Fix(place, ";", "write `;`"))
             return said, Repair(h.after, ("SEMI",))
         return None
-    place = h.r.place(h.at)
+    return _word_in_front(h, h.at)
+
+
+def _word_in_front(h: Here, at: int) -> Answer:
+    """The word in front of a token, where other languages have it."""
+    place = h.r.place(at)
     if h.p == "return":
         end = h.r.source.start_of(h.i)
         fix = Fix(Span(h.r.source.plain, place.start, end), "", "leave it out")
@@ -189,7 +194,7 @@ def words_of_others(h: Here) -> Answer:
         return error("R0101", "Relay has no `lambda`: a function is written `fn (%x) { ... }`", place), None
     if h.p == "meta" and h.t == "[":
         note = "metadata is referred to as `meta[relay.Constant][0]`"
-        return error("R0101", "not a reference to metadata", h.r.place(h.at, h.i), notes=[note]), behind_groups(h)
+        return error("R0101", "not a reference to metadata", h.r.place(at, h.i), notes=[note]), behind_groups(h)
     return None
 
 

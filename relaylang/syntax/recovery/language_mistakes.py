@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from relaylang.diagnostics import Diagnostic, Fix, error
 from relaylang.diagnostics.source import Span
@@ -57,20 +58,24 @@ def loop(h: Here) -> Answer:
     return no_loop(word, h.part(word_at, 0, len(word))), Repair(after, ("LOCAL",), dropped)
 
 
+def _opening(tokens: Sequence[str], at: int) -> int:
+    """The token that opens the parentheses which token `at` closes, or -1: also for those of a call."""
+    depth = 0
+    for i in range(at, -1, -1):
+        depth += (tokens[i] == ")") - (tokens[i][-1:] == "(")
+        if depth == 0:
+            return i if tokens[i] == "(" else -1
+    return -1
+
+
 def arrow_function(h: Here) -> Answer:
     """`(%y: int32) => add(%y, 1)`, `(%a, %b) => { ... }`, `%y => exp(%y)`, `|%y| exp(%y)`."""
     r = h.r
     if h.t in ("=>", "->") and h.pk in OPERAND_ENDS and h.at is not None and h.can("STAR") and h.nk in EXPRESSION:
         begin = h.at
         if h.p == ")":
-            depth = 0
-            while begin >= 0:
-                token = r.tokens[begin]
-                depth += (token == ")") - (token[-1:] == "(")
-                if depth == 0:
-                    break
-                begin -= 1
-            if begin < 0 or r.tokens[begin] != "(":
+            begin = _opening(r.tokens, begin)
+            if begin < 0:
                 return None
         return _arrow_answer(h, begin, h.i), Repair(h.after, ("STAR",))
     typed = (h.t == ":" and h.pk == "LOCAL") or h.k == "PARAM"

@@ -56,6 +56,18 @@ class Reading:
             return "INNER"
         return "LOCAL" if name == "DASHED" else name
 
+    def _closed(self, i: int, opened: list[tuple[str, list[int], int]], heads: dict[int, bool]) -> list[int]:
+        """Leave the bracket that token `i` closes. Returns each `;` in it that ends no statement."""
+        token = self.tokens[i]
+        wanted = ("(", "match") if token == ")" else ("{", "arms") if token == "}" else ("[",)
+        while token == "}" and opened and opened[-1][0] not in wanted:
+            self.unclosed.add(opened.pop()[2])
+        if not opened or opened[-1][0] not in wanted:
+            return []
+        kind, signs, _ = opened.pop()
+        heads[i] = kind == "match"
+        return signs if token == ")" or kind == "arms" else []
+
     def inner_signs(self) -> set[int]:
         """Each `;` in closed parentheses, and in an arm of a match without braces. It ends no statement of a block."""
         if self.inner is None:
@@ -73,14 +85,7 @@ class Reading:
                     if last == "(" and opened[-1][0] == "match":
                         heads[i] = True
                 elif token in OPENS:
-                    wanted = ("(", "match") if token == ")" else ("{", "arms") if token == "}" else ("[",)
-                    while token == "}" and opened and opened[-1][0] not in wanted:
-                        self.unclosed.add(opened.pop()[2])
-                    if opened and opened[-1][0] in wanted:
-                        kind, signs, _ = opened.pop()
-                        heads[i] = kind == "match"
-                        if token == ")" or kind == "arms":
-                            self.inner.update(signs)
+                    self.inner.update(self._closed(i, opened, heads))
             self.unclosed.update(at for _, _, at in opened)
         return self.inner
 

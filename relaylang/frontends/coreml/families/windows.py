@@ -90,7 +90,7 @@ def conv_transpose(
     else:
         pairs = padding(pad_type, pad, b.shape(x)[2:], shape[2:], strides, dilations)
     more = [max(-behind, 0) for _, behind in pairs]
-    if any(m and m >= max(s, d) for m, s, d in zip(more, strides, dilations)):
+    if any(m >= max(s, d) for m, s, d in zip(more, strides, dilations)):
         raise Malformed("its result is larger than its windows reach")
     pairs = [(before, max(behind, 0)) for before, behind in pairs]
     return biased(n, windows.conv_transpose(b, x, weight, strides, pairs, dilations, more, groups), bias)

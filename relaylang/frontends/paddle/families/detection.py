@@ -167,6 +167,17 @@ def prior_box(n: Node, x: Expr, image: Expr) -> Any:
     return [b.const(made), b.const(np.ascontiguousarray(spread))]
 
 
+def _moved_boxes(b: Builder, moves: Expr, centres: list[Expr], extents: list[Expr], one: float) -> Expr:
+    """The boxes that lie by moves from boxes of these centres and extents."""
+    last = b.rank(moves) - 1
+    parts = [b.slice(moves, [i], [i + 1], [last]) for i in range(4)]
+    middle = [b.op("add", b.op("multiply", p, e), c) for p, e, c in zip(parts[:2], extents, centres)]
+    half = [b.op("divide", b.op("multiply", b.op("exp", p), e), 2.0) for p, e in zip(parts[2:], extents)]
+    low = [b.op("subtract", m, h) for m, h in zip(middle, half)]
+    high = [b.op("subtract", b.op("add", m, h), one) for m, h in zip(middle, half)]
+    return b.concat([*low, *high], last)
+
+
 def box_coder(n: Node, priors: Expr, spread: Expr | None, target: Expr) -> Any:
     """Boxes as moves from others, or moves as boxes."""
     b, axis = n.b, n.int("axis", 0)
@@ -191,14 +202,7 @@ def box_coder(n: Node, priors: Expr, spread: Expr | None, target: Expr) -> Any:
         factors = b.const(np.array(given or [1.0] * 4, np.float32))
     centres, extents = ends(prior)
     if decode:
-        last = b.rank(target) - 1
-        moves = b.op("multiply", target, factors)
-        parts = [b.slice(moves, [i], [i + 1], [last]) for i in range(4)]
-        middle = [b.op("add", b.op("multiply", p, e), c) for p, e, c in zip(parts[:2], extents, centres)]
-        half = [b.op("divide", b.op("multiply", b.op("exp", p), e), 2.0) for p, e in zip(parts[2:], extents)]
-        low = [b.op("subtract", m, h) for m, h in zip(middle, half)]
-        high = [b.op("subtract", b.op("add", m, h), one) for m, h in zip(middle, half)]
-        return b.concat([*low, *high], last)
+        return _moved_boxes(b, b.op("multiply", target, factors), centres, extents, one)
     wanted = b.unsqueeze(target, [1])
     lengths = ends(wanted)[1]
     middles = [b.op("divide", b.op("add", *[b.slice(wanted, [i], [i + 1], [2]) for i in pair]), 2.0) for pair in ((0, 2), (1, 3))]

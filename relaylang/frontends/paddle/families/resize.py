@@ -36,6 +36,17 @@ def _method(n: Node, kind: str) -> Method:
     return Method(kind, coordinates, a=-0.75)
 
 
+def _scaled(n: Node, x: Expr, scales: dict[int, float], method: Method) -> Expr:
+    """An operand that grows by scales of its axes."""
+    if any(not 0 < s < 1e6 for s in scales.values()):
+        raise Malformed(f"its scales are {[*scales.values()][:8]}")
+    shape = n.b.shape(x)
+    if all(isinstance(shape[a], int) for a in scales):
+        ends = {a: int(int(shape[a]) * np.float32(s)) for a, s in scales.items()}  # type: ignore[call-overload]
+        return _to(n, x, ends, scales, method)
+    return resample(n.b, x, {a: stretch(n.b, x, a, scale=s) for a, s in scales.items()}, method)
+
+
 def _resized(n: Node, x: Expr, kind: str, size: Any, sizes: Any, scale: Any) -> Expr:
     b = n.b
     count = b.rank(x) - 2
@@ -52,14 +63,10 @@ def _resized(n: Node, x: Expr, kind: str, size: Any, sizes: Any, scale: Any) -> 
         return _to(n, x, dict(zip(places, extents)), {}, method)
     scales = b.need(scale, "its scale").reshape(-1).tolist() if scale is not None else n.floats("scale", [])
     scales = scales * count if len(scales) == 1 else scales
-    if scales and any(s > 0 for s in scales):
-        if len(scales) != count or any(not 0 < s < 1e6 for s in scales):
+    if any(s > 0 for s in scales):
+        if len(scales) != count:
             raise Malformed(f"its scales are {scales[:8]}")
-        known = {a: b.shape(x)[a] for a in places}
-        if all(isinstance(d, int) for d in known.values()):
-            ends = {a: int(int(d) * np.float32(s)) for (a, d), s in zip(known.items(), scales)}  # type: ignore[call-overload]
-            return _to(n, x, ends, dict(zip(places, scales)), method)
-        return resample(b, x, {a: stretch(b, x, a, scale=s) for a, s in zip(places, scales)}, method)
+        return _scaled(n, x, dict(zip(places, scales)), method)
     names = ("out_d", "out_h", "out_w")[3 - count :]
     return _to(n, x, {a: n.int(name, 0) for a, name in zip(places, names)}, {}, method)
 

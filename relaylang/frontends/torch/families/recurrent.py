@@ -100,10 +100,10 @@ def stacked(cell: Cell, states: int) -> Callable[[Node], Any]:
         x, initial = (b.unsqueeze(x, [1]), [b.unsqueeze(s, [1]) for s in initial]) if lone else (x, initial)
         first = bool(n.get("batch_first")) and not lone
         found = sequences(b, n.x("batch_sizes"), b.shape(initial[0])[1]) if packed else None
+        steps, lengths = b.transpose(x, [1, 0, 2]) if first else x, None
         if found is not None:
             initial = [b.refine(s, [None, found.batch, None]) for s in initial]
-        steps = found.padded(x) if found is not None else b.transpose(x, [1, 0, 2]) if first else x
-        lengths = found.lengths() if found is not None else None
+            steps, lengths = found.padded(x), found.lengths()
         last: list[list[Expr]] = []
         for layer in range(count):
             outputs = []

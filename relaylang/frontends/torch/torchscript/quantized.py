@@ -77,18 +77,22 @@ def relu(b: Builder, value: Expr, zero: Any) -> Expr:
     return made
 
 
+def _parts(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
 def quantised(b: Builder, rule: Callable[[Any], Any], schema: Schema, bound: dict[str, Any]) -> Any:
     """The result of an operator where an operand is quantised; None where none is. Raises `Unsupported`."""
     x = next(iter(bound.values()), None)
-    first = x[0] if isinstance(x, (list, tuple)) and x else x
-    tensors = [v for value in bound.values() for v in (value if isinstance(value, (list, tuple)) else [value])]
+    first = next(iter(_parts(x)), x)
+    tensors = [v for value in bound.values() for v in _parts(value)]
     if not any(isinstance(t, Tensor) and t.quant is not None for t in tensors):
         return None
     if not isinstance(first, Tensor) or first.quant is None:
         raise Unsupported("it takes quantised numbers beside real ones")
     call = _QuantisedCall(b, rule, schema, bound, first, first.quant)
     name = schema.operator
-    if name in _MOVES or name in _PADS:
+    if name in _MOVES | _PADS:
         return call.moved()
     if first.quant.scale.ndim:
         raise Unsupported("it computes with numbers that have a scale for each channel")
