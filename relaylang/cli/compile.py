@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from relaylang.backends.cpu import STEPS, emit
-from relaylang.backends.cpu.bisect import bisect, first_fault
+from relaylang.backends.cpu.bisect import bisect
 from relaylang.backends.cpu.pipeline import GRAPH, times
 from relaylang.backends.cpu.tuning_log import tuning_notes
 from relaylang.backends.registry import BACKENDS, find_backend, ignored_options, parse_target, with_options
@@ -198,7 +198,7 @@ def _bisected(mod: IRModule, target: Target, params: dict[str, Any], args: argpa
             differences.append(difference)
     for difference in differences:
         print(f"{difference.stage:<12} {difference.floats:.1e} of the greatest float, {difference.integers:g} in integers")
-    fault = first_fault(differences)
+    fault = next((d for d in differences if d.is_fault), None)
     print(f"results differ after the stage {fault.stage}" if fault else "results agree after every stage")
     return int(fault is not None)
 

@@ -61,14 +61,11 @@ def _remainder(x: Any, y: Any) -> Any:
     return np.where(y == 0, 0, x - _truncated(x, y) * y)
 
 
-def _floor_mod(x: Any, y: Any) -> Any:
+def _floored(x: Any, y: Any) -> tuple[Any, Any]:
+    """The quotient that is rounded down, and its remainder."""
     rest = _remainder(x, y)
-    return np.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
-
-
-def _floor_div(x: Any, y: Any) -> Any:
-    rest = _remainder(x, y)
-    return _truncated(x, y) - ((rest != 0) & ((rest < 0) != (y < 0)))
+    off = (rest != 0) & ((rest < 0) != (y < 0))
+    return _truncated(x, y) - off, np.where(off, rest + y, rest)
 
 
 def _shift(left: bool) -> Meaning:
@@ -181,9 +178,9 @@ _ROWS = (
          f32="({0} / {1})", f64="({0} / {1})", vf="({0} / {1})", cut=SHORT_ONES),
     _row("mod", lambda x, y: np.fmod(x, y) if x.dtype.kind == "f" else _remainder(x, y), "r_mod({0}, {1})",
          f32="fmodf({0}, {1})", f64="fmod({0}, {1})"),
-    _row("floor_div", lambda x, y: np.floor(x / y) if x.dtype.kind == "f" else _floor_div(x, y),
+    _row("floor_div", lambda x, y: np.floor(x / y) if x.dtype.kind == "f" else _floored(x, y)[0],
          "r_floor_div({0}, {1})", f32="__builtin_floorf({0} / {1})", f64="__builtin_floor({0} / {1})", cut=SHORT_ONES),
-    _row("floor_mod", lambda x, y: x - np.floor(x / y) * y if x.dtype.kind == "f" else _floor_mod(x, y), "r_floor_mod({0}, {1})",
+    _row("floor_mod", lambda x, y: x - np.floor(x / y) * y if x.dtype.kind == "f" else _floored(x, y)[1], "r_floor_mod({0}, {1})",
          f32="({0} - __builtin_floorf({0} / {1}) * {1})", f64="({0} - __builtin_floor({0} / {1}) * {1})", cut=SHORT_ONES),
     _row("pow", lambda x, y: np.power(x, y) if x.dtype.kind == "f" else _power(x, y), "r_pow_int({0}, {1})",
          f32="powf({0}, {1})", f64="pow({0}, {1})", cut=SHORT_ONES),

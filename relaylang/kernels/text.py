@@ -56,11 +56,7 @@ def number(data: Any) -> str:
 def extent_text(size: int) -> str:
     """A size in an expression; a lone one by its name."""
     text = str(size)
-    return text if text.isidentifier() else f"size{text}" if _enclosed(text) else f"size({text})"
-
-
-def _enclosed(text: str) -> bool:
-    return text.startswith("(") and text.endswith(")") and _bare(text) != text
+    return text if text.isidentifier() else f"size{text}" if _bare(text) != text else f"size({text})"
 
 
 class _Expressions:

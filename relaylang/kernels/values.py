@@ -88,17 +88,13 @@ def fused(x: Any, y: Any, z: Any) -> Any:
     return np.where(odd, towards, bits).view(np.float64).astype(np.float32)
 
 
-def _saturated(value: Any, ty: str) -> Any:
-    limits = np.iinfo(dtype_of(ir.vector_of(ty)[0]))
-    return np.clip(value, limits.min, limits.max)
-
-
 def operation(node: ir.Op) -> Callable[..., Any]:
     """The function of an operation's values."""
     name, ty = node.name, node.type
     if name == "saturate":
+        limits = np.iinfo(dtype_of(ir.vector_of(ty)[0]))
         # Two vectors become one of all their lanes.
-        return lambda *values: _saturated(np.concatenate(values) if len(values) > 1 else values[0], ty)
+        return lambda *values: np.clip(np.concatenate(values) if len(values) > 1 else values[0], limits.min, limits.max)
     if name == "bitcast":
         return lambda value: np.asarray(value).view(dtype_of(ir.vector_of(ty)[0]))
     if name == "quotient" and ty == ir.INDEX:

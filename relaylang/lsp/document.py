@@ -132,7 +132,12 @@ class Document:
         again = set(unread)
         if come or gone:
             other = come | gone
-            again |= {i for i, p in enumerate(self.parts) if not other.isdisjoint(p.mentions) or _misses(p)}
+            again |= {
+                i
+                for i, p in enumerate(self.parts)
+                # a message about an unknown name perhaps says a similar known one
+                if not other.isdisjoint(p.mentions) or any(d.code in ("R0202", "R0206") for d in p.said)
+            }
         again |= {i - 1 for i in (*again, behind) if 0 < i <= len(self.parts) and self.parts[i - 1].broken}
         for i in again:
             self.parts[i] = self.parts[i].fresh()
@@ -252,11 +257,6 @@ def _declared(part: Part) -> Type | None:
 def start_of(diagnostic: Diagnostic) -> int:
     span = diagnostic.span
     return span.source.base + span.start if span is not None else 0
-
-
-def _misses(part: Part) -> bool:
-    """Whether diagnostics name an unknown name, perhaps with a similar known one."""
-    return any(d.code in ("R0202", "R0206") for d in part.said)
 
 
 def _refuse(text: str) -> None:

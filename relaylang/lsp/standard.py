@@ -61,15 +61,11 @@ def _at_name(span: Span, name: str) -> Span:
 def path_of(span: Span) -> str | None:
     """The file of a place in the library; None for definitions that are made when they are asked for."""
     found = _STD.fullmatch(span.source.name)
-    return _file(found[1]) if found is not None else None
+    return file_of(found[1]) if found is not None else None
 
 
 def file_of(name: str) -> str | None:
-    """The library's file that a text imports by a name; None for an unknown name."""
-    return _file(FILES[name]) if name in FILES else None
-
-
-def _file(name: str) -> str | None:
+    """A file of the library; None where the package is no folder."""
     path = resources.files("relaylang") / "stdlib" / f"{name}.relay"
     return str(path) if path.is_file() else None
 

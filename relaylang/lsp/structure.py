@@ -10,7 +10,7 @@ from relaylang.lsp import standard
 from relaylang.lsp.analysis import Analysis
 from relaylang.ops import OPS
 from relaylang.repl.opdoc import value_text
-from relaylang.stdlib.library import IMPORT
+from relaylang.stdlib.library import FILES, IMPORT
 from relaylang.syntax.symbols import Placed, Symbol
 from relaylang.syntax.tokeniser import Brackets, Token
 
@@ -121,8 +121,7 @@ def _part(code: Sequence[Token], pairs: Brackets, at: int) -> tuple[int, int]:
 def links(analysis: Analysis) -> Iterator[tuple[int, int, str]]:
     """The place of each imported name, and the library's file."""
     for found in IMPORT.finditer(analysis.text):
-        path = standard.file_of(found[1])
-        if path is not None:
+        if found[1] in FILES and (path := standard.file_of(FILES[found[1]])) is not None:
             yield found.start(1), found.end(1), path
 
 

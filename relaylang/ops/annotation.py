@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import TensorType, Type
+from relaylang.ir.types import Type, scalar_type
 from relaylang.ops.record import Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import identity
 from relaylang.ops.traits import Trait
@@ -37,7 +37,7 @@ def simulated_quantize(types: Sequence[Type], attrs: AnyValue, ctx: RelationCont
     """Takes data of any rank; the scale and both bounds are scalars of float32. The result has the data's type."""
     data = tensor(types, 0, ctx)
     for i in range(1, 4):
-        ctx.unify(i, TensorType((), "float32"))
+        ctx.unify(i, scalar_type("float32"))
     return data
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any as AnyValue
 
 from relaylang.ir.expr import Constant
-from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type
+from relaylang.ir.types import ANY, Dim, TensorType, TupleType, Type, scalar_type
 from relaylang.ops.record import AnyAttr, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import need_scalar, norm_axis
 from relaylang.ops.traits import Trait
@@ -83,7 +83,7 @@ def arange(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type
     known where the attributes carry all three as constants, and `?` elsewhere.
     """
     for i in range(3):
-        ctx.unify(i, TensorType((), attrs.dtype))
+        ctx.unify(i, scalar_type(attrs.dtype))
     numbers = (attrs.start, attrs.stop, attrs.step)
     if not all(isinstance(n, Constant) for n in numbers):
         return TensorType((ANY,), attrs.dtype)
@@ -118,7 +118,7 @@ def shape_of(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Ty
 def ndarray_size(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:
     """Takes data of any shape and element type; the result is a scalar of the attribute dtype."""
     tensor(types, 0, ctx)
-    return TensorType((), given_dtype(attrs, ctx))
+    return scalar_type(given_dtype(attrs, ctx))
 
 
 def meshgrid(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import TensorType, TupleType, Type
+from relaylang.ir.types import TensorType, TupleType, Type, scalar_type
 from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, attrs_class, tensor
 from relaylang.ops.relations import identity
 from relaylang.ops.shapes import distinct_axes, divided, is_float_dtype, need_rank, norm_axis, product, same_dim
@@ -177,7 +177,7 @@ def cross_entropy(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) 
     for axis, (a, b) in enumerate(zip(x.shape, y.shape)):
         if not same_dim(a, b):
             ctx.fail(f"has the extent {b} along axis {axis}, but the first argument `{x!r}` has {a}", 1)
-    return TensorType((), x.dtype)
+    return scalar_type(x.dtype)
 
 
 def nll_loss(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -> Type:

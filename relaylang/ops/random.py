@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import TensorType, TupleType, Type
+from relaylang.ir.types import TensorType, TupleType, Type, scalar_type
 from relaylang.ops.record import Integer, Ints, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import need_entries
 from relaylang.ops.traits import Trait
@@ -54,8 +54,8 @@ def distribution(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     if attrs.out_dtype is None:
         ctx.fail("out_dtype must be float32 or float64, but is not given")
     ctx.unify(0, KEY)
-    ctx.unify(1, TensorType((), attrs.out_dtype))
-    ctx.unify(2, TensorType((), attrs.out_dtype))
+    ctx.unify(1, scalar_type(attrs.out_dtype))
+    ctx.unify(2, scalar_type(attrs.out_dtype))
     return TupleType((KEY, TensorType(attrs.out_shape, attrs.out_dtype)))
 
 

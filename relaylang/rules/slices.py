@@ -105,12 +105,6 @@ def _transpose(call: Call, along: Sequence[bool]) -> bool:
     return _first(along) and bool(call.attrs.axes) and call.attrs.axes[0] % _rank(call) == 0
 
 
-def _made_along(call: Call, along: Sequence[bool]) -> bool:
-    """The first argument is sliced; the result's axis that the operator makes is another than the first."""
-    made = call.checked_type
-    return _first(along) and isinstance(made, TensorType) and call.attrs.axis % len(made.shape) != 0
-
-
 def _strided_slice(call: Call, along: Sequence[bool]) -> bool:
     whole = [entry[1:] for entry in slice_entries(call.attrs, _rank(call)) if entry[0] == 0]
     return _first(along) and all(first == 0 and last >= INT64_MAX and step == 1 for first, last, step in whole)
@@ -166,7 +160,13 @@ RULES: Mapping[str, Rule] = {
     "transpose": _transpose,
     "layout_transform": _layouts,
     "split": _axis,
-    **dict.fromkeys(("concatenate", "stack", "one_hot"), _made_along),
+    # The first argument is sliced; the result's axis that the operator makes is another than the first.
+    **dict.fromkeys(
+        ("concatenate", "stack", "one_hot"),
+        lambda call, along: (
+            _first(along) and isinstance(call.checked_type, TensorType) and call.attrs.axis % len(call.checked_type.shape) != 0
+        ),
+    ),
     "tile": _tile,
     "strided_slice": _strided_slice,
     "take": _take,

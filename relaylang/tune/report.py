@@ -57,7 +57,9 @@ def rows(records: Iterable[Record]) -> list[Row]:
         groups.setdefault((record.key, record.cpu, record.threads), []).append(record)
     out = []
     for (key, cpu, threads), group in groups.items():
-        default = next((r.seconds for r in reversed(group) if r.is_default and r.seconds), None) or _default_of(group)
+        default = next((r.seconds for r in reversed(group) if r.is_default and r.seconds), None)
+        # Where only another machine of a farm measured the default alone: the least beside any candidate.
+        default = default or min((r.seconds / r.ratio for r in group if r.seconds and r.ratio), default=None)
         tried = [r for r in group if not r.is_default]
         winner = best(group).get(key)
         ratio = winner.ratio if winner is not None and winner.ratio is not None else 1.0
@@ -78,11 +80,6 @@ def rows(records: Iterable[Record]) -> list[Row]:
             )
         )
     return sorted(out, key=lambda row: (row.threads, -(row.default or 0.0) * row.count))
-
-
-def _default_of(records: Iterable[Record]) -> float | None:
-    """The default's time where only another machine of a farm measured it alone: the least beside any candidate."""
-    return min((r.seconds / r.ratio for r in records if r.seconds and r.ratio), default=None)
 
 
 def curve(records: Sequence[Record]) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ stand in the order in which the knobs ask, so that `enumerate` visits every poin
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from relaylang.backends.cpu.schedule_space import Choice, winograd_of
 from relaylang.backends.cpu.tuning_log import frozen
 from relaylang.diagnostics import RelayError
 from relaylang.tune.features import NAMES, features_of
-from relaylang.tune.task import Task, space_digest
+from relaylang.tune.task import Task
 
 #: How often a random point is drawn anew where it was drawn before.
 _ATTEMPTS = 64
@@ -149,7 +150,9 @@ def space_of(task: Task) -> SearchSpace:
             # A measurement says why it cannot be lowered.
             return Point(dict(choice), {name: (value,) for name, value in choice.items()}, (0.0,) * len(NAMES))
         knobs = {name: [v for v in values if allowed(name, v)] for name, values in kernel.space.knobs.items()}
-        return Point(dict(kernel.space.choice), knobs, features_of(kernel), space_digest(kernel.space))
+        # Another version of a lowering may have other knobs and choices.
+        digest = hashlib.sha256(repr(sorted(kernel.space.knobs.items())).encode()).hexdigest()[:8]
+        return Point(dict(kernel.space.choice), knobs, features_of(kernel), digest)
 
     return SearchSpace(resolve)
 

@@ -8,7 +8,6 @@ A task has the kernel's function as Relay text, and the strides of its tensors. 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,7 +27,7 @@ from relaylang.backends.cpu.memory import plan
 from relaylang.backends.cpu.origin import calls_of
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import PackIn, Program, Run, Slot, View, walk
-from relaylang.backends.cpu.schedule_space import Choice, Schedule, Space, winograd_of
+from relaylang.backends.cpu.schedule_space import Choice, Schedule, winograd_of
 from relaylang.backends.registry import parse_target
 from relaylang.backends.target import Target
 from relaylang.diagnostics import RelayError, error
@@ -136,11 +135,6 @@ def task_of(text: str) -> Task:
 
 def _strides(rows: Strides) -> Strides:
     return [None if r is None else tuple(r) for r in rows]
-
-
-def space_digest(space: Space) -> str:
-    """A digest of a kernel's knobs and their choices: another version of a lowering may have others."""
-    return hashlib.sha256(repr(sorted(space.knobs.items())).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -276,4 +270,4 @@ def _alone(kernel: Kernel, fixed: frozenset[int], function: Function, text: str)
     return program
 
 
-__all__ = ["Machine", "Task", "extract_tasks", "machine_of", "space_digest", "target_of", "task_of"]
+__all__ = ["Machine", "Task", "extract_tasks", "machine_of", "target_of", "task_of"]

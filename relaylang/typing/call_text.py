@@ -14,14 +14,9 @@ def call_span(call: Call) -> Span:
     """Where a call is written; where it is not, the whole of its text."""
     if call.span is not None:
         return call.span
-    text = call_text(call)
-    return Span(SourceFile("<built>", text), 0, len(text))
-
-
-def call_text(call: Call) -> str:
-    """`nn.softmax(%x, axis=5)`: a call on one line, with `...` for the operands of its operands."""
     operands = _several([_operand(a) for a in call.args])
-    return f"{_callee(call.op)}({', '.join([*operands, *_attributes(call)])})"
+    text = f"{_callee(call.op)}({', '.join([*operands, *_attributes(call)])})"
+    return Span(SourceFile("<built>", text), 0, len(text))
 
 
 def _several(texts: list[str]) -> list[str]:
@@ -78,4 +73,4 @@ def _value(value: object) -> str:
     return str(value) if isinstance(value, (bool, int, float)) or value is None else "..."
 
 
-__all__ = ["call_span", "call_text"]
+__all__ = ["call_span"]

@@ -6,7 +6,7 @@ compiler does not optimise (`loops`), and as it does (`library`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,11 +59,6 @@ def bisect(
         options = {**target.options, "cflags": f"{target.options.get('cflags', '')} {flags}".strip()}
         artifact = compile_for(mod, Target(target.name, options), [], params, entry)
         yield against(name, artifact.run(**inputs))
-
-
-def first_fault(differences: Sequence[Difference]) -> Difference | None:
-    """The first stage after which results differ."""
-    return next((d for d in differences if d.is_fault), None)
 
 
 def _leaves(value: Any) -> list[np.ndarray]:

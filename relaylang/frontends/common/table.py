@@ -35,13 +35,13 @@ _MANY = 62
 def _operands(convert: Convert) -> tuple[int, int, int]:
     """The least and the largest number of operands of a conversion, and a bit for each that cannot be left out.
 
-    A parameter after the layer's stands for an operand; its annotation says whether it may be None.
+    A parameter after the layer's stands for an operand; its annotation says whether it may be None. One of a lambda may not.
     """
     least = most = needed = 0
     for index, p in enumerate(list(signature(convert).parameters.values())[1:]):
-        may_miss = p.default is not p.empty or p.annotation is p.empty or "None" in str(p.annotation) or p.annotation in ("Any", Any)
+        may_miss = p.default is not p.empty or "None" in str(p.annotation) or p.annotation in ("Any", Any)
         if p.kind is p.VAR_POSITIONAL:
-            rest = 0 if may_miss else ((1 << (_MANY + 1)) - 1) >> index << index
+            rest = 0 if may_miss or p.annotation is p.empty else ((1 << (_MANY + 1)) - 1) >> index << index
             return least, 1 << 31, needed | rest
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
             most = index + 1

@@ -32,7 +32,7 @@ from relaylang.ir.typed import forget_stale_types, retype
 from relaylang.ops.record import Op
 from relaylang.ops.traits import Trait
 from relaylang.passes.manager import Pass
-from relaylang.passes.quantize.registered_integer_rules import OWN_OPTIONAL, own_rules
+from relaylang.passes.quantize.registered_integer_rules import OWN, OWN_OPTIONAL, own_rule
 from relaylang.passes.rewriting import per_function
 from relaylang.passes.simplify.fold_constant import fold_typed
 from relaylang.rules.fake_quantization import FLOWS, FOLLOWS, OPTIONAL, RULES, WIDE
@@ -113,7 +113,8 @@ def fake_quantization_to_integer(
     if unknown:
         raise RelayError(error("R0516", f"{unknown[0]} has no integer form", notes=[f"there are {', '.join(OPTIONAL)}"]))
     rules = {**RULES, **{name: rule for name, rule in OPTIONAL.items() if name in optional_qnn_ops}}
-    rules |= own_rules(fold, list(optional_qnn_ops), hard_fail)
+    own = {**{name: f for name, f in OWN_OPTIONAL.items() if name in optional_qnn_ops}, **OWN}
+    rules |= {name: own_rule(name, f, fold, hard_fail) for name, f in own.items()}
     return per_function(mod, lambda f: _Conversion(f, rules, hard_fail, use_qat).run())
 
 

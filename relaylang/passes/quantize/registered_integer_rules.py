@@ -139,9 +139,3 @@ def _checked(name: str, result: Any, call: Call, fold: Callable[[Expr], Expr]) -
         raise RelayError(error("R0503", f"the rule for {name} in whole numbers gave a scale that is no constant", call.span))
     scale, zero = (n.data for n in numbers if isinstance(n, Constant))
     return affine(found[0], scale, zero, str(ty.dtype), int(ty.axis))
-
-
-def own_rules(fold: Callable[[Expr], Expr], optional: list[str], hard_fail: bool = True) -> dict[str, Rule]:
-    """The registered rules, of the optional ones those that are asked for."""
-    asked = {name: f for name, f in OWN_OPTIONAL.items() if name in optional}
-    return {name: own_rule(name, f, fold, hard_fail) for name, f in {**asked, **OWN}.items()}

@@ -144,16 +144,13 @@ def _global_average(call: Call, grad: Expr) -> Grads:
     return [of("broadcast_to_like", div(grad, number(seen, call)), data)]
 
 
-def _cross_entropy(call: Call, grad: Expr) -> Grads:
-    x, y = call.args
-    scaled = div(grad, number(extents(x, "a loss")[0], x))
-    return [of("negative", mul(scaled, div(y, x))), of("negative", mul(scaled, of("log", x)))]
+def _cross_entropy(logits: bool) -> Gradient:
+    def gradient(call: Call, grad: Expr) -> Grads:
+        x, y = call.args
+        scaled = div(grad, number(extents(x, "a loss")[0], x))
+        return [of("negative", mul(scaled, d)) for d in ((y, x) if logits else (div(y, x), of("log", x)))]
 
-
-def _cross_entropy_with_logits(call: Call, grad: Expr) -> Grads:
-    x, y = call.args
-    scaled = div(grad, number(extents(x, "a loss")[0], x))
-    return [of("negative", mul(scaled, y)), of("negative", mul(scaled, x))]
+    return gradient
 
 
 RULES: dict[str, Gradient] = {
@@ -169,6 +166,6 @@ RULES: dict[str, Gradient] = {
     "nn.max_pool2d": _pool("nn.max_pool2d_grad"),
     "nn.avg_pool2d": _pool("nn.avg_pool2d_grad"),
     "nn.global_avg_pool2d": _global_average,
-    "nn.cross_entropy": _cross_entropy,
-    "nn.cross_entropy_with_logits": _cross_entropy_with_logits,
+    "nn.cross_entropy": _cross_entropy(False),
+    "nn.cross_entropy_with_logits": _cross_entropy(True),
 }

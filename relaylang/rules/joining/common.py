@@ -110,9 +110,3 @@ def call_with(call: Call, args: list[Expr], ty: TensorType, **changed: object) -
         cls = type(attrs)
         attrs = make_attrs(cls, {**{name: getattr(attrs, name) for name in cls.schema}, **changed})
     return typed(Call(call.op, args, attrs, (), call.span), ty)
-
-
-def new_axes(call: Call, rank: int) -> tuple[int, int]:
-    """The position at which an expand_dims of a tensor of this rank inserts axes, and their number."""
-    axis = call.attrs.axis
-    return (axis if axis >= 0 else rank + 1 + axis), call.attrs.num_newaxis

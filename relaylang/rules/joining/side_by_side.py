@@ -15,7 +15,6 @@ from relaylang.rules.joining.common import (
     call_with,
     concatenated,
     expanded,
-    new_axes,
     shape_of,
     total_extent,
     type_of,
@@ -80,8 +79,8 @@ class SideBySide:
         if Trait.UNARY in traits:
             return axis
         if first.op.name == "expand_dims":
-            at, number = new_axes(first, len(before.shape))
-            return axis + number if at <= axis else axis
+            at = first.attrs.axis % (len(before.shape) + 1)
+            return axis + first.attrs.num_newaxis if at <= axis else axis
         if Trait.VECTOR in traits:
             if position != 0 or first.attrs.axis not in (axis, axis - rank):
                 return None

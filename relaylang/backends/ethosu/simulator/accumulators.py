@@ -9,7 +9,7 @@ from relaylang.backends.ethosu.simulator.memory import Memory
 from relaylang.backends.ethosu.simulator.state import State
 
 #: `acc_input`: where accumulators start.
-_RESET, _KEEP, _IFM2 = 0, 1, 2
+_RESET, _KEEP, IFM2 = 0, 1, 2
 #: `acc_format`: wide accumulators, which the U85 gives biases of as many bits.
 _WIDE = 1
 #: The bits of accumulators.
@@ -55,7 +55,7 @@ def accumulated(state: State, memory: Memory, sums: np.ndarray, join: np.ufunc =
         if before is None or before.shape != sums.shape:
             raise state.fault("keeps accumulators, and the operation before it left others")
         sums = join(sums, before)
-    elif source == _IFM2:
+    elif source == IFM2:
         ifm2 = feature_map(state, "IFM2")
         sums = join(sums, ifm2.read(memory, ofm_extents(state)) - ifm2.zero_point)
     elif source != _RESET:
@@ -83,11 +83,6 @@ def _check_range(state: State, sums: np.ndarray) -> None:
     most = 1 << bits - 1
     if sums.size and not (-most <= sums.min() and sums.max() < most):
         raise state.fault(f"sums to {max(sums.max(), sums.min(), key=abs)}, which accumulators of {bits} bits cannot hold")
-
-
-def starts_with_ifm2(state: State) -> bool:
-    """Whether the accumulators start with a tensor."""
-    return state.field("ACC_FORMAT", "acc_input") == _IFM2
 
 
 def stay_inside(state: State) -> bool:

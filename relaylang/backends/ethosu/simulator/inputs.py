@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from relaylang.backends.ethosu.simulator.accumulators import starts_with_ifm2
+from relaylang.backends.ethosu.simulator.accumulators import IFM2
 from relaylang.backends.ethosu.simulator.elementwise import operand_extents, operand_names
 from relaylang.backends.ethosu.simulator.feature_maps import Extents, is_chained, ofm_extents
 from relaylang.backends.ethosu.simulator.macs import Window, has_given_weights
@@ -62,6 +62,6 @@ def _of_sums(state: State) -> list[Input]:
         found.append(Input("IFM", (*Window(state).input, channels), Use.WINDOW))  # type: ignore[arg-type]
     if has_given_weights(state):
         found.append(Input("IFM2", (1, state["OFM_DEPTH_M1"] + 1, channels), Use.WEIGHTS))
-    if starts_with_ifm2(state):
+    if state.field("ACC_FORMAT", "acc_input") == IFM2:
         found.append(Input("IFM2", ofm_extents(state), Use.SAME))
     return found

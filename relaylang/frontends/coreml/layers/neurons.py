@@ -128,14 +128,6 @@ def where(n: LayerNode, cond: Expr, x: Expr, y: Expr) -> Any:
     return n.b.op("where", n.b.cast(cond, "bool"), *alike(n, [x, y]))
 
 
-def asinh(n: LayerNode, x: Expr) -> Any:
-    return n.b.op("asinh", n.real(x))
-
-
-def acosh(n: LayerNode, x: Expr) -> Any:
-    return n.b.op("acosh", n.real(x))
-
-
 # ---- products with weights
 
 
@@ -306,9 +298,9 @@ RULES = (
     *_rows(_PAIRS, _folded),
     *_rows(_COMPARED, _compared),
     *_rows(_LOGICAL, _logical),
-    Rule("acosh", acosh),
+    Rule("acosh", lambda n, x: n.b.op("acosh", n.real(x))),
     Rule("activation", activation),
-    Rule("asinh", asinh),
+    Rule("asinh", lambda n, x: n.b.op("asinh", n.real(x))),
     Rule("average", _folded("add", mean=True)),
     Rule("batchedMatmul", batched_matmul),
     Rule("batchnorm", batchnorm),

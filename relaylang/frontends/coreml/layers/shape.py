@@ -162,10 +162,6 @@ def reshape_like(n: LayerNode, x: Expr, like: Expr) -> Any:
     return n.b.reshape_to(x, n.b.shape_of(like))
 
 
-def slice_static(n: LayerNode, x: Expr) -> Any:
-    return _sliced(n, x, n.b.const(np.array(list(n.p.beginIds), np.int64)))
-
-
 def slice_dynamic(n: LayerNode, x: Expr, begin: Expr, *others: Expr) -> Any:
     """A slice whose begins are computed; its ends, steps and masks may be operands, too."""
     b = n.b
@@ -228,22 +224,6 @@ def tile(n: LayerNode, x: Expr, reps: Expr | None = None) -> Any:
 
 def fill_like(n: LayerNode, x: Expr) -> Any:
     return ops.fill_like(n, x, n.b.const(n.float("value"), "float32"))
-
-
-def fill_static(n: LayerNode) -> Any:
-    return ops.fill(n, n.b.const(np.array(list(n.p.targetShape), np.int64)), n.b.const(n.float("value"), "float32"))
-
-
-def fill_dynamic(n: LayerNode, shape: Expr) -> Any:
-    return ops.fill(n, whole(n.b, shape), n.b.const(n.float("value"), "float32"))
-
-
-def broadcast_static(n: LayerNode, x: Expr) -> Any:
-    return nn.broadcast_to(n.b, x, n.b.const(np.array(list(n.p.targetShape), np.int64)))
-
-
-def broadcast_dynamic(n: LayerNode, x: Expr, shape: Expr) -> Any:
-    return nn.broadcast_to(n.b, x, n.b.cast(whole(n.b, shape), "int64"))
 
 
 def broadcast_like(n: LayerNode, x: Expr, like: Expr) -> Any:
@@ -328,16 +308,19 @@ RULES = (
     Rule("argMax", _extreme("argmax")),
     Rule("argMin", _extreme("argmin")),
     Rule("argSort", argsort),
-    Rule("broadcastToDynamic", broadcast_dynamic),
+    Rule("broadcastToDynamic", lambda n, x, shape: nn.broadcast_to(n.b, x, n.b.cast(whole(n.b, shape), "int64"))),
     Rule("broadcastToLike", broadcast_like),
-    Rule("broadcastToStatic", broadcast_static),
+    Rule("broadcastToStatic", lambda n, x: nn.broadcast_to(n.b, x, n.b.const(np.array(list(n.p.targetShape), np.int64)))),
     Rule("concat", concat),
     Rule("concatND", concat_nd),
     Rule("cumSum", same(select.cumsum, "axis", real=True, exclusive="excludeFinalSum", reverse="reverse")),
     Rule("expandDims", expand_dims),
-    Rule("fillDynamic", fill_dynamic),
+    Rule("fillDynamic", lambda n, shape: ops.fill(n, whole(n.b, shape), n.b.const(n.float("value"), "float32"))),
     Rule("fillLike", fill_like),
-    Rule("fillStatic", fill_static),
+    Rule(
+        "fillStatic",
+        lambda n: ops.fill(n, n.b.const(np.array(list(n.p.targetShape), np.int64)), n.b.const(n.float("value"), "float32")),
+    ),
     Rule("flatten", flatten),
     Rule("flattenTo2D", same(ops.flatten2d, "axis")),
     Rule("gather", _indexed(select.gather, axis=True)),
@@ -365,7 +348,7 @@ RULES = (
     Rule("slice", slices),
     Rule("sliceBySize", slice_by_size),
     Rule("sliceDynamic", slice_dynamic),
-    Rule("sliceStatic", slice_static),
+    Rule("sliceStatic", lambda n, x: _sliced(n, x, n.b.const(np.array(list(n.p.beginIds), np.int64)))),
     Rule("slidingWindows", same(ops.sliding_windows, "axis", size="windowSize", stride="step")),
     Rule("split", split),
     Rule("splitND", same(ops.split, "axis", num_splits="numSplits", split_sizes="splitSizes")),

@@ -91,6 +91,10 @@ def _statistics(n: Node, x: Expr) -> list[Expr | None]:
     return [mean, b.op("rsqrt", b.op("add", variance, n.float("epsilon", 1e-12)))]
 
 
+def mul_integer(n: Node, x: Expr, x_zero: Expr | None, y: Expr, y_zero: Expr | None = None) -> Any:
+    return n.b.op("multiply", less_zero(n.b, x, x_zero), less_zero(n.b, y, y_zero))
+
+
 def skip_rms_norm(n: Node, x: Expr, skip: Expr, gamma: Expr, bias: Expr | None = None) -> Any:
     b = n.b
     total = _plus(b, x, skip, bias)
@@ -308,7 +312,7 @@ _ROWS = (
     ("Inverse", inverse),
     ("IsAllFinite", is_all_finite),
     ("MatMulInteger16", lambda n, x, y: nn.matmul(n.b, n.b.cast(x, "int32"), n.b.cast(y, "int32"))),
-    ("MulInteger", lambda n, x, x_zero, y, y_zero=None: n.b.op("multiply", less_zero(n.b, x, x_zero), less_zero(n.b, y, y_zero))),
+    ("MulInteger", mul_integer),
     ("QEmbedLayerNormalization", quantised_embed_layer_norm),
     ("QuickGelu", lambda n, x: nn.swish(n.b, x, n.float("alpha", 1.702))),
     ("ReduceSumInteger", lambda n, x: n.b.op("sum", n.b.cast(x, "int32"), axis=n.ints("axes"), keepdims=bool(n.int("keepdims", 1)))),

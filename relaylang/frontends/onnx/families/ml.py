@@ -23,12 +23,6 @@ def as_float(b: Builder, x: Expr) -> Expr:
 # ---- features
 
 
-def array_feature_extractor(n: Node, x: Expr, indices: Expr) -> Any:
-    b = n.b
-    x = b.unsqueeze(x, [0]) if b.rank(x) == 1 else x
-    return b.op("take", x, b.op("reshape", indices, newshape=[-1]), axis=-1, mode="clip")
-
-
 def scaler(n: Node, x: Expr) -> Any:
     b = n.b
     shift, factor = (b.const(np.array(n.floats(name), "float32")) for name in ("offset", "scale"))
@@ -244,7 +238,12 @@ def svm_classifier(n: Node, x: Expr) -> Any:
 
 
 _ROWS = (
-    ("ArrayFeatureExtractor", array_feature_extractor),
+    (
+        "ArrayFeatureExtractor",
+        lambda n, x, indices: n.b.op(
+            "take", n.b.unsqueeze(x, [0]) if n.b.rank(x) == 1 else x, n.b.op("reshape", indices, newshape=[-1]), axis=-1, mode="clip"
+        ),
+    ),
     ("Binarizer", lambda n, x: n.b.cast(n.b.op("greater", x, n.float("threshold", 0.0)), n.b.dtype(x))),
     ("FeatureVectorizer", feature_vectorizer),
     ("Imputer", imputer),

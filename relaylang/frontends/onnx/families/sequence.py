@@ -199,17 +199,14 @@ def get_element(n: Node, value: Any = NOTHING) -> Any:
     return [lists.get(n.b, value) if is_option(value) else value]
 
 
-def has_element(n: Node, value: Any = NOTHING) -> Any:
-    if is_option(value):
-        return lists.has(n.b, value)
-    return n.b.const(value is not None and value is not NOTHING, "bool")
-
-
 RULES = (
     Rule("ConcatFromSequence", concat),
     Rule("Optional", optional),
     Rule("OptionalGetElement", get_element),
-    Rule("OptionalHasElement", has_element),
+    Rule(
+        "OptionalHasElement",
+        lambda n, value=NOTHING: lists.has(n.b, value) if is_option(value) else n.b.const(value not in (None, NOTHING), "bool"),
+    ),
     Rule("SequenceAt", at),
     Rule("SequenceConstruct", lambda n, *items: [list(items)]),
     Rule("SequenceEmpty", empty),

@@ -36,11 +36,6 @@ def _all(b: Builder, x: Expr) -> list[int] | None:
     return None if known is None or None in known else [int(v) for v in known if v is not None]
 
 
-def pad_by_attributes(n: Node, x: Expr) -> Any:
-    pads = n.ints("pads") if n.has("pads") else n.ints("paddings")
-    return slices.pad(n.b, x, pairs_of(pads), n.string("mode", "constant"), n.float("value", 0.0))
-
-
 def pad_by_inputs(n: Node, x: Expr, pads: Expr, value: Expr | None = None, axes: Expr | None = None) -> Any:
     b, rank, mode = n.b, n.b.rank(x), n.string("mode", "constant")
     zero = b.scalar(value) if value is not None else b.const(0, b.dtype(x))
@@ -176,7 +171,13 @@ RULES = (
     Rule("Col2Im", col2im),
     Rule("Concat", concat),
     Rule("DepthToSpace", depth_to_space),
-    Rule("Pad", pad_by_attributes, until=10),
+    Rule(
+        "Pad",
+        lambda n, x: slices.pad(
+            n.b, x, pairs_of(n.ints("pads" if n.has("pads") else "paddings")), n.string("mode", "constant"), n.float("value", 0.0)
+        ),
+        until=10,
+    ),
     Rule("Pad", pad_by_inputs, since=11),
     Rule("ReverseSequence", reverse_sequence),
     Rule("Slice", slice_by_attributes, until=9),

@@ -147,10 +147,6 @@ def select_input(n: Node, xs: Tensors, mask: Expr) -> Any:
 # ---- arrays of tensors: lists of Python where their lengths are known, else those of the Prelude
 
 
-def create_array(n: Node) -> Any:
-    return [[]]
-
-
 def _place(n: Node, at: Expr) -> int | None:
     """A place in an array; None where it is computed."""
     return n.number(at, "the place in an array") if n.b.value(at) is not None else None
@@ -161,10 +157,6 @@ def write_array(n: Node, x: Expr, at: Expr) -> Any:
     key = n.operation.results[0]
     before = n.scope.get(key) if key is not None else None
     return [_written(n, before if isinstance(before, list) or lists.is_list(before) else [], x, at)]
-
-
-def array_write(n: Node, array: Tensors, x: Expr, at: Expr) -> Any:
-    return [_written(n, array, x, at)]
 
 
 def _written(n: Node, array: Any, x: Expr, at: Expr) -> Any:
@@ -215,9 +207,9 @@ RULES = (
     Rule("array_length", array_length),
     Rule("array_read", read_array),
     Rule("array_to_tensor", array_to_tensor),
-    Rule("array_write", array_write),
+    Rule("array_write", lambda n, array, x, at: [_written(n, array, x, at)]),
     Rule("conditional_block", conditional_block),
-    Rule("create_array", create_array),
+    Rule("create_array", lambda n: [[]]),
     Rule("if", if_),
     Rule("read_array", read_array),
     Rule("select_input", select_input),

@@ -41,11 +41,6 @@ def full(n: Node) -> Any:
     return _filled(n, n.b.const(np.array(n.ints("shape"), np.int64)), _number(n, "value", dtype))
 
 
-def full_int_array(n: Node) -> Any:
-    dtype = n.dtype("dtype", "int64")
-    return n.b.const(n.values("value", dtype).reshape(-1))
-
-
 def full_with_tensor(n: Node, value: Expr | None = None, shape: Any = None) -> Any:
     """The value is an operand, a number as a text, or a number."""
     b, dtype = n.b, n.dtype("dtype", "float32")
@@ -173,10 +168,6 @@ def triu(n: Node, x: Expr) -> Any:
     return _triangle(n, x, True)
 
 
-def tril_triu(n: Node, x: Expr) -> Any:
-    return _triangle(n, x, not n.bool("lower", True))
-
-
 def one_hot(n: Node, x: Expr, depth: Any = None) -> Any:
     """Indices beyond the depth give zeros. The older operator drops a last axis of extent 1."""
     b, count = n.b, n.number(depth, "its depth", n.int("depth", 0))
@@ -208,10 +199,6 @@ def _drawn(n: Node, name: str, shape: Tensors, first: float, second: float) -> E
     return b.cast(b.field(call, 1), dtype)
 
 
-def gaussian(n: Node, shape: Any = None) -> Any:
-    return _drawn(n, "random.normal", shape, n.float("mean", 0.0), n.float("std", 1.0))
-
-
 def uniform(n: Node, shape: Any = None, low: Expr | None = None, high: Expr | None = None) -> Any:
     ends: list[float] = []
     for given, name, default in ((low, "min", -1.0), (high, "max", 1.0)):
@@ -228,16 +215,16 @@ RULES = (
     Rule("eye", eye),
     Rule("full", full),
     Rule("full_batch_size_like", full_batch_size_like),
-    Rule("full_int_array", full_int_array),
+    Rule("full_int_array", lambda n: n.b.const(n.values("value", n.dtype("dtype", "int64")).reshape(-1))),
     Rule("full_like", full_like),
     Rule("full_with_tensor", full_with_tensor),
-    Rule("gaussian", gaussian),
+    Rule("gaussian", lambda n, shape=None: _drawn(n, "random.normal", shape, n.float("mean", 0.0), n.float("std", 1.0))),
     Rule("linspace", linspace),
     Rule("one_hot", one_hot),
     Rule("ones", ones),
     Rule("ones_like", ones_like),
     Rule("tril", tril),
-    Rule("tril_triu", tril_triu),
+    Rule("tril_triu", lambda n, x: _triangle(n, x, not n.bool("lower", True))),
     Rule("triu", triu),
     Rule("uniform", uniform),
     Rule("zeros", zeros),

@@ -60,10 +60,6 @@ def trunc(n: Node, x: Expr) -> Any:
     return n.b.op("trunc", x) if "float" in n.b.dtype(x) else x
 
 
-def logsigmoid(n: Node, x: Expr) -> Any:
-    return n.b.op("negative", nn.softplus(n.b, n.b.op("negative", x)))
-
-
 def logit(n: Node, x: Expr) -> Any:
     """`log(x / (1 - x))`; numbers nearer to 0 and 1 than `eps` are held, or give nan where it is 0."""
     b, eps = n.b, n.float("eps", 1e-6)
@@ -106,10 +102,6 @@ def silu(n: Node, x: Expr) -> Any:
     return nn.swish(n.b, x)
 
 
-def hardsigmoid(n: Node, x: Expr) -> Any:
-    return nn.hard_sigmoid(n.b, x, n.float("slope", 0.2), n.float("offset", 0.5))
-
-
 def hardswish(n: Node, x: Expr) -> Any:
     """`x * clip(x + offset, 0, threshold) / scale`."""
     b = n.b
@@ -121,22 +113,9 @@ def hardtanh(n: Node, x: Expr) -> Any:
     return n.b.op("clip", x, a_min=n.float("t_min", 0.0), a_max=n.float("t_max", 24.0))
 
 
-def relu6(n: Node, x: Expr) -> Any:
-    return n.b.op("clip", x, a_min=0.0, a_max=n.float("threshold", 6.0))
-
-
-def hardshrink(n: Node, x: Expr) -> Any:
-    b, bound = n.b, n.float("threshold", 0.5)
-    return b.op("where", b.op("greater", b.op("abs", x), bound), x, b.const(0.0, b.dtype(x)))
-
-
 def softshrink(n: Node, x: Expr) -> Any:
     b, bound = n.b, n.float("threshold", 0.5)
     return b.op("subtract", x, b.op("clip", x, a_min=-bound, a_max=bound))
-
-
-def tanh_shrink(n: Node, x: Expr) -> Any:
-    return n.b.op("subtract", x, n.b.op("tanh", x))
 
 
 def thresholded_relu(n: Node, x: Expr) -> Any:
@@ -152,11 +131,6 @@ def softplus(n: Node, x: Expr) -> Any:
     scaled = b.op("multiply", x, beta)
     soft = b.op("divide", nn.softplus(b, scaled), beta)
     return b.op("where", b.op("greater", scaled, n.float("threshold", 20.0)), x, soft)
-
-
-def stanh(n: Node, x: Expr) -> Any:
-    b = n.b
-    return b.op("multiply", b.op("tanh", b.op("multiply", x, n.float("scale_a", 0.67))), n.float("scale_b", 1.7159))
 
 
 def prelu(n: Node, x: Expr, alpha: Expr) -> Any:
@@ -234,10 +208,6 @@ def clip(n: Node, x: Expr, low: Expr | None = None, high: Expr | None = None) ->
 def increment(n: Node, x: Expr) -> Any:
     b, step = n.b, n.float("value", 1.0)
     return b.op("add", x, b.const(int(step) if "int" in b.dtype(x) else step, b.dtype(x)))
-
-
-def assign_out(n: Node, x: Expr, output: Expr) -> Any:
-    return n.b.cast(x, n.b.dtype(output))
 
 
 def cast(n: Node, x: Expr) -> Any:
@@ -412,10 +382,6 @@ def add_n(n: Node, xs: Tensors) -> Any:
     return first
 
 
-def is_empty(n: Node, x: Expr) -> Any:
-    return n.b.const(0 in n.b.static_shape(x), "bool")
-
-
 _UNARY = "acos acosh asin asinh atan atanh cos cosh erf exp isfinite isinf isnan log log10 log2 rsqrt sigmoid sin sinh sqrt tan tanh"
 _SAME = ("assign", "share_data", "memcpy", "memcpy_d2h", "memcpy_h2d", "npu_identity", "shadow_feed", "depend", "copy_to", "print")
 _BINARY = {
@@ -458,7 +424,7 @@ RULES = (
     Rule("relu", _unary("nn.relu", reals=False)),
     Rule("add_n", add_n),
     Rule("allclose", allclose),
-    Rule("assign_out_", assign_out),
+    Rule("assign_out_", lambda n, x, output: n.b.cast(x, n.b.dtype(output))),
     Rule("atan2", atan2),
     Rule("bitwise_not", bitwise_not),
     Rule("cast", cast),
@@ -475,13 +441,16 @@ RULES = (
     Rule("fmax", fmax),
     Rule("fmin", fmin),
     Rule("gelu", gelu),
-    Rule("hardshrink", hardshrink),
-    Rule("hardsigmoid", hardsigmoid),
+    Rule(
+        "hardshrink",
+        lambda n, x: n.b.op("where", n.b.op("greater", n.b.op("abs", x), n.float("threshold", 0.5)), x, n.b.const(0.0, n.b.dtype(x))),
+    ),
+    Rule("hardsigmoid", lambda n, x: nn.hard_sigmoid(n.b, x, n.float("slope", 0.2), n.float("offset", 0.5))),
     Rule("hardswish", hardswish),
     Rule("hardtanh", hardtanh),
     Rule("heaviside", heaviside),
     Rule("increment_", increment),
-    Rule("is_empty", is_empty),
+    Rule("is_empty", lambda n, x: n.b.const(0 in n.b.static_shape(x), "bool")),
     Rule("isclose", isclose),
     Rule("label_smooth", label_smooth),
     Rule("leaky_relu", leaky_relu),
@@ -490,13 +459,13 @@ RULES = (
     Rule("log1p", _composed(nn.log1p)),
     Rule("log_softmax", log_softmax),
     Rule("logit", logit),
-    Rule("logsigmoid", logsigmoid),
+    Rule("logsigmoid", lambda n, x: n.b.op("negative", nn.softplus(n.b, n.b.op("negative", x)))),
     Rule("maxout", maxout),
     Rule("mish", _composed(nn.mish)),
     Rule("pow", power),
     Rule("prelu", prelu),
     Rule("reciprocal", reciprocal),
-    Rule("relu6", relu6),
+    Rule("relu6", lambda n, x: n.b.op("clip", x, a_min=0.0, a_max=n.float("threshold", 6.0))),
     Rule("round", round_),
     Rule("scale", scale),
     Rule("selu", selu),
@@ -506,10 +475,13 @@ RULES = (
     Rule("softshrink", softshrink),
     Rule("softsign", _composed(nn.softsign)),
     Rule("square", square),
-    Rule("stanh", stanh),
+    Rule(
+        "stanh",
+        lambda n, x: n.b.op("multiply", n.b.op("tanh", n.b.op("multiply", x, n.float("scale_a", 0.67))), n.float("scale_b", 1.7159)),
+    ),
     Rule("swiglu", swiglu),
     Rule("swish", swish),
-    Rule("tanh_shrink", tanh_shrink),
+    Rule("tanh_shrink", lambda n, x: n.b.op("subtract", x, n.b.op("tanh", x))),
     Rule("thresholded_relu", thresholded_relu),
     Rule("trunc", trunc),
     Rule("where", where),

@@ -173,11 +173,6 @@ def _around(n: Node, x: Expr, index: Expr) -> Expr:
     return b.op("where", b.op("less", index, b.const(0, b.dtype(index))), b.op("add", index, ends), index)
 
 
-def index_sample(n: Node, x: Expr, index: Expr) -> Any:
-    """Elements of each row by their places in it."""
-    return n.b.op("gather", x, index, axis=1)
-
-
 def take_along_axis(n: Node, x: Expr, index: Expr) -> Any:
     b, axis = n.b, n.axis(x, "axis", 0)
     index = from_front(b, index, x, axis)
@@ -375,7 +370,7 @@ RULES = (
     Rule("gather_nd", gather_nd),
     Rule("index_add", index_add),
     Rule("index_put", index_put),
-    Rule("index_sample", index_sample),
+    Rule("index_sample", lambda n, x, index: n.b.op("gather", x, index, axis=1)),  # of each row
     Rule("index_select", index_select),
     Rule("kthvalue", kthvalue),
     Rule("lookup_table", lookup_table),

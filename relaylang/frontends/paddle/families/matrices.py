@@ -194,10 +194,6 @@ def median(n: Node, x: Expr) -> Any:
 # ---- others
 
 
-def masked_fill(n: Node, x: Expr, mask: Expr, value: Expr) -> Any:
-    return n.b.op("where", mask, n.b.cast(value, n.b.dtype(x)), x)
-
-
 def copysign(n: Node, x: Expr, y: Expr) -> Any:
     """The size of one number with the sign of another, which a zero has, too."""
     b = n.b
@@ -270,7 +266,7 @@ RULES = (
     Rule("diag_embed", diag_embed),
     Rule("logcumsumexp", logcumsumexp),
     Rule("logspace", logspace),
-    Rule("masked_fill", masked_fill),
+    Rule("masked_fill", lambda n, x, mask, value: n.b.op("where", mask, n.b.cast(value, n.b.dtype(x)), x)),
     Rule("median", median),
     Rule("multi_dot", multi_dot),
     Rule("multiplex", multiplex),

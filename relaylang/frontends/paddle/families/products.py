@@ -76,14 +76,6 @@ def linear(n: Node, x: Expr, weight: Expr, bias: Expr | None = None) -> Any:
     return made if bias is None else n.b.op("add", made, bias)
 
 
-def bmm(n: Node, x: Expr, y: Expr) -> Any:
-    return nn.matmul(n.b, n.b.of_rank(x, 3), n.b.of_rank(y, 3))
-
-
-def mv(n: Node, x: Expr, vector: Expr) -> Any:
-    return nn.matmul(n.b, n.b.of_rank(x, 2), n.b.of_rank(vector, 1))
-
-
 def dot(n: Node, x: Expr, y: Expr) -> Any:
     """The product along the last axis, which programs of PaddlePaddle 2 keep."""
     b = n.b
@@ -129,7 +121,7 @@ def kron(n: Node, x: Expr, y: Expr) -> Any:
 RULES = (
     Rule("addmm", addmm),
     Rule("baddbmm", addmm),
-    Rule("bmm", bmm),
+    Rule("bmm", lambda n, x, y: nn.matmul(n.b, n.b.of_rank(x, 3), n.b.of_rank(y, 3))),
     Rule("dist", dist),
     Rule("dot", dot),
     Rule("einsum", einsum),
@@ -139,5 +131,5 @@ RULES = (
     Rule("linear_v2", linear),
     Rule("matmul", matmul),
     Rule("matmul_with_flatten", matmul_with_flatten),
-    Rule("mv", mv),
+    Rule("mv", lambda n, x, vector: nn.matmul(n.b, n.b.of_rank(x, 2), n.b.of_rank(vector, 1))),
 )

@@ -55,15 +55,6 @@ def _both(n: Node, x: Expr, scale: Expr, axis: int) -> list[Expr]:
     return [quantized.dequantize(n.b, ints, step, None, axis), scale]
 
 
-def fake_moving_average(n: Node, x: Expr, scale: Expr, *others: Any) -> Any:
-    return _both(n, x, scale, -1)
-
-
-def fake_largest(n: Node, x: Expr) -> Any:
-    b = n.b
-    return _both(n, x, b.op("max", b.op("abs", x), axis=list(range(b.rank(x)))), -1)
-
-
 def fake_channels(n: Node, x: Expr) -> Any:
     b, axis = n.b, n.axis(x, "quant_axis", 0)
     if b.rank(x) < 2:
@@ -74,7 +65,10 @@ def fake_channels(n: Node, x: Expr) -> Any:
 RULES = (
     Rule("dequantize_linear", dequantize_linear),
     Rule("fake_channel_wise_quantize_dequantize_abs_max", fake_channels),
-    Rule("fake_quantize_dequantize_abs_max", fake_largest),
-    Rule("fake_quantize_dequantize_moving_average_abs_max", fake_moving_average),
+    Rule(
+        "fake_quantize_dequantize_abs_max",
+        lambda n, x: _both(n, x, n.b.op("max", n.b.op("abs", x), axis=list(range(n.b.rank(x)))), -1),
+    ),
+    Rule("fake_quantize_dequantize_moving_average_abs_max", lambda n, x, scale, *others: _both(n, x, scale, -1)),
     Rule("quantize_linear", quantize_linear),
 )

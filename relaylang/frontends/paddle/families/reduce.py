@@ -60,10 +60,6 @@ def variance(n: Node, x: Expr) -> Any:
     return made if keep else b.squeeze(made, axes)
 
 
-def deviation(n: Node, x: Expr) -> Any:
-    return n.b.op("sqrt", variance(n, x))
-
-
 _REDUCTIONS = {
     "all": "all",
     "amax": "max",
@@ -80,6 +76,6 @@ RULES = (
     *[Rule(name, _reduction(op)) for name, op in _REDUCTIONS.items()],
     Rule("logsumexp", logsumexp),
     Rule("mean_all", mean_all),
-    Rule("std", deviation),
+    Rule("std", lambda n, x: n.b.op("sqrt", variance(n, x))),
     Rule("var", variance),
 )

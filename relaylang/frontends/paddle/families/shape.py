@@ -172,12 +172,6 @@ def expand(n: Node, x: Expr, shape: Tensors) -> Any:
     return nn.broadcast_to(b, x, b.concat(parts, 0))
 
 
-def expand_as(n: Node, x: Expr, like: Expr | None = None) -> Any:
-    if like is None:
-        return n.b.op("broadcast_to", x, shape=n.ints("target_shape"))
-    return nn.broadcast_to(n.b, x, n.b.shape_of(like))
-
-
 def broadcast_tensors(n: Node, xs: Tensors) -> Any:
     parts = n.list(xs)
     shape = list(nn.broadcast_extents(n.b, parts))
@@ -311,19 +305,11 @@ def shape(n: Node, x: Expr) -> Any:
     return n.b.shape_of(x, "int32")
 
 
-def shape64(n: Node, x: Expr) -> Any:
-    return n.b.shape_of(x)
-
-
 def numel(n: Node, x: Expr) -> Any:
     b = n.b
     if b.rank(x) == 0:
         return b.const(1, "int64")
     return b.op("prod", b.shape_of(x), axis=[0])
-
-
-def view_shape(n: Node, x: Expr) -> Any:
-    return n.b.reshape(x, n.ints("dims"))
 
 
 def combine(n: Node, *xs: Expr) -> Any:
@@ -372,7 +358,12 @@ RULES = (
     Rule("crop", crop),
     Rule("diagonal", diagonal_),
     Rule("expand", expand),
-    Rule("expand_as", expand_as),
+    Rule(
+        "expand_as",
+        lambda n, x, like=None: (
+            n.b.op("broadcast_to", x, shape=n.ints("target_shape")) if like is None else nn.broadcast_to(n.b, x, n.b.shape_of(like))
+        ),
+    ),
     Rule("flatten", flatten),
     Rule("flatten2", flatten2),
     Rule("flip", flip),
@@ -388,7 +379,7 @@ RULES = (
     Rule("reverse", reverse),
     Rule("roll", roll),
     Rule("shape", shape),
-    Rule("shape64", shape64),
+    Rule("shape64", lambda n, x: n.b.shape_of(x)),
     Rule("split", split),
     Rule("split_with_num", lambda n, x, axis=None: split(n, x, None, axis)),
     Rule("squeeze", squeeze),
@@ -398,5 +389,5 @@ RULES = (
     Rule("unbind", unbind),
     Rule("unsqueeze", unsqueeze),
     Rule("unstack", unbind),
-    Rule("view_shape", view_shape),
+    Rule("view_shape", lambda n, x: n.b.reshape(x, n.ints("dims"))),
 )

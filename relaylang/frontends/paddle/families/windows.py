@@ -94,10 +94,6 @@ def conv_transpose(n: Node, x: Expr, weight: Expr, size: Any = None, bias: Expr 
     return n.channels_first(x, convert)
 
 
-def conv_transpose_bias(n: Node, x: Expr, weight: Expr, bias: Expr, size: Any = None) -> Any:
-    return conv_transpose(n, x, weight, size, bias)
-
-
 def _pool(kind: str) -> Callable[..., Any]:
     def convert(n: Node, x: Expr, size: Any = None) -> Any:
         own = kind or n.text("pooling_type", "max")
@@ -131,11 +127,6 @@ def _pooled(n: Node, x: Expr, size: Any, kind: str) -> Expr:
         raise Malformed(f"its kernel {kernel} is not larger than its padding {pads}")
     attrs = {"count_include_pad": not n.bool("exclusive", True)} if kind == "avg" else {}
     return windows.pool(b, kind, x, kernel, strides, pads, ones, ceil_mode=n.bool("ceil_mode", False), **attrs)
-
-
-def max_pool_with_index(n: Node, x: Expr) -> Any:
-    """The places of the largest elements are not computed."""
-    return [_pooled(n, x, None, "max")]
 
 
 def deformable_conv(n: Node, x: Expr, moves: Expr, weight: Expr, mask: Expr | None = None) -> Any:
@@ -258,10 +249,10 @@ RULES = (
     *[Rule(name, conv_transpose) for name in ("conv2d_transpose", "conv3d_transpose", "depthwise_conv2d_transpose")],
     Rule("affine_channel", affine_channel),
     Rule("channel_shuffle", channel_shuffle),
-    Rule("conv2d_transpose_bias", conv_transpose_bias),
+    Rule("conv2d_transpose_bias", lambda n, x, weight, bias, size=None: conv_transpose(n, x, weight, size, bias)),
     Rule("deformable_conv", deformable_conv),
     Rule("fold", fold),
-    Rule("max_pool2d_with_index", max_pool_with_index),
+    Rule("max_pool2d_with_index", lambda n, x: [_pooled(n, x, None, "max")]),  # without the places of the largest elements
     Rule("pixel_shuffle", pixel_shuffle),
     Rule("pixel_unshuffle", pixel_unshuffle),
     Rule("pool2d", _pool("")),
