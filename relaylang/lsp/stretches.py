@@ -19,6 +19,7 @@ from relaylang.diagnostics import Diagnostic, RelayError
 from relaylang.diagnostics.source import SourceFile, Span
 from relaylang.ir import Expr, Function, GlobalTypeVar, GlobalVar, IRModule, Let, Var
 from relaylang.ir.bulk import gc_paused
+from relaylang.ir.typed import typed
 from relaylang.lsp.nodes import by_start
 from relaylang.syntax.actions import Build
 from relaylang.syntax.actions.functions import Signature
@@ -240,8 +241,7 @@ class Stretches:
         ty = body.checked_type if self.bodies else None
         for stretch in reversed(self.all[: len(self.all) - len(self.bodies)]):
             for _, _, value, at, var in reversed(stretch.lets):
-                body = Let(var, value, body, Span(stretch.source, at, _LAST))
-                body.checked_type = ty
+                body = typed(Let(var, value, body, Span(stretch.source, at, _LAST)), ty)
                 if ty is not None and id(stretch) not in others:
                     self.statements.append(body)
             self.bodies.append(body)
