@@ -6,9 +6,10 @@ would have to be cleaned up. This module imports what Python has loaded at its s
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
-from _signal import SIGINT, default_int_handler, getsignal, signal
+from _signal import SIG_IGN, SIGINT, default_int_handler, getsignal, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,15 @@ def end_at_once() -> None:
         try:
             signal(SIGINT, end)
         except ValueError:
-            pass  # only the main thread may set handlers
+            return  # only the main thread may set handlers
+        atexit.unregister(_ignore)
+        atexit.register(_ignore)
+
+
+def _ignore() -> None:
+    """Ignore Ctrl-C when all is done. Python's end would drop the handler, and a signal after that end the process with -2."""
+    if getsignal(SIGINT) is end:
+        signal(SIGINT, SIG_IGN)
 
 
 def raise_again() -> None:

@@ -180,8 +180,9 @@ def answered(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Answer requests until the input ends."""
+    """Answer requests until the input ends, or nobody reads the answers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the search ends this process
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for line in sys.stdin.buffer:
         answer = answered(json.loads(line))
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")

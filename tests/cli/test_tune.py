@@ -16,6 +16,9 @@ from tests.shared import PATIENCE
 
 Caps = pytest.CaptureFixture[str]
 TEXT = "def @main(%x: Tensor[(4, 12), float32]) { exp(transpose(%x, axes=None)) }\n"
+MANY_CHOICES = (
+    "def @main(%x: Tensor[(8, 64), float32], %w: Tensor[(64, 64), float32]) { nn.dense(%x, %w, units=None) }\n"
+)
 
 
 @pytest.fixture
@@ -47,11 +50,12 @@ def test_a_search_goes_on_and_programs_use_it(net: Path, capsys: Caps) -> None:
 def test_an_ended_search_leaves_a_whole_log(net: Path, capsys: Caps, signal: int) -> None:
     """Ctrl-C and `kill -9`: the same call goes on from the records."""
     log = net.with_name("log.jsonl")
-    call = ("tune", net, "-o", log, "--tuner", "grid", "--target", "c -cflags=-O0", "--trials", "5")
+    net.write_text(MANY_CHOICES)
+    call = ("tune", net, "-o", log, "--tuner", "grid", "--target", "c -cflags=-O0", "--trials", "12")
     command = [sys.executable, "-m", "relaylang", *map(str, call)]
     with subprocess.Popen(command, cwd=net.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None and not (log.exists() and log.read_bytes().count(b"\n") >= 2):
-            time.sleep(0.05)
+            time.sleep(0.01)
         process.send_signal(signal)
         _, err = process.communicate(timeout=PATIENCE)
     records, notes = load(str(log))
