@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from relaylang.ir import (
     Call,
@@ -144,7 +144,7 @@ def apply_function(func: Function, args: Sequence[Expr], effects: bool = False) 
     return body
 
 
-def is_call(expr: Expr, *names: str) -> bool:
+def is_call(expr: Expr, *names: str) -> TypeGuard[Call]:
     """Whether an expression calls an operator of one of these names."""
     return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
 

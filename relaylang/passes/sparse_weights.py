@@ -47,7 +47,7 @@ def sparse_weights(
     rule, values, made = RULES[op], dict(params), dict[Expr, list[Expr]]()
 
     def change(old: Expr, new: Expr) -> Expr:
-        if not isinstance(new, Call) or not is_call(new, op) or not wanted(new):
+        if not is_call(new, op) or not wanted(new):
             return new
         weight = new.args[1]
         value = weight.data if isinstance(weight, Constant) else values.get(weight.name_hint) if isinstance(weight, Var) else None
@@ -79,7 +79,7 @@ def without_transposes(func: Function, params: Mapping[str, np.ndarray]) -> tupl
     values, made = dict(params), dict[Expr, Expr]()
 
     def change(old: Expr, new: Expr) -> Expr:
-        if not isinstance(new, Call) or not is_call(new, PRODUCT) or not is_call(new.args[1], TRANSPOSE):
+        if not is_call(new, PRODUCT) or not is_call(new.args[1], TRANSPOSE):
             return new
         turned = new.args[1]
         assert isinstance(turned, Call)

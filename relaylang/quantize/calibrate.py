@@ -39,7 +39,7 @@ Dataset = Iterable[Mapping[str, Any]]
 
 
 def _rounded(func: Function) -> list[Call]:
-    return [node for node in post_order(func) if isinstance(node, Call) and is_call(node, SIMULATED)]
+    return [node for node in post_order(func) if is_call(node, SIMULATED)]
 
 
 def collect_stats(mod: IRModule, dataset: Dataset, chunk_by: int = -1) -> Iterator[list[np.ndarray]]:

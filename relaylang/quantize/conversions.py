@@ -66,7 +66,7 @@ def _inputs(func: Function) -> tuple[Expr, dict[Var, Expr]]:
     for node in order:
         if isinstance(node, Var):
             of[id(node)] = node
-        elif isinstance(node, Call) and is_call(node, *CONVERSIONS):
+        elif is_call(node, *CONVERSIONS):
             args = [a for a in node.args if not isinstance(a, Constant)]
             found = {of.get(id(a)) for a in args}
             of[id(node)] = found.pop() if len(found) == 1 else None

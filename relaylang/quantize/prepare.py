@@ -68,7 +68,7 @@ def _one_bias(func: Expr) -> Expr:
         if not isinstance(node, Call) or not isinstance(node.op, Op):
             continue
         for x in node.args[:2]:
-            if isinstance(x, Call) and is_call(x, *PRODUCTS) and users[id(x)] == 1:
+            if is_call(x, *PRODUCTS) and users[id(x)] == 1:
                 found = bias_of(node, x)
                 if found is not None and found[0] is x:
                     biased[id(node)] = x, found[1]

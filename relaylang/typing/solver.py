@@ -307,11 +307,6 @@ class Solver:
             return find(right) if left is POISON else left
         return self._merge(self.resolve(left), self.resolve(right))
 
-    def _merge_tensors(self, a: TensorType, b: TensorType) -> Type:
-        if type(a) is not TensorType:
-            return a
-        return self.intern(TensorType(tuple(ANY if m is ANY or n is ANY else m for m, n in zip(a.shape, b.shape)), a.dtype))
-
     def _merge(self, left: Type, right: Type) -> Type:
         done: dict[tuple[int, int], Type] = {}
         stack = [(left, right)]
@@ -322,7 +317,7 @@ class Solver:
                 stack.pop()
                 continue
             if isinstance(a, TensorType) and isinstance(b, TensorType):
-                done[key] = self._merge_tensors(a, b)
+                done[key] = self.intern(_merged(a, b)) if type(a) is TensorType else a
                 stack.pop()
                 continue
             mine, theirs = parts(a), parts(b)
@@ -341,6 +336,10 @@ class Solver:
             stack.pop()
             done[key] = with_parts(a, [done[id(m), id(n)] for m, n in zip(mine, theirs)])
         return done[id(left), id(right)]
+
+
+def _merged(a: TensorType, b: TensorType) -> TensorType:
+    return TensorType(tuple(ANY if m is ANY or n is ANY else m for m, n in zip(a.shape, b.shape)), a.dtype)
 
 
 def _rank(unknown: Unknown) -> int:

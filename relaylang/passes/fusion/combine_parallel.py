@@ -137,7 +137,7 @@ class _Finder:
     def groups(self, least: int) -> list[_Group]:
         found: dict[Hashable, list[Call]] = {}
         for node in self.order:
-            if not isinstance(node, Call) or not is_call(node, self.family.name) or id(node.args[1]) not in self.simple:
+            if not is_call(node, self.family.name) or id(node.args[1]) not in self.simple:
                 continue
             scope, key = self.scopes[id(node)], self.family.key(node)
             if key is not None and scope != _SPREAD:

@@ -148,28 +148,39 @@ def _weights(kernel: Function) -> set[Expr]:
 
 def _dequantize(weight: Expr) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The codes in blocks, and the scale and the zero point of each, that a kernel dequantises to a matrix."""
-    shape = shape_of(weight)
-    if not isinstance(weight, Call) or not is_primitive(weight.op) or shape is None or len(shape) != 2 or 0 in shape:
+    if not isinstance(weight, Call) or not is_primitive(weight.op):
         return None
     assert isinstance(weight.op, Function)
+    blocks = _blocks(weight)
+    if blocks is None:
+        return None
+    values: dict[Expr, Expr] = dict(zip(weight.op.params, weight.args))
+    codes, scales, zeros = (c.data if isinstance(c := values.get(arg, arg), Constant) else None for arg in blocks.args)
+    if codes is None or scales is None or zeros is None or codes.ndim != 2:
+        return None
+    if scales.size == zeros.size == 1 or blocks.attrs.axis in (0, -2):
+        return codes, *(np.broadcast_to(part.reshape(-1), len(codes)) for part in (scales, zeros))  # type: ignore[return-value]
+    return None
+
+
+def _blocks(weight: Call) -> Call | None:
+    """The dequantisation of blocks whose rows, without the zeros after the last block, are the weight's."""
+    shape = shape_of(weight)
+    assert isinstance(weight.op, Function)
     node = weight.op.body
-    if isinstance(node, Call) and is_call(node, "strided_slice"):
+    if is_call(node, "strided_slice"):
         a = node.attrs
         if a.begin is None or any(a.begin) or a.axes is not None or any(step != 1 for step in a.strides or ()):
             return None
         node = node.args[0]
-    lying = shape_of(node)
-    if isinstance(node, Call) and is_call(node, "reshape"):
+    rows = shape_of(node)
+    if is_call(node, "reshape"):
         node = node.args[0]
-    if lying is None or len(lying) != 2 or lying[0] != shape[0] or not isinstance(node, Call) or not is_call(node, "qnn.dequantize"):
+    codes = shape_of(node)
+    if shape is None or rows is None or codes is None or not len(shape) == len(rows) == len(codes) == 2 or 0 in shape:
         return None
-    values: dict[Expr, Expr] = dict(zip(weight.op.params, weight.args))
-    codes, scales, zeros = (c.data if isinstance(c := values.get(arg, arg), Constant) else None for arg in node.args)
-    if codes is None or scales is None or zeros is None or codes.ndim != 2 or lying[1] % codes.shape[1]:
-        return None
-    if scales.size == zeros.size == 1 or node.attrs.axis in (0, -2):
-        return codes, *(np.broadcast_to(part.reshape(-1), len(codes)) for part in (scales, zeros))  # type: ignore[return-value]
-    return None
+    fits = rows[0] == shape[0] and rows[1] % codes[1] == 0
+    return node if fits and is_call(node, "qnn.dequantize") else None
 
 
 def _packed(codes: np.ndarray, scales: np.ndarray, zeros: np.ndarray, lanes: int) -> list[Constant] | None:
