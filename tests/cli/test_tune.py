@@ -16,9 +16,7 @@ from tests.shared import PATIENCE
 
 Caps = pytest.CaptureFixture[str]
 TEXT = "def @main(%x: Tensor[(4, 12), float32]) { exp(transpose(%x, axes=None)) }\n"
-MANY_CHOICES = (
-    "def @main(%x: Tensor[(8, 64), float32], %w: Tensor[(64, 64), float32]) { nn.dense(%x, %w, units=None) }\n"
-)
+MANY_CHOICES = "def @main(%x: Tensor[(8, 64), float32], %w: Tensor[(64, 64), float32]) { nn.dense(%x, %w, units=None) }\n"
 
 
 @pytest.fixture
