@@ -10,9 +10,10 @@ import numpy as np
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
 from relaylang.backends.vm.kernels import NoCode, RegionCode
+from relaylang.backends.vm.loops import counted_loop
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Constructor, Expr, Function, GlobalVar, IRModule, TensorType, post_order, rewrite
-from relaylang.ir.typed import typed
+from relaylang.ir import Call, Constant, Constructor, Expr, Function, GlobalVar, IRModule, Let, TensorType, post_order, rewrite
+from relaylang.ir.typed import retype, typed
 from relaylang.passes.normal_forms.to_a_normal_form import convert
 from relaylang.runtime.external import find
 from relaylang.runtime.vm.program import Packed, Spec
@@ -108,13 +109,20 @@ class Pool:
         return self.partitions.setdefault(callee, function)
 
     def _lifted(self, function: Function) -> Function:
-        """The function with names for the functions of other compilers inside it."""
-        if not any(isinstance(node, Function) and self._is_outside(node) for node in post_order(function.body)):
+        """The function with names for what regions take whole: functions of other compilers inside it, and counted loops."""
+        if not any(isinstance(node, Function) for node in post_order(function.body)):
             return function
 
         def named(old: Expr, new: Expr) -> Expr:
+            if isinstance(old, Let) and (loop := counted_loop(old)) is not None:
+                name = typed(GlobalVar(f"(loop {len(self.partitions)})"), loop.checked_type)
+                self.partitions[name] = loop
+                assert isinstance(new, Let) and isinstance(new.body, Call)
+                given = [x for x in new.body.args if not isinstance(x, Constant)]
+                args = [*given, *loop.params[len(given) :]]
+                return typed(Call(name, args, None, (), old.span), loop.body.checked_type)
             if not (isinstance(old, Function) and old is not function and self._is_outside(old)):
-                return new
+                return retype(new, old)
             name = typed(GlobalVar(f"(partition {len(self.partitions)})"), old.checked_type)
             self.partitions[name] = old
             return name

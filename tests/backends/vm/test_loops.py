@@ -1,0 +1,113 @@
+"""Loops of known turns and extents are in a kernel; other loops stay instructions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relaylang.backends.target import Target
+from relaylang.backends.vm.build import make_program
+from relaylang.interpreter import evaluate
+from relaylang.ir import IRModule
+from relaylang.runtime.vm.executable import VMExecutable
+from relaylang.syntax import parse
+from relaylang.typing import check
+
+#: A loop that adds `%w` to its state in each turn, and keeps all states.
+LOOP = """
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(2, 3), float32]<more>) {
+  let %loop = fn (%i: int32, %rows: Tensor[(?, 2, 3), float32], %s: Tensor[(2, 3), float32])
+      -> (int32, Tensor[(?, 2, 3), float32], Tensor[(2, 3), float32]) {
+    if (less(%i, <limit>)) {
+      %0 = <turn>;
+      %1 = (%rows, expand_dims(%0, axis=0));
+      %loop(add(%i, 1), concatenate(%1), %0)
+    } else { (%i, %rows, %s) }
+  };
+  %loop(<first>, zeros(shape=[0, 2, 3], dtype="float32"), %x)
+}
+"""
+
+
+def program(limit: str = "9", turn: str = "tanh(add(%s, %w))", first: str = "0", more: str = "") -> IRModule:
+    text = LOOP
+    for name, value in (("limit", limit), ("turn", turn), ("first", first), ("more", more)):
+        text = text.replace(f"<{name}>", value)
+    mod = parse('#[version = "0.0.5"]' + text).module
+    assert mod is not None
+    check(mod)
+    return mod
+
+
+def compiled(mod: IRModule, native: bool = True) -> VMExecutable:
+    return make_program(mod, Target("c", {"num-threads": 1}), ["main"], native)
+
+
+def inputs(*more: Any) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal((2, 3), "float32"), rng.standard_normal((2, 3), "float32"), *more]
+
+
+def check_run(made: VMExecutable, mod: IRModule, values: list[Any]) -> None:
+    found, want = made.run(*values), evaluate(mod, *values)
+    assert int(np.asarray(found[0])) == int(np.asarray(want[0]))
+    for a, b in zip(list(found)[1:], list(want)[1:]):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-6, atol=1e-6)
+
+
+def has_calls(made: VMExecutable) -> bool:
+    """Whether a program has functions beside `@main`, as loops of instructions have."""
+    return len(made.program.functions) > 1
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("first", ["0", "-4", "5"])
+def test_a_counted_loop_is_a_kernel(first: str, native: bool) -> None:
+    mod = program(first=first)
+    made = compiled(mod, native)
+    assert not has_calls(made)
+    check_run(made, mod, inputs())
+
+
+@pytest.mark.parametrize(
+    "changes, values",
+    [
+        ({"limit": "2"}, []),
+        ({"limit": "5000"}, []),
+        ({"limit": "%n", "more": ", %n: int32"}, [np.int32(7)]),
+        ({"turn": "if (less(%i, 3)) { tanh(%s) } else { let %f = fn (%y: Tensor[(2, 3), float32]) { negative(%y) }; %f(%s) }"}, []),
+    ],
+    ids=["short", "long", "open", "function"],
+)
+def test_other_loops_stay_instructions(changes: dict[str, str], values: list[Any]) -> None:
+    mod = program(**changes)
+    made = compiled(mod)
+    assert has_calls(made)
+    check_run(made, mod, inputs(*values))
+
+
+def test_a_loop_of_branches_is_a_kernel() -> None:
+    mod = program(turn="if (less(%i, 3)) { tanh(%s) } else { add(%s, %w) }")
+    check_run(compiled(mod), mod, inputs())
+
+
+def test_a_loop_begins_with_the_results_of_another() -> None:
+    text = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(2, 3), float32]) {
+  let %one = fn (%i: int32, %s: Tensor[(2, 3), float32]) -> (int32, Tensor[(2, 3), float32]) {
+    if (less(%i, 5)) { %one(add(%i, 1), tanh(add(%s, %w))) } else { (%i, %s) }
+  };
+  let %a = %one(0, negative(%x));
+  let %two = fn (%j: int32, %t: Tensor[(2, 3), float32]) -> (int32, Tensor[(2, 3), float32]) {
+    if (less(%j, 6)) { %two(add(%j, 1), tanh(multiply(%t, %w))) } else { (%j, %t) }
+  };
+  %two(1, exp(%a.1))
+}
+"""
+    mod = parse(text).module
+    assert mod is not None
+    check(mod)
+    made = compiled(mod)
+    check_run(made, mod, inputs())
