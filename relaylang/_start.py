@@ -6,7 +6,6 @@ would have to be cleaned up. This module imports what Python has loaded at its s
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from _signal import SIG_IGN, SIGINT, default_int_handler, getsignal, signal
@@ -31,6 +30,8 @@ def end_at_once() -> None:
             signal(SIGINT, end)
         except ValueError:
             return  # only the main thread may set handlers
+        import atexit  # Python has not loaded it at its start
+
         atexit.unregister(_ignore)
         atexit.register(_ignore)
 

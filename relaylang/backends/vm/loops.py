@@ -5,10 +5,10 @@ from __future__ import annotations
 from relaylang.backends.cpu.lower import lowered
 from relaylang.backends.cpu.turns import LEAST, Form, begins, form_of, whole_number
 from relaylang.backends.vm.regions import is_static
-from relaylang.ir import Call, Constant, Expr, Function, FuncType, If, Let, TensorType, Tuple, TupleGetItem, Var, free_vars, post_order
+from relaylang.ir import Call, Constant, Expr, Function, FuncType, If, Let, Tuple, TupleGetItem, Var, free_vars, post_order
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple, typed_var
-from relaylang.ops import get
-from relaylang.ops.record import Op, make_attrs
+from relaylang.ops.record import Op
+from relaylang.rules.decompositions.common import known, reshape
 
 #: Loops of more turns stay instructions, between which a run can be stopped.
 MOST = 4096
@@ -44,13 +44,8 @@ def counted_loop(let: Let) -> Function | None:
     for n in range(len(function.params)):
         field: Expr = typed_field(loop, n)
         if n in form.rows:
-            row = form.rows[n].checked_type
-            assert isinstance(row, TensorType)
-            shape = [limit - first, *row.shape]
-            shape[:2] = [shape[0] * shape[1]]  # type: ignore[operator]
-            op = get("reshape")
-            assert op.attrs is not None
-            field = typed(Call(op, [field], make_attrs(op.attrs, {"newshape": shape})), TensorType(shape, row.dtype))
+            rows, *extents = known(form.rows[n])
+            field = reshape(field, [(limit - first) * rows, *extents])
         fields.append(field)
     body = typed_tuple(fields)
     params = [*given.values(), *inner]
