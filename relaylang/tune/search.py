@@ -229,7 +229,7 @@ class _Search:
         state.results.append(record)
         state.last = record
         before = state.ratio
-        best_ratio = min([r.ratio for r in confirmed(state.results) if _is_faster(r) and r.ratio is not None], default=1.0)
+        best_ratio = min([r.ratio for r in confirmed(state.results) if r.is_faster and r.ratio is not None], default=1.0)
         if known:  # a second look at a point is no trial
             if state.curve:
                 state.curve[-1] = best_ratio
@@ -278,7 +278,7 @@ class _Search:
         """Measure the fastest points of a task once more, at length, until the fastest one is among them."""
         assert state.space is not None
         for _ in range(_FINALS):
-            found = [r for r in confirmed(state.results) if _is_faster(r)]
+            found = [r for r in confirmed(state.results) if r.is_faster]
             first = sorted(found, key=lambda r: r.ratio or 0.0)[:_FINALISTS]
             if not first or _is_thorough(first[0], state.results):
                 return
@@ -319,10 +319,6 @@ class _Search:
     def _write(self, record: Record) -> None:
         if self.log is not None:
             self.log.append(record)
-
-
-def _is_faster(record: Record) -> bool:
-    return record.failure is None and record.high is not None and record.high < 1
 
 
 def _is_thorough(record: Record, records: Sequence[Record]) -> bool:

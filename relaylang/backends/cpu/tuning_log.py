@@ -68,6 +68,11 @@ class Record:
     features: Sequence[float] = ()
 
     @property
+    def is_faster(self) -> bool:
+        """Whether the choice surely beats the default schedule. Less than 1 % may be where the code lies in memory."""
+        return self.failure is None and self.high is not None and self.high < 0.99
+
+    @property
     def is_default(self) -> bool:
         """Whether it measures the default schedule."""
         return self.tuner == "default"
@@ -224,9 +229,7 @@ def best(records: Iterable[Record]) -> dict[str, Record]:
     """The best record of each kernel: of the choices that are surely faster than the default the fastest, else the default."""
     out: dict[str, Record] = {}
     for record in confirmed(records):
-        if record.failure is not None or record.ratio is None or record.high is None:
-            continue
-        if not record.is_default and record.high >= 1:
+        if record.failure is not None or record.ratio is None or not (record.is_default or record.is_faster):
             continue
         known = out.get(record.key)
         if known is None or known.ratio is None or record.ratio < known.ratio:

@@ -319,6 +319,11 @@ def test_the_auto_scheduler_searches_all_tasks(mod: Any, policy: Any, tmp_path: 
     resumed = auto_scheduler.TaskScheduler(tasks, weights, load_log_file=log, callbacks=[])
     resumed.tune(auto_scheduler.TuningOptions(num_measure_trials=12, verbose=0))
     assert resumed.ct == 12 and resumed.best_costs == pytest.approx(tuner.best_costs)
+    other = tmp_path / "other.json"
+    other.write_text(Path(log).read_text().replace(json.dumps(processor()), '"another processor"'))
+    again = auto_scheduler.TaskScheduler(tasks, weights, load_log_file=str(other), callbacks=[])
+    again.tune(auto_scheduler.TuningOptions(num_measure_trials=4, verbose=0))
+    assert again.ct == 4
     config = {"relay.backend.use_auto_scheduler": True}
     with auto_scheduler.ApplyHistoryBest(log), tvm.transform.PassContext(opt_level=3, config=config):
         assert auto_scheduler.is_auto_scheduler_enabled()

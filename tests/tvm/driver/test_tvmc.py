@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.backends.cpu import tuning_log
 from relaylang.diagnostics import RelayError
 from relaylang.ir import ANY
 from relaylang.runtime.artifact import load
@@ -203,6 +204,23 @@ def test_what_is_refused_says_what_to_use(arguments: list[str], needle: str, net
         arguments = [*arguments, net]
     status, _, err = called(capsys, *arguments)
     assert status != 0 and needle in err and "error[R" in err and "Traceback" not in err
+
+
+@pytest.mark.sweep
+def test_a_tuned_network_is_compiled(net: str, tmp_path: Path, capsys: Any) -> None:
+    log, package = str(tmp_path / "log.jsonl"), str(tmp_path / "net.so")
+    call = ["tune", "--target", "llvm", "--tuner", "random", "--trials", "3", "-o", log, net]
+    for trials in ("3", "5"):  # the second call goes on from the log
+        call[6] = trials
+        status, out, err = called(capsys, *call, "--tuning-records", log) if trials == "5" else called(capsys, *call)
+        assert (status, err) == (0, "") and "nn.conv2d" in out
+        records, notes = tuning_log.load(log)
+        assert not notes and len({str(r.choice) for r in records if not r.is_default}) == int(trials)
+    assert called(capsys, "compile", "--target", "llvm", "--tuning-records", log, "-o", package, net)[0] == 0
+    image, weight = (np.random.default_rng(0).random(shape, "f4") for shape in ((1, 3, 8, 8), (4, 3, 3, 3)))
+    mod = relay.parse(CONV)
+    wanted = relay.create_executor("graph", mod).evaluate()(image, weight).numpy()
+    np.testing.assert_allclose(load(package).run(image, weight), wanted, rtol=1e-5)
 
 
 def test_inputs_that_do_not_fit(net: str, tmp_path: Path, capsys: Any) -> None:
