@@ -29,14 +29,10 @@ def end_at_once() -> None:
         try:
             signal(SIGINT, end)
         except ValueError:
-            return  # only the main thread may set handlers
-        import atexit  # Python has not loaded it at its start
-
-        atexit.unregister(_ignore)
-        atexit.register(_ignore)
+            pass  # only the main thread may set handlers
 
 
-def _ignore() -> None:
+def ignore() -> None:
     """Ignore Ctrl-C when all is done. Python's end would drop the handler, and a signal after that end the process with -2."""
     if getsignal(SIGINT) is end:
         signal(SIGINT, SIG_IGN)
@@ -58,4 +54,4 @@ def begin() -> None:
         end_at_once()
 
 
-__all__ = ["begin", "end", "end_at_once", "raise_again"]
+__all__ = ["begin", "end", "end_at_once", "ignore", "raise_again"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from relaylang._start import end, end_at_once
+from relaylang._start import end, end_at_once, ignore
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         if argv is None:
             end_at_once()
+            atexit.register(ignore)
     return status
 
 
