@@ -301,6 +301,8 @@ class CpuArtifact(Artifact):
             values = [part_of(by_name[name], path, name) for name, _, path in self._inputs]
         arrays = []
         for value, (shape, dtype), (name, spec, _) in zip(values, self._exact, self._inputs):
+            if isinstance(value, np.generic):
+                value = np.asarray(value)
             # `carray`: contiguous, aligned, writable and in this machine's byte order.
             plain = type(value) is np.ndarray and value.dtype == dtype and value.shape == shape and value.flags.carray
             arrays.append(value if plain else spec.check(name, value))

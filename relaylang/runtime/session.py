@@ -30,7 +30,12 @@ class Session(ABC):
     """
 
     def __init__(
-        self, params: Sequence[Var], result: Type | None, state: Mapping[str, int], initial: Mapping[str, Any], bound: Sequence[str] = ()
+        self,
+        params: Sequence[Var],
+        result: Type | None,
+        state: Mapping[str, int],
+        initial: Mapping[str, Any],
+        bound: Sequence[str] = (),
     ) -> None:
         self._names = [param.name_hint for param in params]
         self._several = isinstance(result, TupleType)

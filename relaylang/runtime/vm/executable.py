@@ -12,7 +12,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import bind_arguments
 from relaylang.interpreter.values import Value
-from relaylang.ir import Function, Var, parameter_names
+from relaylang.ir import Function, FuncType, Var, parameter_names
 from relaylang.runtime.artifact import Artifact, Capability, read_file
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.external import Parts, callables, part_name
@@ -94,7 +94,8 @@ class VMExecutable(Artifact):
         States begin with the values in `initial`, or with zeros. Raises `RelayError` (R0640) for names, numbers and types
         that do not fit.
         """
-        return ValueSession(self, self.function(self.entry).ret_type, state, initial)
+        ty = self.function(self.entry).checked_type
+        return ValueSession(self, ty.ret_type if isinstance(ty, FuncType) else None, state, initial)
 
     def benchmark(
         self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0, inputs: Mapping[str, Any] | None = None
