@@ -95,7 +95,7 @@ class Session(ABC):
 
     @abstractmethod
     def _step(self, values: dict[str, Any]) -> list[Any]:
-        """Run once with the values of inputs that are no state. Returns the results that are none."""
+        """Run once with the values of the other inputs. Returns the other results."""
 
 
 class ValueSession(Session):

@@ -15,7 +15,7 @@ from relaylang.backends.vm import compile_vm
 from relaylang.diagnostics import RelayError
 from relaylang.runtime.artifact import load
 
-#: A cache of rows in place, a sum that is computed anew, a product that swaps two states, and what is no state.
+#: A cache of rows in place, a sum that is computed anew, and two states that change places.
 TEXT = """
 def @main(%x: Tensor[(3), float32], %n: int32, %rows: Tensor[(4, 3), float32], %a: Tensor[(3), float32],
           %b: Tensor[(3), float32], %w: Tensor[(3), float32]) {
