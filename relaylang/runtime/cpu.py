@@ -15,6 +15,7 @@ import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
+from relaylang.ir import TensorType, TupleType
 from relaylang.runtime.artifact import (
     MAX_THREADS,
     Artifact,
@@ -34,6 +35,7 @@ from relaylang.runtime.manifest import ERRORS, STATUS, Manifest, differences, re
 from relaylang.runtime.packed import Packed, check_machine, unpacked
 from relaylang.runtime.peaks import measured
 from relaylang.runtime.profile import Profile
+from relaylang.runtime.session import Session
 from relaylang.runtime.tensors import aligned, at_a_line, destinations, empty
 
 _CAPABILITIES: frozenset[Capability] = frozenset(["run", "threads", "measure", "pack"])
@@ -203,6 +205,13 @@ class CpuArtifact(Artifact):
         else:
             taken = [(f"the input {name}", array) for (name, _, _), array in zip(self._inputs, arrays)]
             outputs = destinations(self._manifest.structure, out, self._outputs, [*taken, *self.params.items()])
+        self._execute(arrays, outputs)
+        return structured(self._manifest.structure, outputs) if out is None else out
+
+    __call__ = run
+
+    def _execute(self, arrays: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+        """Run the program from arrays that fit its inputs into such of its outputs. Raises `RelayError` where it fails."""
         arena = self._arena()
         bound, places, results = self._bound, arena.inputs, arena.outputs
         for n, array in enumerate(arrays):
@@ -213,9 +222,14 @@ class CpuArtifact(Artifact):
         if self._status >= 0:
             self._check(arena)
         self._arenas.append(arena)
-        return structured(self._manifest.structure, outputs) if out is None else out
 
-    __call__ = run
+    def session(self, state: Mapping[str, int], /, **initial: Any) -> Session:
+        """Runs that keep some inputs: `state` names each with the number of the result that is its next value.
+
+        States begin with the values in `initial`, or with zeros. Raises `RelayError` (R0640) for names, numbers and types
+        that do not fit.
+        """
+        return CpuSession(self, state, initial)
 
     def _check(self, arena: _Arena) -> None:
         """Raise `RelayError` where the run failed that had this arena: R0606 for other people's code, R0404 for arithmetic."""
@@ -287,6 +301,8 @@ class CpuArtifact(Artifact):
             values = [part_of(by_name[name], path, name) for name, _, path in self._inputs]
         arrays = []
         for value, (shape, dtype), (name, spec, _) in zip(values, self._exact, self._inputs):
+            if isinstance(value, np.generic):
+                value = np.asarray(value)
             # `carray`: contiguous, aligned, writable and in this machine's byte order.
             plain = type(value) is np.ndarray and value.dtype == dtype and value.shape == shape and value.flags.carray
             arrays.append(value if plain else spec.check(name, value))
@@ -314,6 +330,51 @@ class CpuArtifact(Artifact):
     def _with(self, params: Mapping[str, np.ndarray]) -> CpuArtifact:
         threads = self._threads if self._asked else None
         return CpuArtifact(self._code, self._manifest, params, self.source, threads, self.graph, self._externals)
+
+
+class CpuSession(Session):
+    """A session whose states lie in memory of its own.
+
+    Where the program writes rows of a state, or each element where it has just read it, the state has one buffer
+    (`in_place` of the manifest). Other states have two buffers in turn. No run copies a state.
+    """
+
+    def __init__(self, program: CpuArtifact, state: Mapping[str, int], initial: Mapping[str, Any]) -> None:
+        self._program = program
+        manifest = program._manifest
+        types = [TensorType(shape, dtype) for shape, dtype in manifest.outputs]
+        top = manifest.structure
+        result = types[top] if isinstance(top, int) else TupleType([types[n] if isinstance(n, int) else None for n in top])
+        self._tops = [top] if isinstance(top, int) else top
+        super().__init__(program.signature(), result, state, initial, list(program.params))
+
+    def _begin(self, values: Mapping[str, np.ndarray]) -> None:
+        numbers = {name: n for n, (name, _, _) in enumerate(self._program._manifest.inputs)}
+        self._now = {name: _own(value) for name, value in values.items()}
+        for name, value in values.items():
+            self._now[name][...] = value
+        self._next = dict(self._now)
+        for name, number in self._numbers.items():
+            if (numbers[name], self._tops[number]) not in self._program._manifest.in_place:
+                self._next[name] = _own(values[name])
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {name: value.copy() for name, value in self._now.items()}
+
+    def _step(self, values: dict[str, Any]) -> list[Any]:
+        program = self._program
+        given = {**values, **self._now}
+        arrays = program._arrays(tuple([given[name] for name in self._names]), {})
+        kept = {self._tops[number]: self._next[name] for name, number in self._numbers.items()}
+        outputs = [kept[n] if n in kept else empty(shape, dtype) for n, (shape, dtype) in enumerate(program._outputs)]
+        program._execute(arrays, outputs)
+        self._now, self._next = self._next, self._now
+        return [structured(self._tops[number], outputs) for number in self._rest]
+
+
+def _own(like: np.ndarray) -> np.ndarray:
+    """Memory for an array's shape and dtype that begins at a line of the cache."""
+    return aligned(like.nbytes).view(like.dtype).reshape(like.shape)
 
 
 def load(path: str | os.PathLike[str], threads: int | None = None) -> CpuArtifact:

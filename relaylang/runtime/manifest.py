@@ -15,7 +15,7 @@ from relaylang.runtime.features import NAMES
 from relaylang.runtime.schema import document, flag, items, maybe, one_of, shown, text, whole, wrong
 
 FORMAT = "relaylang-cpu"
-VERSION = 6
+VERSION = 7
 #: The element types of tensors that compiled code takes and gives, and their bytes.
 ELEMENTS: dict[str, int] = {
     "float32": 4,
@@ -106,7 +106,8 @@ class Manifest:
     that the library needs (`relaylang.runtime.features`). `aligned` has the numbers of parameters that run faster where they
     begin at a multiple of 64. `steps` are the instructions of a run, for a library that keeps their times.
     `externals` is the code of other compilers, in the order of the library's table of calls. `fails` says whether a run may
-    fail without these. The arena's last `STATUS` bytes say how.
+    fail without these. The arena's last `STATUS` bytes say how. `in_place` has the numbers of inputs and outputs that may be
+    the same memory: a run that writes such an output needs nothing of the input afterwards.
     """
 
     entry: str
@@ -125,6 +126,7 @@ class Manifest:
     steps: tuple[Step, ...] = ()
     externals: tuple[External, ...] = ()
     fails: bool = False
+    in_place: tuple[tuple[int, int], ...] = ()
 
     def record(self) -> dict[str, Any]:
         """The manifest as JSON has it."""
@@ -147,6 +149,7 @@ class Manifest:
             "steps": [list(step) for step in self.steps],
             "externals": external_records(self.externals),
             "fails": self.fails,
+            "in_place": [list(pair) for pair in self.in_place],
         }
 
     def text(self) -> str:
@@ -199,6 +202,9 @@ def _agree(found: Manifest) -> None:
     if (found.externals or found.fails) and found.arena < STATUS:
         raise ValueError(f"its manifest's `arena` must be {STATUS} or more")
     _agree_tensors(found.inputs, found.outputs, found.structure)
+    specs = dict(enumerate(found.outputs))
+    if any(number >= len(found.inputs) or specs.get(output) != found.inputs[number][1] for number, output in found.in_place):
+        raise ValueError("its manifest's `in_place` must be pairs of an input and an output of the same type")
 
 
 def _agree_tensors(inputs: Sequence[Any], outputs: Sequence[Spec], structure: Any) -> None:
@@ -306,6 +312,14 @@ def _numbers(place: str, value: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _pairs(place: str, value: Any) -> tuple[tuple[int, int], ...]:
+    found = []
+    for n, item in enumerate(items(place, value)):
+        number, output = (count(f"{place}[{n}]", part) for part in items(f"{place}[{n}]", item, 2))
+        found.append((number, output))
+    return tuple(found)
+
+
 def _steps(place: str, value: Any) -> tuple[Step, ...]:
     out = []
     for n, item in enumerate(items(place, value)):
@@ -348,6 +362,7 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "steps": _steps,
     "externals": read_externals,
     "fails": flag,
+    "in_place": _pairs,
 }
 
 __all__ = [

@@ -70,6 +70,7 @@ def _manifest(program: Program, entry: str, isa: Isa, options: Mapping[str, Any]
         steps=tuple(step_of(item) for item in profiled(program)) if profile else (),
         externals=records(outsiders([program])),
         fails=program.fails,
+        in_place=tuple(program.in_place),
     )
 
 

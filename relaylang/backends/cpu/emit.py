@@ -248,13 +248,28 @@ class Emitter:
         array = self._array([*inputs, *item.packs, *item.results, *work])
         calls = []
         for name, stage in self.kernel(item):
+            same = self._same_place(item, stage)
+            if same == "1":
+                continue
             self.called.add(name)
             units = self._number(stage.units)
             if self.threads and stage.units not in (0, 1):
-                calls.append(f"{{ static r_site site; r_parallel(&site, {name}, b, {units}, {stage.grain}, threads); }}")
+                call = f"{{ static r_site site; r_parallel(&site, {name}, b, {units}, {stage.grain}, threads); }}"
             else:
-                calls.append(f"{name}(b, 0, {units});")
+                call = f"{name}(b, 0, {units});"
+            calls.append(f"if (!({same})) {call}" if same else call)
         return [f"{pad}{{ void* const b[] = {{{array}}}; {' '.join(calls)} }}"]
+
+    def _same_place(self, item: Run, stage: Stage) -> str:
+        """Whether a stage copies what lies in its place already: a condition in C, or "" for no."""
+        if stage.copied is None or stage.copied not in item.kernel.in_place:
+            return ""
+        source, result = item.inputs[stage.copied], item.results[0]
+        if self._at(source) == self._at(result):
+            return "1"
+        if (source.slot.kind, result.slot.kind) != ("input", "output"):
+            return ""
+        return f"b[{stage.copied}] == b[{len(item.inputs) + len(item.packs)}]"
 
     def _array(self, places: Sequence[Slot | View | None]) -> str:
         """Addresses for a kernel, None for what it does not read, that of the program's sizes behind them."""
@@ -281,7 +296,8 @@ class Emitter:
         return [f"{pad}{{ {call} if (r != 0) {{ {failed} }} }}"]
 
     def _turns(self, item: Turns, pad: str) -> list[str]:
-        """A loop. The last turn writes the states where they belong, the others in two places in turn."""
+        """A loop. A state in place lies where the result belongs. The last turn writes the others there, earlier turns in two
+        places in turn."""
         name = f"turn_{self.loops}"
         self.loops += 1
         outer = self.called, self.helpers, self._read, self.status
@@ -294,7 +310,11 @@ class Emitter:
         op = item.op
         work = f"arena + {item.work.offset}"
         at, taken, given = item.region.arena_bytes, ["&turn"], []
-        for view, result in zip(item.inputs[: op.states], item.results):
+        for number, (view, result) in enumerate(zip(item.inputs[: op.states], item.results)):
+            if number in item.in_place:
+                given.append(f"(char*)({self._at(result)})")
+                taken.append(f"n ? (const char*)({self._at(result)}) : (const char*)({self._at(view)})")
+                continue
             first, second = (f"{work} + {at + n * view.slot.bytes}" for n in range(2))
             at += 2 * view.slot.bytes
             taken.append(f"n ? (const char*)(n % 2 ? {first} : {second}) : (const char*)({self._at(view)})")

@@ -136,6 +136,8 @@ class Stage:
     def __init__(self, body: Sequence[ir.Stmt], grain: int = 1) -> None:
         self.body: list[ir.Stmt] = list(body)
         self.grain = grain
+        #: The number of the parameter of which the stage makes the result a copy: nothing to do where both are one.
+        self.copied: int | None = None
 
     @property
     def units(self) -> int:
@@ -178,7 +180,8 @@ class Kernel:
         #: Functions that the stages call.
         self.functions: list[ir.Function] = []
         self.constants: list[tuple[Buf, np.ndarray]] = []
-        #: The numbers of the parameters that the only result may overwrite: an element is read just before it is written.
+        #: The numbers of the parameters that the only result may overwrite: an element is read just before it is written, or
+        #: it begins as a copy of the parameter.
         self.in_place: set[int] = set()
         #: Buffers whose axes may lie in any order in memory: they are read at no greater cost.
         self.any_order: set[str] = set()
@@ -195,6 +198,10 @@ class Kernel:
         used = {name for stage in self.stages for name in visit.names(stage.body)}
         self.packs = [pack for pack in self.packs if pack.target.name in used]
         self.reads = {n for n, param in enumerate(self.params) if param.name in used}
+        for number, stage in enumerate(self.stages):
+            later = {name for other in self.stages[number + 1 :] for name in visit.names(other.body)}
+            if stage.copied is not None and self.params[stage.copied].name not in later:
+                self.in_place.add(stage.copied)
 
     def buffer(self, shape: Sequence[int], dtype: str) -> Buf:
         """Working memory of the kernel."""
@@ -205,6 +212,16 @@ class Kernel:
     def stage(self, body: Sequence[ir.Stmt], grain: int = 1) -> None:
         """Add a stage."""
         self.stages.append(Stage(body, grain))
+
+    def copy(self, source: Buf, target: Buf) -> None:
+        """A stage that makes a result a copy of a tensor, some of whose elements change afterwards."""
+        nest = Nest(target.shape)
+        index = [variable(d) for d in range(len(target.shape))]
+        nest.store(target, nest.offset(index, target.shape), BufTensor(source).at(nest, index))
+        before = len(self.stages)
+        self.loops(nest)
+        if self.stages[before:] and source in self.params and [target] == self.outs:
+            self.stages[-1].copied = self.params.index(source)
 
     def loops(self, nest: Nest) -> None:
         """A stage that is one loop nest."""

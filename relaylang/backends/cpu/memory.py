@@ -1,14 +1,14 @@
 """The plan of a program's memory: a place for each value, reused after its last use.
 
-Values that the prepare list makes and a run reads lie in the fixed memory, the others in the arena. Some kernels read
-each element just before they write the same element of their result (`Kernel.in_place`). They write over a value that
-nothing else needs.
+Values that the prepare list makes and a run reads lie in the fixed memory, the others in the arena. Some kernels may write
+over an operand (`Kernel.in_place`). They do so where nothing else needs its value. So an operator that writes a few
+rows of a tensor copies the tensor only where its old value is needed, too.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from relaylang.backends.cpu.program import Instruction, Outside, Program, Run, Slot, Turns, walk
 from relaylang.kernels.sizes import Size, largest
@@ -24,6 +24,7 @@ def plan(program: Program) -> None:
     """Give every slot its place, and the program the sizes of its memory."""
     prepare, run = walk(program.prepare), walk(program.run)
     made_before = {id(s) for item in prepare for s in item.outputs}
+    _made_in_outputs(program, run, made_before)
     for item in run:
         for slot in item.reads():
             if id(slot) in made_before and not slot.fixed:
@@ -43,11 +44,14 @@ def plan(program: Program) -> None:
             slot.offset = old.offset
     if program.externals:
         program.arena_bytes += STATUS
+    program.in_place = _overwritten_inputs(program)
 
 
 def spread(program: Program) -> None:
     """Give every slot of a planned program a place of its own. All values last until the next run."""
     total = 0
+    for slot in program.in_outputs:
+        slot.kind = "made"
     for items in (walk(program.prepare), walk(program.run)):
         for slot in lives(items):
             if not slot.fixed:
@@ -96,6 +100,64 @@ def _overwritten(items: Sequence[Instruction], slots: list[Slot]) -> tuple[list[
                 over.append((new, first))
                 break
     return [s for s in slots if id(s) not in heir], over
+
+
+def _over_operand(item: Instruction) -> bool:
+    """Whether an instruction has one result, which it may write over an operand."""
+    return isinstance(item, Run) and bool(item.kernel.in_place) and len(item.outputs) == 1 and item.results[0].is_whole
+
+
+def _first_and_last(items: Sequence[Instruction]) -> tuple[dict[int, int], dict[int, int]]:
+    """The first instruction that writes each slot, and the last that touches it, by the slot's identity."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for position, item in enumerate(items):
+        first.update({id(s): position for s in item.outputs if id(s) not in first})
+        last.update({id(s): position for s in (*item.reads(), *item.outputs)})
+    return first, last
+
+
+def _made_in_outputs(program: Program, items: Sequence[Instruction], made_before: Collection[int]) -> None:
+    """Make values where the outputs lie that are written over them, and so on back to the first of such a chain."""
+    first, last = _first_and_last(items)
+    at_root = set(map(id, program.run))
+    makers = {id(s): item for item in program.run for s in item.outputs}
+    for position in reversed(range(len(items))):
+        item = items[position]
+        if id(item) not in at_root or not _over_operand(item):
+            continue
+        new = item.outputs[0]
+        if new.kind != "output" or first[id(new)] != position:
+            continue
+        for old in (view.slot for view in item.inputs):  # type: ignore[union-attr]
+            own = old.kind == "made" and id(old) not in made_before and id(old) in makers and last[id(old)] == position
+            if own and (old.shape, old.dtype) == (new.shape, new.dtype) and _reads_in_place(item, old):  # type: ignore[arg-type]
+                old.kind, old.number = "output", new.number
+                program.in_outputs.append(old)
+                break
+
+
+def _overwritten_inputs(program: Program) -> list[tuple[int, int]]:
+    """The inputs and outputs, by their numbers, that may be the same memory: a run needs nothing of the input afterwards."""
+    items = walk(program.run)
+    at_root = set(map(id, program.run))
+    written: dict[int, int] = {}
+    read: dict[int, int] = {}
+    for position, item in enumerate(items):
+        written.update({s.number: position for s in item.outputs if s.kind == "output" and s.number not in written})
+        read.update({s.number: position for s in item.reads() if s.kind == "input"})
+    found = []
+    for number, position in sorted(written.items()):
+        item = items[position]
+        if id(item) not in at_root or not _over_operand(item):
+            continue
+        new = item.outputs[0]
+        for old in (view.slot for view in item.inputs):  # type: ignore[union-attr]
+            fits = old.kind == "input" and read[old.number] == position and old.bytes == new.bytes and old.dtype == new.dtype
+            if fits and _reads_in_place(item, old):  # type: ignore[arg-type]
+                found.append((old.number, number))
+                break
+    return found
 
 
 def _reads_in_place(run: Run, slot: Slot) -> bool:

@@ -165,7 +165,8 @@ class Outside:
 class Turns:
     """Run a program once for each turn of a loop.
 
-    It takes the turn, the states and the other values. It gives the next states, each in one of two places in turn, and rows.
+    It takes the turn, the states and the other values. It gives the next states and rows. A state stays in its place, or lies in
+    one of two places in turn.
     """
 
     def __init__(self, op: LoopOp, region: Program, inputs: list[View], results: list[View], function: Function) -> None:
@@ -174,7 +175,10 @@ class Turns:
         self.inputs = inputs
         self.results = results
         self.function = function
-        self.work = Slot("made", 0, (region.arena_bytes + 2 * sum(v.slot.bytes for v in results[: op.states]),), "uint8")
+        #: The states, by number, that each turn writes over: they lie where the loop's result does.
+        self.in_place = {state for state in range(op.states) if (state + 1, state) in region.in_place}
+        apart = sum(view.slot.bytes for n, view in enumerate(results[: op.states]) if n not in self.in_place)
+        self.work = Slot("made", 0, (region.arena_bytes + 2 * apart,), "uint8")
 
     @property
     def outputs(self) -> list[Slot]:
@@ -237,6 +241,10 @@ class Program:
         #: Whether a run may fail without external code.
         self.fails = False
         self.live_bytes = 0  # the least that any arena could have
+        #: The inputs and outputs, by number, that may be the same memory.
+        self.in_place: list[tuple[int, int]] = []
+        #: The values that lie where an output is written over them.
+        self.in_outputs: list[Slot] = []
 
     def parameter(self, name: str, ty: TensorType, constants: Mapping[str, np.ndarray]) -> int:
         """The number of a parameter of a region. `constants` has the values of the region's constants by name."""

@@ -137,14 +137,15 @@ def dynamic_update_slice(b: Builder, x: Expr, update: Expr, starts: Sequence[Exp
     moved = [a for a in range(len(sizes)) if sizes[a] != b.shape(x)[a]]
     if not moved:
         return update
-    order = [*moved, *[a for a in range(len(sizes)) if a not in moved]]
-    part = [sizes[a] for a in moved]
-    rows = [b.op("broadcast_to", b.op("add", grid(b, part, i, b.dtype(found[a])), found[a]), shape=part) for i, a in enumerate(moved)]
-    if len({b.dtype(r) for r in rows}) > 1:
-        rows = [b.cast(r, "int64") for r in rows]
-    x, update = b.transpose(x, order), b.transpose(update, order)
-    made = b.op("scatter_nd", x, b.op("stack", b.tuple(rows), axis=0), update, mode="update")
-    return b.transpose(made, [order.index(a) for a in range(len(order))])
+    # Rows of the leading axes: a transposition would copy the whole tensor.
+    part = sizes[: moved[-1] + 1]
+    rows = []
+    for axis in range(len(part)):
+        places = grid(b, part, axis, b.dtype(found[moved[0]]))
+        places = b.op("add", places, b.cast(found[axis], b.dtype(places))) if axis in moved else places
+        rows.append(b.op("broadcast_to", places, shape=part))
+    made: Expr = b.op("scatter_nd", x, b.op("stack", b.tuple(rows), axis=0), update, mode="update")
+    return made
 
 
 def dot_general(b: Builder, x: Expr, y: Expr, batching: Sequence[Sequence[int]], contracting: Sequence[Sequence[int]]) -> Expr:

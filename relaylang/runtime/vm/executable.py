@@ -12,10 +12,11 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.evaluate import bind_arguments
 from relaylang.interpreter.values import Value
-from relaylang.ir import Function, Var, parameter_names
+from relaylang.ir import Function, FuncType, Var, parameter_names
 from relaylang.runtime.artifact import Artifact, Capability, read_file
 from relaylang.runtime.benchmark import BenchmarkResult, timed
 from relaylang.runtime.external import Parts, callables, part_name
+from relaylang.runtime.session import Session, ValueSession
 from relaylang.runtime.vm import file, late
 from relaylang.runtime.vm.host import Fallback
 from relaylang.runtime.vm.listing import listing
@@ -86,6 +87,15 @@ class VMExecutable(Artifact):
         return self.call(self.entry, args, named)
 
     __call__ = run
+
+    def session(self, state: Mapping[str, int], /, **initial: Any) -> Session:
+        """Runs of `entry` that keep some inputs: `state` names each with the number of the result that is its next value.
+
+        States begin with the values in `initial`, or with zeros. Raises `RelayError` (R0640) for names, numbers and types
+        that do not fit.
+        """
+        ty = self.function(self.entry).checked_type
+        return ValueSession(self, ty.ret_type if isinstance(ty, FuncType) else None, state, initial)
 
     def benchmark(
         self, *args: Any, repeat: int = 5, number: int = 5, min_repeat_ms: float = 0, inputs: Mapping[str, Any] | None = None

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import relaylang as relay
+from relaylang.backends import compile_module
 from relaylang.export import export_stablehlo
 from relaylang.frontends.options import Options
 from relaylang.frontends.stablehlo import import_stablehlo
@@ -212,3 +213,20 @@ def chain(count: int) -> Any:
 
 def test_the_work_grows_with_the_number_of_operations() -> None:
     assert_linear(chain)
+
+
+def test_a_part_of_a_cache_is_written_in_place() -> None:
+    body = (
+        "%c = stablehlo.constant dense<0> : tensor<i32>\n"
+        "%0 = stablehlo.dynamic_update_slice %x, %row, %c, %c, %at, %c : "
+        "(tensor<1x2x16x4xf32>, tensor<1x2x1x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x2x16x4xf32>\n"
+        "return %0 : tensor<1x2x16x4xf32>"
+    )
+    mod = program(body, "%x: tensor<1x2x16x4xf32>, %row: tensor<1x2x1x4xf32>, %at: tensor<i32>", "tensor<1x2x16x4xf32>")
+    artifact = compile_module(mod, "c -cflags=-O1")
+    assert artifact.manifest["in_place"] == [[0, 0]]
+    x, row = real(1, 2, 16, 4), real(1, 2, 1, 4)
+    for at, place in ((5, 5), (-3, 0), (99, 15)):
+        wanted = x.copy()
+        wanted[:, :, place : place + 1] = row
+        np.testing.assert_array_equal(artifact.run(x, row, np.int32(at)), wanted)

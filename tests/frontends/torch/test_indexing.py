@@ -9,7 +9,9 @@ import pytest
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
-from tests.frontends.torch.cases import Case, check, real, whole  # noqa: E402
+from relaylang.backends import compile_module  # noqa: E402
+from relaylang.frontends.torch import import_pytorch  # noqa: E402
+from tests.frontends.torch.cases import Call, Case, check, pt2, real, whole  # noqa: E402
 from tests.shared import few  # noqa: E402
 
 X = real(3, 4, 5)
@@ -118,3 +120,20 @@ def test_an_operator_computes_what_torch_computes(name: str) -> None:
 @pytest.mark.parametrize("name", few(UPDATE, *list(UPDATE)[::4]))
 def test_a_decomposed_update_computes_the_same(name: str) -> None:
     check(*UPDATE[name], decomposed=True)
+
+
+@pytest.mark.parametrize("name", ["index_copy", "index_put"])
+def test_rows_of_a_cache_are_written_in_place(name: str) -> None:
+    """A row of an axis behind the first needs no copy of the cache."""
+
+    def step(cache: Any, row: Any, at: Any) -> Any:
+        if name == "index_copy":
+            return cache.index_copy(2, at, row)
+        written = cache.clone()
+        written[:, :, at] = row
+        return written
+
+    inputs = (real(1, 2, 16, 4), real(1, 2, 1, 4), torch.tensor([5]))
+    check(step, inputs)
+    mod = import_pytorch(pt2(Call(step), inputs)).module
+    assert compile_module(mod, "c -cflags=-O1").manifest["in_place"] == [[0, 0]]

@@ -112,7 +112,7 @@ def _scatter_elements(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -
     data, indices, updates = (kernel.in_memory(a) for a in args)
     axis = axis_of(call.attrs.axis, len(data.shape))
     out = target_of(kernel, sink)
-    filled(kernel, out, BufTensor(data))
+    kernel.copy(data, out)
     b = Builder()
     with b.loops("i", indices.shape) as index:
         k = counted(b, "k", ir.load(indices, *index), data.shape[axis])
@@ -134,7 +134,7 @@ def _offset_of(b: Builder, places: Sequence[ir.Expr], shape: Sequence[int]) -> t
 def _scatter_nd(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, indices, updates = (kernel.in_memory(a) for a in args)
     out = target_of(kernel, sink)
-    filled(kernel, out, BufTensor(data))
+    kernel.copy(data, out)
     depth, count = indices.shape[0], math.prod(indices.shape[1:])
     row = math.prod(data.shape[depth:])
     b = Builder()
@@ -164,7 +164,7 @@ def _sparse_to_dense(kernel: Kernel, call: Call, args: list[Any], sink: Sink) ->
 def _strided_set(kernel: Kernel, call: Call, args: list[Any], sink: Sink) -> None:
     data, v, begin, end, strides = (kernel.in_memory(a) for a in args)
     out = target_of(kernel, sink)
-    filled(kernel, out, BufTensor(data))
+    kernel.copy(data, out)
     if len(v.shape) != len(data.shape):
         raise unsupported("strided_set of a tensor of another rank cannot be compiled", call)
     b = Builder()

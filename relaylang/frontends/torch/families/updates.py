@@ -138,6 +138,13 @@ def index_put(n: Node) -> Any:
         behind = b.rank(x) - before - b.rank(masks[0])
         mask = b.unsqueeze(b.cast(masks[0], "bool"), range(b.rank(masks[0]), b.rank(masks[0]) + behind))
         return b.op("where", mask, _sum(b, x, values) if add else values, x)
+    axis = next(i for i, t in enumerate(given) if t is not None)
+    if axis and not masks and len([t for t in given if t is not None]) == b.rank(given[axis]) == 1:
+        # Rows of an axis behind the first: a transposition would copy the whole tensor.
+        parts = [b.shape_of(given[axis]) if i == axis else b.slice(b.shape_of(x), [i], [i + 1], [0]) for i in range(b.rank(x))]
+        source = broadcast_to(b, values, b.concat(parts, 0))
+        positions = _rows(b, from_front(b, given[axis], x, axis), source, axis)
+        return b.op("scatter_elements", x, positions, source, axis=axis, reduction=_added(b, x) if add else "update")
     chosen = Selection(b, x, given)
     rows, turned = chosen.stacked(b), b.transpose(x, chosen.order)
     inner = b.slice(b.shape_of(rows), [1], [b.rank(rows)], [0])
