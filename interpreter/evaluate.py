@@ -9,12 +9,13 @@ Usage:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from relaylang.diagnostics import RelayError, did_you_mean, error
+from relaylang.interpreter.dynamic import is_static
 from relaylang.interpreter.errors import Trap, evaluation_error
 from relaylang.interpreter.kernels.common import np_dtype
 from relaylang.interpreter.linker import Linker
@@ -22,6 +23,7 @@ from relaylang.interpreter.machine import run
 from relaylang.interpreter.memory import MemoryLimit
 from relaylang.interpreter.names import Names
 from relaylang.interpreter.onlookers import Observer, Onlookers
+from relaylang.interpreter.signatures import contradictions, has_names
 from relaylang.interpreter.time_limit import time_limit as limited_time
 from relaylang.interpreter.values import Closure, Value, as_slot_value, is_tensor, mismatch, tensor_type, to_arrays
 from relaylang.interpreter.watch import Watch
@@ -40,6 +42,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.types import TupleType, type_text
 from relaylang.typing import check
+from relaylang.typing.places import result_span
 
 _MAIN = "main"
 
@@ -87,7 +90,7 @@ class Evaluator:
         if twice:
             raise RelayError(error("R0401", f"{code.name} gets %{twice[0]} twice", code.function.span))
         given = bind_arguments(code.function, args, {**self._named(code.function), **named}, code.name)
-        return self._run(code, given)
+        return checked_result(code.function, given, self._run(code, given), code.name)
 
     def _named(self, function: Function) -> dict[str, Any]:
         """Values that were given for the function's parameters."""
@@ -168,6 +171,10 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
         if wrong:
             problems.append(error("R0402", f"the argument for %{param.name_hint} {wrong}", param.span))
         bound.append(value)
+    if not problems and not missing and any(has_names(p.checked_type or p.type_annotation) for p in params):
+        typed = [(value, p.checked_type or p.type_annotation, f"%{p.name_hint}") for p, value in zip(params, bound)]
+        for place, wrong in contradictions(typed):
+            problems.append(error("R0402", f"the argument for {typed[place][2]} {wrong}", params[place].span))
     if missing:
         absent = ", ".join(f"%{p.name_hint}" + _of_type(p) for p in missing[:5]) + (", ..." if len(missing) > 5 else "")
         what = f"{name} takes {_plural(len(params), 'argument')}, not {len(bound)}"
@@ -175,6 +182,24 @@ def bind_arguments(function: Function, args: tuple[Any, ...], named: Mapping[str
     if problems:
         raise RelayError(problems)
     return bound
+
+
+def checked_result(function: Function, args: Sequence[Value], value: Value, name: str) -> Value:
+    """The value of a call, which the function's declared result fits. Raises `RelayError` (R0414) where it does not.
+
+    The checker takes `?` for every extent. So a body of open extents may give others than those that are declared.
+    """
+    declared = function.ret_type
+    if declared is None or (function.body is not None and is_static(function.body.checked_type)):
+        return value
+    wrong = mismatch(value, declared)
+    if wrong is None and has_names(declared):
+        typed = [(arg, p.checked_type or p.type_annotation, f"%{p.name_hint}") for p, arg in zip(function.params, args)]
+        found = [why for place, why in contradictions([*typed, (value, declared, "the result")]) if place == len(typed)]
+        wrong = found[0] if found else None
+    if wrong is not None:
+        raise RelayError(error("R0414", f"the result of {name} {wrong}", result_span(function)))
+    return value
 
 
 def _plural(n: int, what: str) -> str:

@@ -42,6 +42,7 @@ from relaylang.ir.expr import (
     TypeData,
     Var,
 )
+from relaylang.ir.extents import names_in, terms_of
 from relaylang.ir.module import IRModule
 from relaylang.ir.types import (
     ComputedDim,
@@ -212,7 +213,7 @@ class _Stream:
         if isinstance(var, ComputedDim):
             said = self.extents.get(id(var))
             if said is None:
-                parts = [self.extent(o) for o in var.operands]
+                parts = self.computation(var)
                 said = hashlib.blake2b(repr((var.type_key, parts)).encode(), digest_size=16).hexdigest()
                 self.extents[id(var)] = said
                 self.kept.append(var)
@@ -224,6 +225,13 @@ class _Stream:
             number = self.types[id(var)] = len(self.types)
             self.kept.append(var)
         return ("type variable", number)
+
+    def computation(self, dim: ComputedDim) -> list[AnyValue]:
+        """What a computed extent is of its names. Names that functions bind have no order of their own."""
+        terms = {} if all(isinstance(n, SymbolicDim) for n in names_in(dim)) else terms_of(dim)
+        if not terms or (dim,) in terms:
+            return [self.extent(o) for o in dim.operands]
+        return sorted((sorted(repr(self.extent(f)) for f in factors), c) for factors, c in terms.items())
 
     def bind_types(self, variables: Sequence[TypeVar]) -> None:
         for var in variables:

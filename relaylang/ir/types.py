@@ -7,7 +7,7 @@ Types are values: two types that say the same thing compare equal. Variables (`T
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any as AnyValue
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -293,23 +293,44 @@ class SymbolicDim(TypeVar):
         self.type_key = type_key
 
 
-#: How TVM's operators on extents are shown.
-_SIGNS = {"tir.Add": "+", "tir.Sub": "-", "tir.Mul": "*", "tir.Div": "/", "tir.Mod": "%", "tir.FloorDiv": "//"}
+#: How operators on extents are written between their operands, and how tightly they bind. A quotient is rounded down.
+SIGNS = {"tir.Add": ("+", 1), "tir.Sub": ("-", 1), "tir.Mul": ("*", 2), "tir.FloorDiv": ("/", 2)}
 
 
 class ComputedDim(SymbolicDim):
-    """An extent that is computed from others: `n + 1`, TVM's `tir.Add`. Made by `computed_dim`, once for equal operands."""
+    """An extent that is computed from others: `n + 1`, TVM's `tir.Add`. Made by `computed_dim`, once for equal operands.
 
-    __slots__ = ("__weakref__", "depth", "operands")
+    Its operands are numbers, names that hold for a whole program, and names that a function binds. `terms` are its sum of
+    products, once `relaylang.ir.extents` has found it.
+    """
+
+    __slots__ = ("__weakref__", "depth", "operands", "size", "terms")
 
     def __init__(self, type_key: str, operands: Sequence[Dim], dtype: str) -> None:
-        texts = [f"({o.name_hint})" if isinstance(o, ComputedDim) else dim_text(o) for o in operands]
-        sign = _SIGNS.get(type_key)
-        shown = f" {sign} ".join(texts) if sign else f"{type_key.removeprefix('tir.').lower()}({', '.join(texts)})"
+        shown = computed_text(type_key, operands, dim_text)
         super().__init__(shown if len(shown) < 60 else "...", dtype, type_key)
         self.operands = tuple(operands)
+        self.terms: Mapping[tuple[TypeVar, ...], int] | None = None
         #: How many computations stand inside one another.
         self.depth: int = 1 + max([o.depth for o in operands if isinstance(o, ComputedDim)], default=0)
+        #: How many computations its text has.
+        self.size: int = 1 + sum([o.size for o in operands if isinstance(o, ComputedDim)])
+
+
+def computed_text(type_key: str, operands: Sequence[Dim], text: Callable[[Dim], str]) -> str:
+    """A computation of extents as text: `2 * n + 1`, `(n + 1) / 2`, `min(n, 4)`. `text` gives the operands' texts."""
+    sign, binds = SIGNS.get(type_key, ("", 0))
+    if not sign:
+        return f"{type_key.removeprefix('tir.').lower()}({', '.join(map(text, operands))})"
+    if type_key == "tir.Mul" and isinstance(operands[1], int):
+        operands = operands[::-1]
+    texts = []
+    for place, operand in enumerate(operands):
+        inner = SIGNS.get(operand.type_key, ("", 3))[1] if isinstance(operand, ComputedDim) else 3
+        alone = text(operand)
+        same = sign in "+*" and isinstance(operand, ComputedDim) and operand.type_key == type_key
+        texts.append(f"({alone})" if inner < binds + (place > 0 and not same) else alone)
+    return f" {sign} ".join(texts)
 
 
 _COMPUTED: WeakValueDictionary[tuple[AnyValue, ...], ComputedDim] = WeakValueDictionary()
@@ -391,7 +412,23 @@ def type_children(ty: Type) -> tuple[Type, ...]:
     return ()
 
 
+def _computation(dim: Dim, bound: Mapping[int, Type], done: dict[int, AnyValue]) -> AnyValue:
+    """What a computed extent is of its names: equal for equal computations, whatever the order of factors and terms."""
+    if not isinstance(dim, ComputedDim):
+        return id(bound.get(id(dim), dim)) if isinstance(dim, TypeVar) else (extent_dtype(dim), dim)
+    if id(dim) not in done:
+        if dim.terms is None or (dim,) in dim.terms:
+            said: AnyValue = [dim.type_key, *(_computation(o, bound, done) for o in dim.operands)]
+        else:
+            said = [(sorted([hash(_computation(f, bound, done)) for f in factors]), c) for factors, c in dim.terms.items()]
+            said.sort()
+        done[id(dim)] = repr((dim.dtype, said))
+    return done[id(dim)]
+
+
 def _extents_equal(a: Dim, b: Dim, bound: Mapping[int, Type]) -> bool:
+    if bound and isinstance(a, ComputedDim) and isinstance(b, ComputedDim):
+        return a.dtype == b.dtype and _computation(a, bound, {}) == _computation(b, {}, {})
     if isinstance(a, TypeVar):
         return bound.get(id(a), a) is b
     return a == b and not isinstance(b, TypeVar) and (Extent not in (type(a), type(b)) or extent_dtype(a) == extent_dtype(b))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import ANY, Dim, TensorType, Type
+from relaylang.ir.types import ANY, Dim, TensorType, Type, TypeVar
 from relaylang.ops.record import Integer, Op, OpPattern, RelationContext, attrs_class, tensor
 from relaylang.ops.shapes import need_rank, same_dim
 from relaylang.ops.traits import Trait
@@ -95,10 +95,12 @@ def batch_matmul(types: Sequence[Type], attrs: AnyValue, ctx: RelationContext) -
     rows, inner = (left.shape[2], left.shape[1]) if attrs.transpose_a else left.shape[1:]
     other, columns = (right.shape[2], right.shape[1]) if attrs.transpose_b else right.shape[1:]
     a, b = left.shape[0], right.shape[0]
-    if all(isinstance(d, int) for d in (*left.shape, *right.shape)):
-        if a != b and a != 1 and b != 1:
+    dims = (*left.shape, *right.shape)
+    known = all(isinstance(d, int) for d in dims)
+    if known or any(isinstance(d, TypeVar) for d in dims):
+        if (a != b if known else not same_dim(a, b)) and a != 1 and b != 1:
             ctx.fail(f"has a batch of {b}, but the first argument has {a}, and neither is 1", 1)
-        if inner != other:
+        if inner != other if known else not same_dim(inner, other):
             agrees = not attrs.transpose_b and inner == columns
             hint = ("`transpose_b=True` makes them agree: TVM 0.7 and older, which did not write it, meant it so",)
             what = f"sums over {other} numbers, but the first argument `{left!r}` has {inner} there"

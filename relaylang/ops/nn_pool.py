@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import Dim, TensorType, TupleType, Type
+from relaylang.ir.types import Dim, TensorType, TupleType, Type, TypeVar
 from relaylang.ops.nn_conv import SPATIAL, check_window, total_padding
 from relaylang.ops.record import Ints, Op, OpPattern, Relation, RelationContext, String, attrs_class, tensor
-from relaylang.ops.shapes import axis_of, split_factor, split_layout
+from relaylang.ops.shapes import add_dim, axis_of, div_dim, split_factor, split_layout
 from relaylang.ops.traits import Trait
 
 F = OpPattern.OUT_ELEMWISE_FUSABLE
@@ -111,9 +111,12 @@ def spatial_axes(ty: TensorType, layout: str, rank: int, ctx: RelationContext) -
 
 def pooled(size: Dim, pad: int, window: int, dilation: int, stride: int, ceil: bool) -> Dim:
     """The extent of a pool's result along an axis."""
+    reach = (window - 1) * dilation + 1
+    if isinstance(size, TypeVar):
+        return add_dim(div_dim(add_dim(size, pad - reach + (stride - 1 if ceil else 0)), stride), 1)
     if not isinstance(size, int):
         return size
-    room = size + pad - ((window - 1) * dilation + 1)
+    room = size + pad - reach
     return (room + stride - 1 if ceil else room) // stride + 1
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
-from relaylang.ir.types import TensorType, Type
+from relaylang.ir.extents import never_agree
+from relaylang.ir.types import TensorType, Type, TypeVar, dim_text
 from relaylang.ops.record import RelationContext, tensor
 from relaylang.ops.shapes import broadcast_shapes, product, shape_text
 
@@ -66,3 +67,6 @@ def check_same_size(old: Sequence[AnyValue], new: Sequence[AnyValue], ctx: Relat
     had, has = product(old), product(new)
     if isinstance(had, int) and isinstance(has, int) and had != has:
         ctx.fail(f"cannot be reshaped from {shape_text(old)} to {shape_text(new)}: {had} elements are not {has}", 0, [_REST])
+    if isinstance(had, TypeVar) and isinstance(has, TypeVar) and never_agree(had, has):
+        numbers = f"{dim_text(had)} elements are not {dim_text(has)}"
+        ctx.fail(f"cannot be reshaped from {shape_text(old)} to {shape_text(new)}: {numbers}", 0, [_REST])

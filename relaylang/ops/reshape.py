@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as AnyValue
 
+from relaylang.ir.extents import exact_quotient
 from relaylang.ir.types import ANY, Dim, TensorType, Type
 from relaylang.ops.record import RelationContext, tensor
 from relaylang.ops.relations import check_same_size
@@ -101,7 +102,7 @@ def new_shape(shape: Sequence[Dim], wanted: Sequence[Dim], allowzero: bool, ctx:
                 ctx.fail(f"newshape={list(wanted)}: -1 has no definite value beside an extent of 0")
             out[inferred] = rest // made
         else:
-            out[inferred] = ANY
+            out[inferred] = exact_quotient(rest, made)
     return out
 
 

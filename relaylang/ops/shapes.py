@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from relaylang.ir.extents import combine
-from relaylang.ir.types import ANY, Dim, Extent, SymbolicDim, TensorType, Type, dim_text
+from relaylang.ir.extents import agree, combine, names_in, never_agree
+from relaylang.ir.types import ANY, Dim, Extent, SymbolicDim, TensorType, Type, TypeVar, dim_text
 from relaylang.ops.record import RelationContext, tensor
 
 FLOATS = ("float16", "float32", "float64", "bfloat16")
@@ -35,7 +35,13 @@ def same_dim(left: Dim, right: Dim) -> bool:
     """Whether two extents may be the same. One that is not known, or that has a name, may be any."""
     if left is right or left == right:
         return True
-    return left is ANY or right is ANY or isinstance(left, SymbolicDim) or isinstance(right, SymbolicDim)
+    if left is ANY or right is ANY:
+        return True
+    if not isinstance(left, TypeVar) and not isinstance(right, TypeVar):
+        return False
+    if any(isinstance(name, SymbolicDim) for name in (*names_in(left), *names_in(right))):
+        return not never_agree(left, right)
+    return agree(left, right) is not False
 
 
 def add_dim(dim: Dim, amount: Dim) -> Dim:
@@ -80,7 +86,7 @@ def broadcast_shapes(left: Sequence[Dim], right: Sequence[Dim], ctx: RelationCon
             out.append(a)
         elif a is ANY:
             out.append(b)
-        elif b is ANY:
+        elif b is ANY or ((isinstance(a, TypeVar) or isinstance(b, TypeVar)) and agree(a, b) is not False):
             out.append(a)
         else:
             mine, other = (left, right) if arg == 0 else (right, left)

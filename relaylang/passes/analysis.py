@@ -39,6 +39,7 @@ from relaylang.ir import (
     post_order,
     visit_order,
 )
+from relaylang.ir.extents import names_in
 from relaylang.ir.types import RefType, TypeCall, type_children
 from relaylang.ops.record import Op
 from relaylang.passes.normal_forms.to_basic_block_normal_form import is_bbnf
@@ -172,7 +173,7 @@ def _type_vars_in(types: Iterator[Type]) -> tuple[dict[TypeVar, None], dict[Type
             keep.append(t)
             variables = [t] if isinstance(t, TypeVar) else []
             if isinstance(t, TensorType):
-                variables = [d for d in t.shape if isinstance(d, TypeVar)]
+                variables = [name for d in t.shape if isinstance(d, TypeVar) for name in names_in(d)]
             for variable in variables:
                 found[variable] = None
                 if variable not in inside:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any as AnyValue
 
+from relaylang.ir.extents import names_in
 from relaylang.ir.types import (
     READABLE,
+    ComputedDim,
     Dim,
     FuncType,
     GlobalTypeVar,
@@ -17,6 +19,7 @@ from relaylang.ir.types import (
     Type,
     TypeCall,
     TypeVar,
+    computed_text,
     dim_text,
 )
 
@@ -128,9 +131,14 @@ class TypeText:
         return f"Tensor[({dims}), {ty.dtype}]"
 
     def extent(self, var: Dim) -> str:
-        """An extent: its name where a function binds it, else its place in the metadata section."""
+        """An extent: its name where a function binds it, else its place in the metadata section.
+
+        One computed of such names is written out; TVM's text has no form for it but `?`.
+        """
         if not isinstance(var, TypeVar):
             return dim_text(var)
+        if isinstance(var, ComputedDim) and not all(isinstance(name, SymbolicDim) for name in names_in(var)):
+            return "?" if self._tvm else computed_text(var.type_key, var.operands, self.extent)
         if isinstance(var, SymbolicDim):
             return self._meta(var.type_key, var)
         name = self.name(var)

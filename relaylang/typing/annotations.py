@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Expr, TypeData
+from relaylang.ir.extents import names_in
 from relaylang.ir.typemaps import parts
 from relaylang.ir.types import (
     ANY,
@@ -91,6 +92,7 @@ class Annotations:
         for axis, dim in enumerate(ty.shape):
             if isinstance(dim, TypeVar):
                 if isinstance(dim, SymbolicDim):
+                    self._mentioned.update({id(n): (n, span) for n in names_in(dim) if not isinstance(n, SymbolicDim)})
                     continue
                 if dim.kind == "ShapeVar":
                     self._mentioned.setdefault(id(dim), (dim, span))

@@ -12,7 +12,7 @@ from relaylang.typing.definitions import Definitions
 from relaylang.typing.places import argument_span
 from relaylang.typing.report import Report
 from relaylang.typing.solver import Solver
-from relaylang.typing.terms import POISON, Unknown, find, fresh_for, map_type, substitute
+from relaylang.typing.terms import POISON, OpenTensor, Unknown, find, fresh_for, map_type, substitute
 from relaylang.typing.texts import name_of, show
 
 
@@ -66,6 +66,11 @@ class Calls:
             if find(wanted) is not find(have) and not unify(wanted, have):
                 self._refuse(node, i, wanted, have, callee)
                 fine = False
+        if opened is not callee and fine:  # an extent that two type parameters make is known once both are
+            for i, (wanted, have) in enumerate(zip(opened.arg_types, args)):
+                if type(wanted) is OpenTensor and not unify(wanted, have):
+                    self._refuse(node, i, wanted, have, callee)
+                    fine = False
         return self._solver.head(opened.ret_type) if fine else POISON
 
     def _instantiate(self, node: Call, callee: FuncType) -> FuncType:

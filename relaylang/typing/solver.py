@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import (
     ANY,
+    ComputedDim,
     Dim,
     Extent,
     FuncType,
@@ -30,7 +31,9 @@ from relaylang.typing.terms import (
     find,
     find_dim,
     fresh_for,
+    open_names,
     substitute,
+    unify_computed,
 )
 
 
@@ -116,7 +119,7 @@ class Solver:
 
     def _resolve_tensor(self, ty: OpenTensor) -> TensorType:
         shape = tuple(find_dim(d) for d in ty.shape)
-        if any(type(d) is DimUnknown for d in shape):
+        if any(map(open_names, shape)):
             return ty if shape == ty.shape else OpenTensor(shape, ty.dtype, ty.span)
         return self.intern(TensorType(shape, ty.dtype, ty.span))
 
@@ -149,7 +152,7 @@ class Solver:
 
     def close_dims(self, ty: TensorType) -> TensorType:
         """A tensor type whose open extents are `?`: nothing said what they are."""
-        shape = tuple(ANY if type(d) is DimUnknown else d for d in map(find_dim, ty.shape))
+        shape = tuple(ANY if open_names(d) else d for d in map(find_dim, ty.shape))
         return self.intern(TensorType(shape, ty.dtype))
 
     # --- what waits ---
@@ -273,6 +276,10 @@ class Solver:
         if left is ANY or right is ANY:
             self.loosened = True
             return True
+        if isinstance(left, ComputedDim) or isinstance(right, ComputedDim):
+            same = unify_computed(left, right)
+            self.loosened = self.loosened or same is None
+            return same is not False
         return not isinstance(left, TypeVar) and left == right
 
     def bind(self, unknown: Unknown, ty: Type) -> bool:

@@ -5,12 +5,16 @@ An `Unknown` is a node of a union-find forest: once bound, it links to its type.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 
 from relaylang.ir.expr import Expr
+from relaylang.ir.extents import agree, names_in, solve, with_names
 from relaylang.ir.typemaps import parts, with_parts
 from relaylang.ir.types import (
+    ANY,
     POISON,
+    ComputedDim,
     Dim,
     ErrorType,
     GlobalTypeVar,
@@ -76,7 +80,29 @@ def find_dim(dim: Dim) -> Dim:
     """The extent that an extent is bound to so far."""
     while type(dim) is DimUnknown and dim.link is not None:
         dim = dim.link
-    return dim
+    return with_names(dim, find_dim) if type(dim) is ComputedDim else dim
+
+
+def open_names(dim: Dim) -> list[DimUnknown]:
+    """The extents to be found that an extent is computed of."""
+    if type(dim) is DimUnknown:
+        return [dim]
+    return [name for name in names_in(dim) if type(name) is DimUnknown] if type(dim) is ComputedDim else []
+
+
+def unify_computed(left: Dim, right: Dim) -> bool | None:
+    """Make two extents the same, one of which is computed: find what one name must be. None where it is not known whether they are."""
+    same = agree(left, right)
+    unknown = [*open_names(left), *open_names(right)]
+    if same is not False or not unknown:
+        return same
+    if any(u is not unknown[0] for u in unknown):
+        return None
+    solution = solve(left, right, unknown[0])
+    if solution is None or solution is ANY:
+        return False if solution is None else None
+    unknown[0].link = solution
+    return True
 
 
 def map_type(ty: Type, leaf: Callable[[Type], Type]) -> Type:
@@ -109,10 +135,8 @@ def substitute(ty: Type, mapping: dict[int, Type]) -> Type:
 
     def leaf(node: Type) -> Type:
         if isinstance(node, TensorType):
-            if dims and any(id(d) in dims for d in node.shape):
-                shape = [dims.get(id(d), d) for d in node.shape]
-                return OpenTensor(shape, node.dtype, node.span)  # type: ignore[arg-type]
-            return node
+            shape = [with_names(d, lambda name: dims.get(id(name), name)) for d in node.shape] if dims else node.shape  # type: ignore[arg-type, return-value]
+            return node if all(map(operator.is_, shape, node.shape)) else OpenTensor(shape, node.dtype, node.span)
         if type(node) is Unknown:
             found = find(node)
             return found if found is node else substitute(found, mapping)
@@ -136,5 +160,7 @@ __all__ = [
     "find_dim",
     "fresh_for",
     "map_type",
+    "open_names",
     "substitute",
+    "unify_computed",
 ]

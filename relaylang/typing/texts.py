@@ -5,6 +5,7 @@ from __future__ import annotations
 from relaylang.ir.expr import Call, Constructor, Expr, GlobalVar, TupleGetItem, Var
 from relaylang.ir.types import ANY, FuncType, TensorType, TupleType, Type, TypeCall, TypeVar, type_children, type_text
 from relaylang.ops.record import Op
+from relaylang.typing.terms import open_names
 
 _SHOWN = 300
 
@@ -40,7 +41,7 @@ def _difference_of_tensors(expected: TensorType, found: TensorType) -> str:
     if len(expected.shape) != len(found.shape):
         return f"it has {_count(len(found.shape), 'dimension')}, not {len(expected.shape)}"
     for axis, (want, have) in enumerate(zip(expected.shape, found.shape)):
-        if want != have and want is not ANY and have is not ANY:
+        if want != have and want is not ANY and have is not ANY and not (open_names(want) and open_names(have)):
             return f"dimension {axis} is {_dim(have)}, not {_dim(want)}"
     return ""
 

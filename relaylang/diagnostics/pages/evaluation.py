@@ -119,4 +119,13 @@ evaluate(const(1.0))
         "$ relay run examples/loop.relay --time-limit 1h",
         "text",
     ),
+    Page(
+        "R0414",
+        "a result does not have its declared type",
+        """The checker takes `?` for every extent. When the program runs, the result must have the extents that the
+        function declares. Declare `?` where the extent depends on values.""",
+        'def @main() -> Tensor[(3), int32] {\n  arange(0, 4, 1, start=0, stop=4, step=1, dtype="int32")\n}',
+        'def @main() -> Tensor[(?), int32] {\n  arange(0, 4, 1, start=0, stop=4, step=1, dtype="int32")\n}',
+        "run",
+    ),
 )

@@ -53,6 +53,7 @@ from relaylang.ir import (
 )
 from relaylang.ir.bulk import gc_paused
 from relaylang.ir.expr import Pattern
+from relaylang.ir.extents import names_in
 from relaylang.ir.typemaps import HasPart
 from relaylang.ir.types import written
 from relaylang.ir.visit import Walk, walk
@@ -224,7 +225,9 @@ class _Evaluator:
 
     def left_behind(self, ty: Type) -> bool:
         if isinstance(ty, TensorType):
-            return any(isinstance(d, TypeVar) and d.kind == "ShapeVar" and d not in self.type_params for d in ty.shape)
+            return any(
+                n.kind == "ShapeVar" and n not in self.type_params for d in ty.shape if isinstance(d, TypeVar) for n in names_in(d)
+            )
         return isinstance(ty, TypeVar) and ty not in self.type_params
 
     def atom(self, value: Value) -> Walk:

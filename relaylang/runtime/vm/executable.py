@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.interpreter.evaluate import bind_arguments
+from relaylang.interpreter.evaluate import bind_arguments, checked_result
 from relaylang.interpreter.values import Value
 from relaylang.ir import Function, FuncType, Var, parameter_names
 from relaylang.runtime.artifact import Artifact, Capability, read_file
@@ -189,9 +189,10 @@ class VMExecutable(Artifact):
         machine = self.loaded.machine()
         machine.measure(spent)
         try:
-            return machine.call(
+            value = machine.call(
                 self.program.entries[name], values, threads=threads or self.threads, limit=memory_limit, seconds=time_limit
             )
+            return checked_result(function, values, value, f"@{name}")
         finally:
             machine.measure(None)
             if not machine.state()["handles"]:

@@ -10,9 +10,11 @@ import numpy as np
 from relaylang.diagnostics import Fix, did_you_mean, error
 from relaylang.diagnostics.source import Span
 from relaylang.ir.expr import Constructor, MetaRef, TypeData
+from relaylang.ir.extents import combine
 from relaylang.ir.types import (
     ANY,
     POISON,
+    SIGNS,
     FuncType,
     IncompleteType,
     RefType,
@@ -50,6 +52,12 @@ _COMMON_DTYPES = (
     "float64",
     "bfloat16",
 )
+
+
+#: Operators on extents in a text.
+_INFIX = {sign: key for key, (sign, _) in SIGNS.items()}
+_COMPUTATIONS = {"min": "tir.Min", "max": "tir.Max", "floormod": "tir.FloorMod", "div": "tir.Div", "mod": "tir.Mod"}
+_DIVISIONS = ("tir.FloorDiv", "tir.FloorMod", "tir.Div", "tir.Mod")
 
 
 def _dims(text: str) -> tuple[AnyValue, ...]:
@@ -254,6 +262,33 @@ class TypeActions:
         if dim is None:
             dim = self.dims[v] = SymbolicDim(f"n{len(self.dims)}")
         return dim
+
+    def on_dim_paren(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return v[1]
+
+    def on_dim_infix(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        return self._computed(_INFIX[v[1]], v[0], v[2], first, last)
+
+    def on_dim_call(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
+        name = v[0].rstrip("(")
+        key = _COMPUTATIONS.get(name)
+        if key is not None and len(v[1]) == 2:
+            return self._computed(key, *v[1], first, last)
+        near = did_you_mean(name, _COMPUTATIONS)
+        fix = Fix(self.reports.place(first), f"{near}(", f"did you mean `{near}`?") if key is None and near else None
+        what = f"`{name}` takes two extents, not {len(v[1])}" if key else f"`{name}` computes no extent"
+        notes = [f"extents are computed by +, -, *, / and {', '.join(_COMPUTATIONS)}"]
+        self.reports.add(error("R0105", f"not an extent: {what}", self.reports.place(first), fix=fix, notes=notes))
+        return ANY
+
+    def _computed(self, key: str, left: AnyValue, right: AnyValue, first: int, last: int) -> AnyValue:
+        """The extent that an operator makes of two; `?` for a wrong one, which is reported."""
+        wrong = "it divides by 0" if right == 0 and key in _DIVISIONS else ""
+        made = ANY if wrong or left is ANY or right is ANY else combine(key, left, right)
+        if made is ANY and left is not ANY and right is not ANY:
+            wrong = wrong or "it is computed of too many others"
+            self.reports.add(error("R0105", f"not an extent: {wrong}", self.reports.span(first, last)))
+        return made
 
     # -- type parameters
 

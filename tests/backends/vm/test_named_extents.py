@@ -1,0 +1,110 @@
+"""Extents that functions name, when a program runs: in the interpreter and on the VM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relaylang.backends.vm import compile_vm
+from relaylang.diagnostics import RelayError
+from relaylang.interpreter import evaluate
+from relaylang.ir import IRModule
+from tests.backends.vm.test_programs import module
+
+Run = Callable[[IRModule, tuple[np.ndarray, ...]], Any]
+
+RUNS: dict[str, Run] = {
+    "interpreter": lambda mod, args: evaluate(mod, *args),
+    "vm": lambda mod, args: compile_vm(mod).run(*args),
+}
+
+
+def zeros(*shapes: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    return tuple([np.zeros(shape, "float32") for shape in shapes])
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(
+    ("text", "shapes", "code", "said"),
+    [
+        (
+            "def @main[b](%x: Tensor[(b, 4), float32],\n  %y: Tensor[(b, 4), float32]) { add(%x, %y) }",
+            [(2, 4), (3, 4)],
+            "R0402",
+            "the argument for %y has the shape (3, 4): axis 0 is 3, but `b` is 2 in %x",
+        ),
+        (
+            "def @main[b](%x: Tensor[(b, 4), float32],\n  %y: Tensor[(2 * b, 4), float32]) { concatenate((%x, %y)) }",
+            [(2, 4), (3, 4)],
+            "R0402",
+            "the argument for %y has the shape (3, 4): axis 0 is 3, but `2 * b` is 4 (`b` is 2 in %x)",
+        ),
+        (
+            "def @main[b](%x: int32,\n  %y: Tensor[(2 * b, 4), float32]) { %y }",
+            [(), (3, 4)],
+            "R0402",
+            "the argument for %y has the shape (3, 4): axis 0 is 3, which is no `2 * b`",
+        ),
+        (
+            "def @main[b, c](%x: Tensor[(b / c), float32], %z: Tensor[(b), float32],\n  %y: Tensor[(c), float32]) { %y }",
+            [(2,), (3,), (0,)],
+            "R0402",
+            "the argument for %x has the shape (2,): axis 0 is 2, but `b / c` divides by 0",
+        ),
+        (
+            "def @main(%x: Tensor[(?, ?), float32])\n  -> Tensor[(3, ?), float32] { nn.relu(%x) }",
+            [(2, 3)],
+            "R0414",
+            "the result of @main has the shape (2, 3) instead of (3, ?)",
+        ),
+        (
+            "def @main(%x: Tensor[(?, ?), float32])\n  -> (Tensor[(?, ?), float32], Tensor[(3), float32]) { (%x, sum(%x, axis=[0])) }",
+            [(2, 2)],
+            "R0414",
+            "the result of @main has the shape (2,) instead of (3,) in field 1",
+        ),
+        (
+            "def @main[b](%x: Tensor[(b, 2), float32], %y: Tensor[(?, 2), float32])\n  -> Tensor[(2 * b, 2), float32] { nn.relu(%y) }",
+            [(2, 2), (3, 2)],
+            "R0414",
+            "the result of @main has the shape (3, 2): axis 0 is 3, but `2 * b` is 4 (`b` is 2 in %x)",
+        ),
+    ],
+)
+def test_contradictions(run: Run, text: str, shapes: list[tuple[int, ...]], code: str, said: str) -> None:
+    args = zeros(*shapes)
+    args = tuple([arg.astype("int32") if not arg.ndim else arg for arg in args])
+    with pytest.raises(RelayError) as wrong:
+        run(module(text), args)
+    (found,) = wrong.value.diagnostics
+    assert (found.code, found.title) == (code, said)
+    line = 1 if "%x has" in said else 2
+    assert found.labels[0].span is not None and found.labels[0].span.line == line
+
+
+ENCODER = """
+def @main[b, t](%x: Tensor[(b, t, 8), float32], %past: Tensor[(b, 2 * t, 8), float32], %w: Tensor[(6, 8), float32])
+  -> Tensor[(b, t, 3 * t), float32] {
+  %0 = concatenate((%past, %x), axis=1);
+  %1 = reshape(%x, newshape=[-1, 8]);
+  %2 = nn.dense(%1, %w, units=6);
+  %3 = reshape(%2, newshape=[-1, 2, 3]);
+  %4 = nn.batch_matmul(%x, %0, transpose_b=True);
+  add(nn.softmax(%4), mean(%3))
+}
+"""
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4, 7)])
+def test_the_vm_gives_what_the_interpreter_gives(shape: tuple[int, int]) -> None:
+    b, t = shape
+    random = np.random.default_rng(b)
+    x, past, w = (random.standard_normal(s).astype("float32") for s in ((b, t, 8), (b, 2 * t, 8), (6, 8)))
+    mod = module(ENCODER)
+    wanted = evaluate(mod, x, past, w)
+    made = compile_vm(mod)
+    np.testing.assert_allclose(made.run(x, past, w), wanted, rtol=1e-5, atol=1e-6)
+    assert wanted.shape == (b, t, 3 * t) and made.fallbacks() == []
