@@ -21,14 +21,13 @@ from relaylang.backends.cpu.arith import PLAIN
 from relaylang.backends.cpu.gemm import block_kernel
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import ROW, Anchored, Kernel, Recipe, Sink, Tensor
-from relaylang.backends.cpu.lower import RESHAPES
-from relaylang.backends.cpu.lower.nn_dense import as_it_lies, strides_of_matrices
+from relaylang.backends.cpu.lower import RESHAPES, SELECTIONS
 from relaylang.backends.cpu.transposes import turn_kernel
 from relaylang.ir import Call, Constant, Expr, Function, FuncType, Var, children, post_order, rewrite
 from relaylang.ir.typed import retype, typed
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
-from relaylang.kernels.index import ZERO, affine, digits, variable
+from relaylang.kernels.index import ZERO, affine, const_of, digits, strides_of, terms_of, variable
 from relaylang.kernels.nest import Bounds, Buf, Nest
 from relaylang.kernels.sizes import has_sizes, surely_less
 from relaylang.ops.record import Op, OpPattern
@@ -39,6 +38,8 @@ from relaylang.rules.decompositions.common import dtype_of, shape_of
 _DEPTH = 256
 #: The fewest rows that gain: with fewer, most lanes of vectors are idle.
 _ROWS = 4
+#: Operators that give elements other places.
+_MOVES = frozenset({*SELECTIONS, "repeat", "broadcast_to"})
 #: The least score, which a masked one (-inf) is below: the difference of two is a number.
 _LOW = ir.Const(-3.4028234663852886e38, "float32")
 
@@ -77,7 +78,7 @@ def _size(node: Expr) -> int:
 
 def _reshaped(node: Expr) -> Expr:
     """The node whose elements a node has in another shape."""
-    while is_call(node, *RESHAPES):
+    while isinstance(node, Call) and is_call(node, *RESHAPES):
         node = node.args[0]
     return node
 
@@ -105,7 +106,7 @@ def _way(last: Expr, values: Mapping[Var, Expr]) -> tuple[Attention, list[Var]] 
         return node
 
     node = value(last.args[0])
-    while is_call(node, *RESHAPES) or _is_guard(node):
+    while isinstance(node, Call) and (is_call(node, *RESHAPES) or _is_guard(node)):
         node = value(node.args[-1])
     if not is_call(node, "nn.softmax", "nn.fast_softmax") or node.attrs.axis not in (-1, len(shape_of(node) or ()) - 1):
         return None
@@ -130,7 +131,7 @@ def _is_product(node: Expr) -> bool:
     return {dtype_of(node), *map(dtype_of, node.args)} == {"float32"} and len(shape_of(node) or ()) == 3
 
 
-def _fits(found: Attention) -> bool:
+def _fits(found: Attention, values: Mapping[Var, Expr]) -> bool:
     """Whether there are loops for attention, and they gain."""
     q, v, scores = (shape_of(e) for e in (found.first.args[0], found.last, found.scores))
     product = shape_of(found.first)
@@ -139,14 +140,47 @@ def _fits(found: Attention) -> bool:
     if has_sizes((q[2], v[2])) or not (0 < q[2] <= _DEPTH and 0 < v[2] <= _DEPTH) or 0 in scores:
         return False
     groups, rows, keys = product
-    if surely_less(rows, _ROWS) or scores[-1] != keys or v[:2] != (groups, rows):
-        return False
     *outer, own = scores[:-1]
+    if scores[-1] != keys or v[:2] != (groups, rows):
+        return False
+    if own == rows == 1:
+        return math.prod(outer) == groups and _repeats(found, outer[-1], values) >= _ROWS
+    if surely_less(rows, _ROWS):
+        return False
     if own == rows:
         return math.prod(outer) == groups
-    if own == 1:
-        return not has_sizes((outer[-1], rows)) and outer[-1] % rows == 0
-    return not has_sizes((own, rows)) and rows % own == 0 and math.prod(outer) == groups * (rows // own)
+    return own == 1 and not has_sizes((outer[-1], rows)) and outer[-1] % rows == 0
+
+
+def _moved(operand: Expr, values: Mapping[Var, Expr]) -> tuple[Expr, list[Var]]:
+    """The node whose elements an operand has in other places, and the variables on the way to it."""
+    way: list[Var] = []
+    while True:
+        if is_call(operand, *_MOVES):
+            operand = operand.args[0]
+        elif isinstance(operand, Var) and operand in values and all(map(_moves, post_order(values[operand]))):
+            way.append(operand)
+            operand = values[operand]
+        else:
+            return operand, way
+
+
+def _moves(node: Expr) -> bool:
+    return isinstance(node, (Var, Op)) or is_call(node, *_MOVES)
+
+
+def _repeats(found: Attention, heads: int, values: Mapping[Var, Expr]) -> int:
+    """How many neighbouring heads have the same keys and values (grouped queries)."""
+    counts = []
+    for operand in (found.first.args[1], found.last.args[1]):
+        all_of_them, own = _size(operand), _size(_moved(operand, values)[0])
+        if has_sizes((heads,)) or not own or surely_less(all_of_them, own):
+            return 1
+        count = all_of_them // own
+        if has_sizes((count,)) or own * count != all_of_them or heads % count:
+            return 1
+        counts.append(count)
+    return counts[0] if counts[0] == counts[1] else 1
 
 
 def attention_of(function: Function, isa: Isa) -> Attention | None:
@@ -154,11 +188,40 @@ def attention_of(function: Function, isa: Isa) -> Attention | None:
     order = list(post_order(function.body))
     if isa.lanes == 1 or not any(is_call(node, "nn.softmax", "nn.fast_softmax") for node in order):
         return None
-    ways = [way[0] for node in order if (way := _way(node, {})) is not None and _fits(way[0])]
+    ways = [way[0] for node in order if (way := _way(node, {})) is not None and _fits(way[0], {})]
     if len(ways) != 1:
         return None
-    users = Counter(id(child) for node in order for child in children(node))
-    return ways[0] if users[id(ways[0].first)] == users[id(ways[0].softmax)] == users[id(ways[0].weights)] == 1 else None
+    return ways[0] if _is_closed(ways[0], function.body) else None
+
+
+def _is_closed(found: Attention, body: Expr) -> bool:
+    """Whether the scores are changed element by element, and nothing else reads them."""
+    way: set[Expr] = {found.softmax, found.last}
+    node = found.weights
+    while isinstance(node, Call) and node is not found.softmax:
+        way.add(node)
+        node = node.args[-1]
+    changes = set(post_order(found.scores))
+    computed: set[Expr] = {found.first}
+    for node in post_order(found.last):
+        if computed.isdisjoint(children(node)):
+            continue
+        if node not in way and (node not in changes or not _operands(node)):
+            return False
+        computed.add(node)
+    if found.last.args[1] in computed:
+        return False
+    done: set[Expr] = {found.last}
+    todo = [body]
+    while todo:
+        node = todo.pop()
+        if node in done:
+            continue
+        if node in computed:
+            return False
+        done.add(node)
+        todo += children(node)
+    return True
 
 
 # -- the graph -------------------------------------------------------------------------------------------------------------
@@ -181,15 +244,19 @@ def with_attention(function: Function, isa: Isa) -> Function:
         if often[id(call.op)] > 1:
             continue
         for param, arg in zip(call.op.params, call.args):  # type: ignore[attr-defined]
-            if users[id(arg)] == 1 and isinstance(arg, Call) and is_primitive(arg.op) and often[id(arg.op)] == 1:
-                values[param], makers[param] = arg.op.body, arg  # type: ignore[attr-defined]
+            if not (isinstance(arg, Call) and is_primitive(arg.op) and often[id(arg.op)] == 1):
+                continue
+            body = arg.op.body  # type: ignore[attr-defined]
+            if users[id(arg)] == 1 or all(map(_moves, post_order(body))):
+                values[param], makers[param] = body, arg
     #: The merged kernels, and the variables between them, by the calls of their last kernels.
     merged: dict[int, list[Var]] = {}
     for call in calls:
         for node in post_order(call.op.body):  # type: ignore[attr-defined]
             way = _way(node, values)
-            if way is not None and way[1] and _fits(way[0]):
-                merged[id(call)] = way[1]
+            if way is not None and way[1] and _fits(way[0], values):
+                operands = (*way[0].first.args, way[0].last.args[1])
+                merged[id(call)] = [*way[1], *(param for operand in operands for param in _moved(operand, values)[1])]
     if not merged:
         return function
 
@@ -251,19 +318,20 @@ class _Unit:
     def __init__(self, kernel: Kernel, form: Attention, operands: Sequence[Tensor], values: Values, sink: Sink) -> None:
         self.kernel, self.values, self.sink = kernel, values, sink
         self.changes, self.guards = _reshaped(form.scores) is not form.first, _reshaped(form.weights) is not form.softmax
-        self.groups, self.group_rows, self.keys = values.product.shape
+        _, group_rows, self.keys = values.product.shape
         self.depth, self.width = operands[0].shape[2], sink.anchor.shape[2]
-        lying = [as_it_lies(kernel, operand, "float32") for operand in operands]
-        turned = (False, not form.first.attrs.transpose_b, form.last.attrs.transpose_b)
-        #: Of queries, keys and values: the buffers, and the strides of groups, rows and elements.
-        self.buffers: list[Buf] = [tensor.buf for tensor, _ in lying]  # type: ignore[attr-defined]
-        self.strides = [strides_of_matrices(s, t.shape[0], turn) for (t, s), turn in zip(lying, turned)]
-        #: The heads' axes of scores, the rows of a head, and how many heads have the same keys.
         *outer, own = values.scores.shape[:-1]
-        self.across = own == 1 and self.group_rows != 1
-        self.rows = self.group_rows if self.across else own
-        self.shared = 1 if self.across or own == self.group_rows else self.group_rows // own
+        repeats = _repeats(form, outer[-1], {})
+        #: Whether rows are neighbouring heads with the same keys; and whether each of them is a group of its own.
+        self.across = own == 1 and (group_rows != 1 or repeats != 1)
+        self.alone = self.across and group_rows == 1
+        self.rows = (repeats if self.alone else group_rows) if self.across else own
         self.outer: list[int] = [*outer[:-1], outer[-1] // self.rows] if self.across else outer
+        #: The axes of heads, with those of the same keys apart.
+        self.heads = [*outer[:-1], outer[-1] // repeats, repeats] if not self.across and repeats != 1 else self.outer
+        turned = (False, not form.first.attrs.transpose_b, form.last.attrs.transpose_b)
+        #: Of queries, keys and values: the buffers, the first elements of heads, and the strides of rows and elements.
+        self.lying = [self._lying(tensor, n == 0, turn) for n, (tensor, turn) in enumerate(zip(operands, turned))]
         self.lanes = kernel.isa.lanes
         # Two vectors share each element that is repeated. One has fewer idle lanes.
         two = not has_sizes((self.rows,)) and -(-self.rows // self.lanes) % 2 == 0
@@ -276,6 +344,30 @@ class _Unit:
         self.once = not has_sizes((self.keys,)) and parts == 1
         #: The rows of the products' results in registers.
         self.held = min(16, (kernel.isa.registers - self.vectors - 1) // self.vectors)
+
+    def _place(self, head: ir.Expr, row: ir.Expr) -> list[ir.Expr]:
+        """The group and the row in it of a head's row."""
+        return [head * self.rows + row, ZERO] if self.alone else [head, row]
+
+    def _lying(self, tensor: Tensor, queries: bool, turned: bool) -> tuple[Buf, ir.Expr, int, int]:
+        """Where an operand lies: its buffer, the first element of a head, and the strides of rows and elements."""
+        axes = len(self.heads)
+        nest = Nest([*self.heads, self.rows if queries else self.keys, tensor.shape[1 if turned else 2]])
+        head, row, element = affine(dict(enumerate(strides_of(self.heads)))), variable(axes), variable(axes + 1)
+        group, row = self._place(head, row) if queries else (self._place(head, ZERO)[0], row)
+        index = [group, element, row] if turned else [group, row, element]
+        value = tensor.at(nest, index)
+        if isinstance(value, ir.Load) and value.index.type == ir.INDEX:
+            buf, place = Buf(value.buffer, tensor.shape, "float32"), value.index
+        else:
+            buf = self.kernel.in_memory(tensor)
+            place = nest.place(buf, index)
+        self.kernel.any_order.add(buf.name)
+        factors = terms_of(place)
+        first = ir.number(const_of(place))
+        for axis, number in enumerate(digits(ir.Var("n"), self.heads)):
+            first = first + number * factors.get(axis, 0)
+        return buf, first, factors.get(axes, 0), factors.get(axes + 1, 0)
 
     def _function(self, rows: int, apart: int, taps: int, tap: int) -> tuple[str, list[ir.Expr]]:
         """The name of a function that adds to a block of results, and its argument for the distance of rows."""
@@ -296,13 +388,11 @@ class _Unit:
         """The stage of all units."""
         b = Builder()
         count = -(-self.rows // self.block)
-        heads = math.prod(self.outer)
+        heads = math.prod(self.heads)
         with b.loop("u", heads * count, kind=ir.PARALLEL) as u:
             n, p = (b.let(name, digit) for name, digit in zip("np", digits(u, [heads, count])))
             r0 = b.let("r0", p * self.block)
             rn = b.let("rn", ir.minimum(ir.number(self.rows) - r0, self.block))
-            group, first = (n // self.shared, n % self.shared * self.rows + r0) if self.shared != 1 else (n, r0)
-            group, first = b.let("g", group), b.let("m0", first)
             queries = b.local("queries", "float32", [self.depth * self.block])
             scores = b.local("scores", "float32", [self.part * self.block])
             sums = b.local("sums", "float32", [self.width * self.block])
@@ -310,21 +400,21 @@ class _Unit:
             for v in range(self.vectors):
                 b.store(peaks, ir.splat(_LOW, self.lanes), v * self.lanes)
                 b.store(totals, ir.splat(ir.Const(0.0, "float32"), self.lanes), v * self.lanes)
-            self._turn_queries(b, group, first, rn, queries)
+            self._turn_queries(b, r0, rn, queries)
             with b.loop("part", 1 if self.once else -(-self.keys // self.part)) as part:
                 c0 = b.let("c0", part * self.part)
                 cn = b.let("cn", ir.number(self.part) if self.once else ir.minimum(ir.number(self.keys) - c0, self.part))
-                self._scores(b, group, c0, cn, queries, scores)
+                self._scores(b, c0, cn, queries, scores)
                 self._changed(b, n, r0, rn, c0, cn, scores)
                 self._powers(b, part, cn, scores, sums, peaks, totals)
-                self._sums(b, group, part, c0, cn, scores, sums)
-            self._handed_on(b, group, first, rn, sums, totals)
+                self._sums(b, part, c0, cn, scores, sums)
+            self._handed_on(b, n, r0, rn, sums, totals)
         self.kernel.stage(body=b.body)
 
-    def _turn_queries(self, b: Builder, group: ir.Expr, first: ir.Expr, rn: ir.Expr, queries: ir.Local) -> None:
+    def _turn_queries(self, b: Builder, r0: ir.Expr, rn: ir.Expr, queries: ir.Local) -> None:
         """Write the rows of queries as columns; those behind the last row are 0."""
-        apart, step = self.strides[0][1:]
-        q = b.let("q", ir.address(self.buffers[0], group * self.strides[0][0] + first * apart))
+        buf, head, apart, step = self.lying[0]
+        q = b.let("q", ir.address(buf, head + r0 * apart))
         squares = step == 1 and self.depth % self.lanes == 0
         for v in range(self.vectors):
             low = v * self.lanes
@@ -341,10 +431,10 @@ class _Unit:
             with b.otherwise():
                 b.add(*plain.body)
 
-    def _scores(self, b: Builder, group: ir.Expr, c0: ir.Expr, cn: ir.Expr, queries: ir.Local, scores: ir.Local) -> None:
+    def _scores(self, b: Builder, c0: ir.Expr, cn: ir.Expr, queries: ir.Local, scores: ir.Local) -> None:
         """The products of all rows with the keys of a part. The last block of keys reaches back over those before."""
-        batch, apart, step = self.strides[1]
-        k = b.let("k", ir.address(self.buffers[1], group * batch + c0 * apart))
+        buf, head, apart, step = self.lying[1]
+        k = b.let("k", ir.address(buf, head + c0 * apart))
         taps = 1 if has_sizes((step,)) else next(n for n in (8, 4, 2, 1) if self.depth % n == 0)
         tap = step if taps > 1 else 0
 
@@ -435,10 +525,10 @@ class _Unit:
             b.store(peaks, peak[v], v * lanes)
             b.store(totals, total[v], v * lanes)
 
-    def _sums(self, b: Builder, group: ir.Expr, part: ir.Expr, c0: ir.Expr, cn: ir.Expr, scores: ir.Local, sums: ir.Local) -> None:
+    def _sums(self, b: Builder, part: ir.Expr, c0: ir.Expr, cn: ir.Expr, scores: ir.Local, sums: ir.Local) -> None:
         """Add the values of a part's keys times the exponentials."""
-        batch, step, apart = self.strides[2]
-        x = b.let("x", ir.address(self.buffers[2], group * batch + c0 * step))
+        buf, head, step, apart = self.lying[2]
+        x = b.let("x", ir.address(buf, head + c0 * step))
         many = -(-self.width // self.held)
         less, full = self.width // many, self.width % many
         first = ir.number(1) if self.once else part.eq(0)
@@ -468,13 +558,13 @@ class _Unit:
             columns(less + 1, 0, full * (less + 1))
         columns(less, full * (less + 1), self.width)
 
-    def _handed_on(self, b: Builder, group: ir.Expr, first: ir.Expr, rn: ir.Expr, sums: ir.Local, totals: ir.Local) -> None:
+    def _handed_on(self, b: Builder, n: ir.Expr, r0: ir.Expr, rn: ir.Expr, sums: ir.Local, totals: ir.Local) -> None:
         """Divide the sums by those of the exponentials, and pass the rows on."""
         lanes, block = self.lanes, self.block
         for v in range(self.vectors):
             total = ir.load(totals, v * lanes, lanes=lanes)
             b.store(totals, ir.splat(ir.Const(1.0, "float32"), lanes) / total, v * lanes)
-        b.add(*self._guarded(group, first, rn))
+        b.add(*self._guarded(n, r0, rn))
         results = b.local("results", "float32", [self.width * block])
         for v in range(self.vectors):
             scale = b.let(f"share{v}", ir.load(totals, v * lanes, lanes=lanes))
@@ -488,24 +578,35 @@ class _Unit:
             else:
                 with b.loop("d", self.width) as d, b.loop("r", lanes) as r:
                     b.store(results, ir.load(sums, d * block + r + v * lanes), (r + v * lanes) * self.width + d)
+        first = b.let("m0", self._first(n, r0))
         b.let("y", ir.address(results, first * -self.width))
 
         def emit(*count: int) -> ir.Body:
-            rows = (first, first + (count[0] if count else rn), *count)
-            return self.sink.block("y", [0, self.width, 1], {0: (group, group + 1), 1: rows})
+            strides = [self.width, 0, 1] if self.alone else [0, self.width, 1]
+            return self.sink.block("y", strides, self._bounds(n, first, count[0] if count else rn, *count))
 
         b.add(*self._for_rows(rn, emit))
 
-    def _guarded(self, group: ir.Expr, first: ir.Expr, rn: ir.Expr) -> ir.Body:
+    def _first(self, n: ir.Expr, r0: ir.Expr) -> ir.Expr:
+        """The number of a unit's first row, along the product's axis of rows: that of groups where rows are `alone`."""
+        return n * self.rows + r0 if self.alone else r0
+
+    def _bounds(self, n: ir.Expr, first: ir.Expr, *count: ir.Expr | int) -> Bounds:
+        """The rows of a unit in the products."""
+        rows = (first, first + count[0], *count[1:])
+        return {0: rows} if self.alone else {0: (n, n + 1), 1: rows}
+
+    def _guarded(self, n: ir.Expr, r0: ir.Expr, rn: ir.Expr) -> ir.Body:
         """Let the rows be 0 that the nodes behind softmax say."""
         values = self.values
         if not self.guards:
             return []
-        shape = (self.groups, self.group_rows, 1)
-        nest = Nest(shape, {0: (group, group + 1), 1: (first, first + rn)})
-        buf = Buf("shares", shape, "float32")
-        values.shares.impl = Recipe(values.shares.shape, "float32", lambda nest, _: nest.load(buf, variable(1)))
-        nest.store(buf, variable(1), values.weights.at(nest, [variable(0), variable(1), ZERO]))
+        shape = (*values.product.shape[:2], 1)
+        first = self._first(n, r0)
+        nest = Nest(shape, self._bounds(n, first, rn))
+        buf, row = Buf("shares", shape, "float32"), variable(0 if self.alone else 1)
+        values.shares.impl = Recipe(values.shares.shape, "float32", lambda nest, _: nest.load(buf, row))
+        nest.store(buf, row, values.weights.at(nest, [variable(0), variable(1), ZERO]))
         values.shares.impl = None
         return [ir.Let("shares", ir.address(ir.Var("totals", "float32*"), first * -1, written=True)), *self.kernel.statements(nest)]
 
