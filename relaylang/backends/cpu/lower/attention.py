@@ -36,6 +36,8 @@ from relaylang.rules.decompositions.common import dtype_of, shape_of
 
 #: The elements of a head that a block of rows has room for.
 _DEPTH = 256
+#: Two vectors of rows gain with up to so many times the lanes of one.
+_IDLE = 1.06
 #: The fewest rows that gain: with fewer, most lanes of vectors are idle.
 _ROWS = 4
 #: Operators that give elements other places.
@@ -334,7 +336,8 @@ class _Unit:
         self.lying = [self._lying(tensor, n == 0, turn) for n, (tensor, turn) in enumerate(zip(operands, turned))]
         self.lanes = kernel.isa.lanes
         # Two vectors share each element that is repeated. One has fewer idle lanes.
-        two = not has_sizes((self.rows,)) and -(-self.rows // self.lanes) % 2 == 0
+        lanes = [-(-self.rows // block) * block for block in (self.lanes, 2 * self.lanes)]
+        two = not has_sizes((self.rows,)) and lanes[1] <= _IDLE * lanes[0]
         self.vectors = kernel.space.pick("vectors", (1, 2), 2 if two else 1)
         self.block = self.vectors * self.lanes
         most = ROW // self.block
@@ -472,19 +475,26 @@ class _Unit:
         base = b.let("base", (numbers[-1] * self.rows if self.across else ir.number(0)) + r0)
         b.let("v", ir.address(scores, c0 * -self.block - base, written=True))
         rows = shape[last]
-        own = [variable(last + 1), ZERO] if self.across else [variable(last + 1)]
-        index = [*map(variable, range(last)), *own, variable(last)]
-        form = affine({last: self.block, last + 1: 1})
 
-        def emit(*count: int) -> ir.Body:
+        def nest(row: int, key: int, *count: int) -> Nest:
+            """The loops, of which those of rows and keys have these numbers."""
+            own = [variable(row), ZERO] if self.across else [variable(row)]
+            form = affine({key: self.block, row: 1})
             bounds: Bounds = {d: (at, at + 1) for d, at in enumerate(numbers[:last]) if shape[d] != 1}
-            bounds[last], bounds[last + 1] = (c0, c0 + cn), (base, base + (count[0] if count else rn), *count)
-            nest = Nest([*shape[:last], self.keys, rows], bounds)
+            bounds[key], bounds[row] = (c0, c0 + cn), (base, base + (count[0] if count else rn), *count)
+            made = Nest([*shape[:last], *((rows, self.keys) if row < key else (self.keys, rows))], bounds)
             buf = Buf("v", shape, "float32")
             self.values.product.impl = Recipe(self.values.product.shape, "float32", lambda nest, _: nest.load(buf, form))
-            nest.store(buf, form, tensor.at(nest, index))
+            made.store(buf, form, tensor.at(made, [*map(variable, range(last)), *own, variable(key)]))
             self.values.product.impl = None
-            return self.kernel.statements(nest)
+            return made
+
+        def emit(*count: int) -> ir.Body:
+            made = nest(last + 1, last, *count)
+            loads = [n for n in made.reachable() if isinstance(n, ir.Load) and n.buffer != "v" and n.index.type == ir.INDEX]
+            # Masks that lie in lines of keys are read along these.
+            across = any(terms_of(n.index).get(last + 1, 0) not in (0, 1) for n in loads)
+            return self.kernel.statements(nest(last, last + 1, *count) if across else made)
 
         b.add(*self._for_rows(rn, emit))
 
