@@ -27,6 +27,7 @@ from relaylang.backends.cpu.kernel import (
     unsupported,
 )
 from relaylang.backends.cpu.lower import ANCHORS, ASSEMBLIES, RECIPES, SELECTIONS, gap
+from relaylang.backends.cpu.lower.attention import Attention, Values, attention_of, lower_attention
 from relaylang.backends.cpu.lower.texts import anchor_of, recipe_of
 from relaylang.backends.cpu.schedule_space import Schedule, WrongChoice
 from relaylang.diagnostics import RelayError, error
@@ -175,6 +176,7 @@ def _tensors(
 ) -> tuple[list[_Anchoring], list[Tensor]]:
     """The anchors of a function and its results."""
     values = _Values(kernel, given)
+    values.attention = attention_of(function, kernel.isa)
     for param in function.params:
         if param in numbers:
             values.of[id(param)] = Number(numbers[param].data.item(), numbers[param].dtype)
@@ -201,6 +203,7 @@ class _Values:
         self.strides = strides
         self.of: dict[int, Value] = {}
         self.anchors: list[_Anchoring] = []
+        self.attention: Attention | None = None
 
     def parameter(self, ty: Type | None, node: Expr) -> Value:
         """The buffers of a parameter, in the order of the kernel's parameters."""
@@ -245,8 +248,18 @@ class _Values:
         if isinstance(ty, TupleType):
             raise unsupported(f"{name} with several results cannot be compiled", call)
         anchor = Anchored(static_shape(ty, call), ty.dtype)  # type: ignore[union-attr]
-        self.anchors.append((lower, call, args, anchor))
+        attention = self.attention
+        if attention is not None and call is attention.last:
+            lower, args = self._attention(attention)
+        if attention is None or (call is not attention.first and call is not attention.softmax):
+            self.anchors.append((lower, call, args, anchor))
         return anchor
+
+    def _attention(self, form: Attention) -> tuple[AnchorLowering, list[Any]]:
+        """The lowering of the last product of attention, which makes the products before it, and its operands."""
+        values = Values(*[self.of[id(node)] for node in (form.first, form.scores, form.softmax, form.weights)])  # type: ignore[arg-type]
+        operands = [self.of[id(node)] for node in (*form.first.args, form.last.args[1])]
+        return lambda kernel, call, args, sink: lower_attention(kernel, form, args, values, sink), operands
 
     def in_buffers(self, value: Value, node: Expr) -> Value:
         """The value with its recipes written to memory."""

@@ -187,7 +187,7 @@ def of_sizes(kernel: Kernel, left: Tensor, right: Tensor, sink: Sink, transpose_
     finish(kernel, sink, inner)
 
 
-def _steps(strides: Sequence[int], matrices: int, turned: bool) -> tuple[int, int, int]:
+def strides_of_matrices(strides: Sequence[int], matrices: int, turned: bool) -> tuple[int, int, int]:
     """The strides of a product's operand: those of its matrices, which may be turned, and 0 where one serves all."""
     row, column = strides[-2:][::-1] if turned else strides[-2:]
     return (strides[0] if matrices != 1 else 0, row, column)
@@ -213,7 +213,9 @@ def _product(kernel: Kernel, args: Sequence[Tensor], sink: Sink, transpose_a: bo
     right, two = as_it_lies(kernel, right, dtype)
     if has_sizes([depth]):  # which both operands have, and one may know: weights are then packed before the run
         depth = right.shape[-1 if transpose_b else -2]
-    product = Product(batch, rows, columns, depth, _steps(one, matrices, transpose_a), _steps(two, others, not transpose_b))
+    product = Product(
+        batch, rows, columns, depth, strides_of_matrices(one, matrices, transpose_a), strides_of_matrices(two, others, not transpose_b)
+    )
     plain = fused_ready(sink, len(out)) if whole else len(out) == 3
     if not plain or dtype != sink.anchor.dtype:
         inner = through_buffer(kernel, sink, dtype, out if whole else (batch, rows, columns))

@@ -159,7 +159,7 @@ def _repeat(kernel: Kernel, call: Call, args: list[Any]) -> Value:
     axis = axis_of(0 if call.attrs.axis is None else call.attrs.axis, len(data.shape))
 
     def source(nest: Nest, index: list[Index]) -> list[Index]:
-        where = nest.as_scalar(index[axis]) // times
+        where, _ = nest.unravel(index[axis], (data.shape[axis], times))
         return [*index[:axis], where, *index[axis + 1 :]]
 
     return moved(call, data, source)

@@ -1,0 +1,624 @@
+"""Attention, `softmax(change(q k^T)) v`, as one kernel: a block of rows keeps its scores in the cache.
+
+Fusion makes kernels of the products and of softmax. `with_attention` merges them where no other kernel reads the scores.
+A kernel knows attention by its form (`attention_of`), so each stage of the graph says what it computes.
+
+Vectors run along the rows of queries. Each step of a product repeats a key's element, or a value's, in all lanes, so keys and
+values are read where they lie. A long row comes in blocks of keys. The sums so far are scaled where a block has a greater
+score (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from relaylang.backends.cpu.arith import PLAIN
+from relaylang.backends.cpu.gemm import block_kernel
+from relaylang.backends.cpu.isa import Isa
+from relaylang.backends.cpu.kernel import ROW, Anchored, Kernel, Recipe, Sink, Tensor
+from relaylang.backends.cpu.lower import RESHAPES, SELECTIONS
+from relaylang.backends.cpu.transposes import turn_kernel
+from relaylang.ir import Call, Constant, Expr, Function, FuncType, Var, children, post_order, rewrite
+from relaylang.ir.typed import retype, typed
+from relaylang.kernels import ir
+from relaylang.kernels.build import Builder
+from relaylang.kernels.index import ZERO, affine, const_of, digits, strides_of, terms_of, variable
+from relaylang.kernels.nest import Bounds, Buf, Nest
+from relaylang.kernels.sizes import has_sizes, surely_less
+from relaylang.ops.record import Op, OpPattern
+from relaylang.passes.rewriting import is_call, is_primitive
+from relaylang.rules.decompositions.common import dtype_of, shape_of
+
+#: The elements of a head that a block of rows has room for.
+_DEPTH = 256
+#: Two vectors of rows gain with up to so many times the lanes of one.
+_IDLE = 1.06
+#: The fewest rows that gain: with fewer, most lanes of vectors are idle.
+_ROWS = 4
+#: Operators that give elements other places.
+_MOVES = frozenset({*SELECTIONS, "repeat", "broadcast_to"})
+#: The least score, which a masked one (-inf) is below: the difference of two is a number.
+_LOW = ir.Const(-3.4028234663852886e38, "float32")
+
+
+# -- the form --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The nodes of attention: `last = batch_matmul(weights, v)`, and `weights` has the elements of `softmax(scores)`.
+
+    The elements of `scores` come from those of the product `first` one by one.
+    """
+
+    first: Call
+    scores: Expr
+    softmax: Call
+    weights: Expr
+    last: Call
+
+
+def _operands(node: Expr) -> Sequence[Expr]:
+    """The operands of which one may have the scores: those with as many elements as the node."""
+    if not isinstance(node, Call) or not isinstance(node.op, Op):
+        return ()
+    if node.op.name not in RESHAPES and node.op.pattern > OpPattern.BROADCAST:
+        return ()
+    size = _size(node)
+    return [a for a in node.args if dtype_of(a) == "float32" and _size(a) == size]
+
+
+def _size(node: Expr) -> int:
+    shape = shape_of(node)
+    return math.prod(shape) if shape is not None else 0
+
+
+def _reshaped(node: Expr) -> Expr:
+    """The node whose elements a node has in another shape."""
+    while isinstance(node, Call) and is_call(node, *RESHAPES):
+        node = node.args[0]
+    return node
+
+
+def _is_guard(node: Expr) -> bool:
+    """Whether a node is softmax with 0 for some rows."""
+    if not is_call(node, "where"):
+        return False
+    rows, zero, _ = node.args
+    shape = shape_of(rows)
+    return isinstance(zero, Constant) and not zero.data.any() and shape is not None and shape[-1:] == (1,)
+
+
+def _way(last: Expr, values: Mapping[Var, Expr]) -> tuple[Attention, list[Var]] | None:
+    """Attention whose last product is a node, and the variables on the way from it to the first. They have `values`."""
+    if not _is_product(last):
+        return None
+    assert isinstance(last, Call)
+    kernels: list[Var] = []
+
+    def value(node: Expr) -> Expr:
+        while isinstance(node, Var) and node in values:
+            kernels.append(node)
+            node = values[node]
+        return node
+
+    node = value(last.args[0])
+    while isinstance(node, Call) and (is_call(node, *RESHAPES) or _is_guard(node)):
+        node = value(node.args[-1])
+    if not is_call(node, "nn.softmax", "nn.fast_softmax") or node.attrs.axis not in (-1, len(shape_of(node) or ()) - 1):
+        return None
+    softmax, before = node, len(kernels)
+    # Which operand has the scores is known at the end: one after the other is tried.
+    todo: list[tuple[Expr, int]] = [(softmax.args[0], before)]
+    while todo:
+        node, length = todo.pop()
+        del kernels[length:]
+        node = value(node)
+        if _is_product(node):
+            assert isinstance(node, Call)
+            return Attention(node, softmax.args[0], softmax, last.args[0], last), kernels
+        todo += [(operand, len(kernels)) for operand in _operands(node)]
+    return None
+
+
+def _is_product(node: Expr) -> bool:
+    """Whether a node is a product of batches of matrices in float32."""
+    if not is_call(node, "nn.batch_matmul") or node.attrs.transpose_a:
+        return False
+    return {dtype_of(node), *map(dtype_of, node.args)} == {"float32"} and len(shape_of(node) or ()) == 3
+
+
+def _fits(found: Attention, values: Mapping[Var, Expr]) -> bool:
+    """Whether there are loops for attention, and they gain."""
+    q, v, scores = (shape_of(e) for e in (found.first.args[0], found.last, found.scores))
+    product = shape_of(found.first)
+    if q is None or v is None or scores is None or product is None or len(scores) < 3:
+        return False
+    if has_sizes((q[2], v[2])) or not (0 < q[2] <= _DEPTH and 0 < v[2] <= _DEPTH) or 0 in scores:
+        return False
+    groups, rows, keys = product
+    *outer, own = scores[:-1]
+    if scores[-1] != keys or v[:2] != (groups, rows):
+        return False
+    if own == rows == 1:
+        return math.prod(outer) == groups and _repeats(found, outer[-1], values) >= _ROWS
+    if surely_less(rows, _ROWS):
+        return False
+    if own == rows:
+        return math.prod(outer) == groups
+    return own == 1 and not has_sizes((outer[-1], rows)) and outer[-1] % rows == 0
+
+
+def _moved(operand: Expr, values: Mapping[Var, Expr]) -> tuple[Expr, list[Var]]:
+    """The node whose elements an operand has in other places, and the variables on the way to it."""
+    way: list[Var] = []
+    while True:
+        if is_call(operand, *_MOVES):
+            operand = operand.args[0]
+        elif isinstance(operand, Var) and operand in values and all(map(_moves, post_order(values[operand]))):
+            way.append(operand)
+            operand = values[operand]
+        else:
+            return operand, way
+
+
+def _moves(node: Expr) -> bool:
+    return isinstance(node, (Var, Op)) or is_call(node, *_MOVES)
+
+
+def _repeats(found: Attention, heads: int, values: Mapping[Var, Expr]) -> int:
+    """How many neighbouring heads have the same keys and values (grouped queries)."""
+    counts = []
+    for operand in (found.first.args[1], found.last.args[1]):
+        all_of_them, own = _size(operand), _size(_moved(operand, values)[0])
+        if has_sizes((heads,)) or not own or surely_less(all_of_them, own):
+            return 1
+        count = all_of_them // own
+        if has_sizes((count,)) or own * count != all_of_them or heads % count:
+            return 1
+        counts.append(count)
+    return counts[0] if counts[0] == counts[1] else 1
+
+
+def attention_of(function: Function, isa: Isa) -> Attention | None:
+    """Attention inside a kernel; None where it has none, or where other nodes read the scores."""
+    order = list(post_order(function.body))
+    if isa.lanes == 1 or not any(is_call(node, "nn.softmax", "nn.fast_softmax") for node in order):
+        return None
+    ways = [way[0] for node in order if (way := _way(node, {})) is not None and _fits(way[0], {})]
+    if len(ways) != 1:
+        return None
+    return ways[0] if _is_closed(ways[0], function.body) else None
+
+
+def _is_closed(found: Attention, body: Expr) -> bool:
+    """Whether the scores are changed element by element, and nothing else reads them."""
+    way: set[Expr] = {found.softmax, found.last}
+    node = found.weights
+    while isinstance(node, Call) and node is not found.softmax:
+        way.add(node)
+        node = node.args[-1]
+    changes = set(post_order(found.scores))
+    computed: set[Expr] = {found.first}
+    for node in post_order(found.last):
+        if computed.isdisjoint(children(node)):
+            continue
+        if node not in way and (node not in changes or not _operands(node)):
+            return False
+        computed.add(node)
+    if found.last.args[1] in computed:
+        return False
+    done: set[Expr] = {found.last}
+    todo = [body]
+    while todo:
+        node = todo.pop()
+        if node in done:
+            continue
+        if node in computed:
+            return False
+        done.add(node)
+        todo += children(node)
+    return True
+
+
+# -- the graph -------------------------------------------------------------------------------------------------------------
+
+
+def with_attention(function: Function, isa: Isa) -> Function:
+    """Merge the kernels of attention where the machine has vectors."""
+    order = list(post_order(function.body))
+    if isa.lanes == 1 or not any(
+        is_call(node, "nn.softmax", "nn.fast_softmax") for f in _kernels(order) for node in post_order(f.body)
+    ):
+        return function
+    users = Counter(id(child) for node in order for child in children(node))
+    calls = [node for node in order if isinstance(node, Call) and is_primitive(node.op)]
+    # What a kernel's parameters stand for, where a kernel of one user makes it.
+    values: dict[Var, Expr] = {}
+    makers: dict[Var, Call] = {}
+    often = Counter(id(call.op) for call in calls)
+    for call in calls:
+        if often[id(call.op)] > 1:
+            continue
+        for param, arg in zip(call.op.params, call.args):  # type: ignore[attr-defined]
+            if not (isinstance(arg, Call) and is_primitive(arg.op) and often[id(arg.op)] == 1):
+                continue
+            body = arg.op.body  # type: ignore[attr-defined]
+            if users[id(arg)] == 1 or all(map(_moves, post_order(body))):
+                values[param], makers[param] = body, arg
+    #: The merged kernels, and the variables between them, by the calls of their last kernels.
+    merged: dict[int, list[Var]] = {}
+    for call in calls:
+        for node in post_order(call.op.body):  # type: ignore[attr-defined]
+            way = _way(node, values)
+            if way is not None and way[1] and _fits(way[0], values):
+                operands = (*way[0].first.args, way[0].last.args[1])
+                merged[id(call)] = [*way[1], *(param for operand in operands for param in _moved(operand, values)[1])]
+    if not merged:
+        return function
+
+    def read(old: Expr, new: Expr) -> Expr:
+        new = retype(new, old)
+        if id(old) not in merged:
+            return new
+        assert isinstance(new, Call) and isinstance(new.op, Function)
+        return retype(_merged(new, merged[id(old)], makers), old)
+
+    body = rewrite(function.body, read)
+    return retype(Function(function.params, body, function.ret_type, (), function.attrs, function.span), function)
+
+
+def _kernels(order: Sequence[Expr]) -> list[Function]:
+    return [node.op for node in order if isinstance(node, Call) and is_primitive(node.op)]  # type: ignore[misc]
+
+
+def _merged(call: Call, between: Sequence[Var], makers: Mapping[Var, Call]) -> Call:
+    """The call of a kernel into which the kernels of some of its values are merged, from its own on."""
+    inner = call.op
+    assert isinstance(inner, Function)
+    args = dict(zip(inner.params, call.args))
+    bodies: dict[int, Expr] = {}
+    for param in between:
+        maker = args.pop(param)
+        assert isinstance(maker, Call) and isinstance(maker.op, Function)
+        args.update(zip(maker.op.params, maker.args))
+        bodies[id(param)] = maker.op.body
+    for param in reversed(between):
+        bodies[id(param)] = rewrite(bodies[id(param)], lambda old, new: bodies.get(id(old)) or retype(new, old))
+    body = rewrite(inner.body, lambda old, new: bodies.get(id(old)) or retype(new, old))
+    types = [p.checked_type or p.type_annotation for p in args]
+    kernel = typed(Function(list(args), body, inner.ret_type, (), {"Primitive": 1}, inner.span), FuncType(types, body.checked_type))  # type: ignore[arg-type]
+    return Call(kernel, list(args.values()), None, (), call.span)
+
+
+# -- the loops -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Values:
+    """What the nodes of attention are in a kernel: `scores` in terms of `product`, and `weights` in terms of `shares`."""
+
+    product: Anchored
+    scores: Tensor
+    shares: Anchored
+    weights: Tensor
+
+
+def lower_attention(kernel: Kernel, form: Attention, operands: Sequence[Tensor], values: Values, sink: Sink) -> None:
+    """Emit attention of queries, keys and values."""
+    _Unit(kernel, form, operands, values, sink).stage()
+
+
+class _Unit:
+    """A unit of work: a block of rows of one head."""
+
+    def __init__(self, kernel: Kernel, form: Attention, operands: Sequence[Tensor], values: Values, sink: Sink) -> None:
+        self.kernel, self.values, self.sink = kernel, values, sink
+        self.changes, self.guards = _reshaped(form.scores) is not form.first, _reshaped(form.weights) is not form.softmax
+        _, group_rows, self.keys = values.product.shape
+        self.depth, self.width = operands[0].shape[2], sink.anchor.shape[2]
+        *outer, own = values.scores.shape[:-1]
+        repeats = _repeats(form, outer[-1], {})
+        #: Whether rows are neighbouring heads with the same keys; and whether each of them is a group of its own.
+        self.across = own == 1 and (group_rows != 1 or repeats != 1)
+        self.alone = self.across and group_rows == 1
+        self.rows = (repeats if self.alone else group_rows) if self.across else own
+        self.outer: list[int] = [*outer[:-1], outer[-1] // self.rows] if self.across else outer
+        #: The axes of heads, with those of the same keys apart.
+        self.heads = [*outer[:-1], outer[-1] // repeats, repeats] if not self.across and repeats != 1 else self.outer
+        turned = (False, not form.first.attrs.transpose_b, form.last.attrs.transpose_b)
+        #: Of queries, keys and values: the buffers, the first elements of heads, and the strides of rows and elements.
+        self.lying = [self._lying(tensor, n == 0, turn) for n, (tensor, turn) in enumerate(zip(operands, turned))]
+        self.lanes = kernel.isa.lanes
+        # Two vectors share each element that is repeated. One has fewer idle lanes.
+        lanes = [-(-self.rows // block) * block for block in (self.lanes, 2 * self.lanes)]
+        two = not has_sizes((self.rows,)) and lanes[1] <= _IDLE * lanes[0]
+        self.vectors = kernel.space.pick("vectors", (1, 2), 2 if two else 1)
+        self.block = self.vectors * self.lanes
+        most = ROW // self.block
+        parts = 1 if has_sizes((self.keys,)) else -(-self.keys // most)
+        #: The keys of a part, and whether that is all.
+        self.part = most if has_sizes((self.keys,)) else -(-self.keys // parts)
+        self.once = not has_sizes((self.keys,)) and parts == 1
+        #: The rows of the products' results in registers.
+        self.held = min(16, (kernel.isa.registers - self.vectors - 1) // self.vectors)
+
+    def _place(self, head: ir.Expr, row: ir.Expr) -> list[ir.Expr]:
+        """The group and the row in it of a head's row."""
+        return [head * self.rows + row, ZERO] if self.alone else [head, row]
+
+    def _lying(self, tensor: Tensor, queries: bool, turned: bool) -> tuple[Buf, ir.Expr, int, int]:
+        """Where an operand lies: its buffer, the first element of a head, and the strides of rows and elements."""
+        axes = len(self.heads)
+        nest = Nest([*self.heads, self.rows if queries else self.keys, tensor.shape[1 if turned else 2]])
+        head, row, element = affine(dict(enumerate(strides_of(self.heads)))), variable(axes), variable(axes + 1)
+        group, row = self._place(head, row) if queries else (self._place(head, ZERO)[0], row)
+        index = [group, element, row] if turned else [group, row, element]
+        value = tensor.at(nest, index)
+        if isinstance(value, ir.Load) and value.index.type == ir.INDEX:
+            buf, place = Buf(value.buffer, tensor.shape, "float32"), value.index
+        else:
+            buf = self.kernel.in_memory(tensor)
+            place = nest.place(buf, index)
+        self.kernel.any_order.add(buf.name)
+        factors = terms_of(place)
+        first = ir.number(const_of(place))
+        for axis, number in enumerate(digits(ir.Var("n"), self.heads)):
+            first = first + number * factors.get(axis, 0)
+        return buf, first, factors.get(axes, 0), factors.get(axes + 1, 0)
+
+    def _function(self, rows: int, apart: int, taps: int, tap: int) -> tuple[str, list[ir.Expr]]:
+        """The name of a function that adds to a block of results, and its argument for the distance of rows."""
+        name = f"{self.kernel.name}_block{len(self.kernel.functions)}"
+        distance = None if has_sizes((apart,)) else apart
+        function = block_kernel(name, self.kernel.isa, PLAIN["float32"], self.vectors, rows, distance, 1, taps, tap, False)
+        self.kernel.functions.append(function)
+        return name, [ir.number(apart)] if distance is None else []
+
+    @cached_property
+    def turn(self) -> str:
+        """The name of the function that turns squares."""
+        name = f"{self.kernel.name}_turn{len(self.kernel.functions)}"
+        self.kernel.functions.append(turn_kernel(name, self.kernel.isa, "float32"))
+        return name
+
+    def stage(self) -> None:
+        """The stage of all units."""
+        b = Builder()
+        count = -(-self.rows // self.block)
+        heads = math.prod(self.heads)
+        with b.loop("u", heads * count, kind=ir.PARALLEL) as u:
+            n, p = (b.let(name, digit) for name, digit in zip("np", digits(u, [heads, count])))
+            r0 = b.let("r0", p * self.block)
+            rn = b.let("rn", ir.minimum(ir.number(self.rows) - r0, self.block))
+            queries = b.local("queries", "float32", [self.depth * self.block])
+            scores = b.local("scores", "float32", [self.part * self.block])
+            sums = b.local("sums", "float32", [self.width * self.block])
+            peaks, totals = (b.local(name, "float32", [self.block]) for name in ("peaks", "totals"))
+            for v in range(self.vectors):
+                b.store(peaks, ir.splat(_LOW, self.lanes), v * self.lanes)
+                b.store(totals, ir.splat(ir.Const(0.0, "float32"), self.lanes), v * self.lanes)
+            self._turn_queries(b, r0, rn, queries)
+            with b.loop("part", 1 if self.once else -(-self.keys // self.part)) as part:
+                c0 = b.let("c0", part * self.part)
+                cn = b.let("cn", ir.number(self.part) if self.once else ir.minimum(ir.number(self.keys) - c0, self.part))
+                self._scores(b, c0, cn, queries, scores)
+                self._changed(b, n, r0, rn, c0, cn, scores)
+                self._powers(b, part, cn, scores, sums, peaks, totals)
+                self._sums(b, part, c0, cn, scores, sums)
+            self._handed_on(b, n, r0, rn, sums, totals)
+        self.kernel.stage(body=b.body)
+
+    def _turn_queries(self, b: Builder, r0: ir.Expr, rn: ir.Expr, queries: ir.Local) -> None:
+        """Write the rows of queries as columns; those behind the last row are 0."""
+        buf, head, apart, step = self.lying[0]
+        q = b.let("q", ir.address(buf, head + r0 * apart))
+        squares = step == 1 and self.depth % self.lanes == 0
+        for v in range(self.vectors):
+            low = v * self.lanes
+            plain = Builder()
+            with plain.loop("d", self.depth) as d, plain.loop("r", self.lanes) as r:
+                x = ir.load(q, ir.minimum(r + low, rn - 1) * apart + d * step)
+                plain.store(queries, ir.select(r + low < rn, x, ir.Const(0.0, "float32")), d * self.block + r + low)
+            if not squares:
+                b.add(*plain.body)
+                continue
+            with b.when(rn >= low + self.lanes), b.loop("d", 0, self.depth, step=self.lanes) as d:
+                to = ir.address(queries, d * self.block + low, written=True)
+                b.call(self.turn, ir.address(q, d + low * apart), ir.number(apart), to, ir.number(self.block))
+            with b.otherwise():
+                b.add(*plain.body)
+
+    def _scores(self, b: Builder, c0: ir.Expr, cn: ir.Expr, queries: ir.Local, scores: ir.Local) -> None:
+        """The products of all rows with the keys of a part. The last block of keys reaches back over those before."""
+        buf, head, apart, step = self.lying[1]
+        k = b.let("k", ir.address(buf, head + c0 * apart))
+        taps = 1 if has_sizes((step,)) else next(n for n in (8, 4, 2, 1) if self.depth % n == 0)
+        tap = step if taps > 1 else 0
+
+        def rows(count: int) -> None:
+            name, distance = self._function(count, apart, taps, tap)
+            with b.loop("c", 0, cn, step=count) as c:
+                at = b.let("at", ir.minimum(c, cn - count) if count > 1 else c)
+                b.call(
+                    name,
+                    ir.address(k, at * apart),
+                    ir.address(queries, 0),
+                    ir.address(scores, at * self.block, written=True),
+                    ir.number(self.block),
+                    *distance,
+                    ir.number(1),
+                    ir.number(self.depth // taps),
+                    ir.number(step * taps),
+                )
+
+        if self.once:
+            rows(-(-self.keys // -(-self.keys // self.held)))
+            return
+        with b.when(cn >= self.held):
+            rows(self.held)
+        with b.otherwise():
+            rows(1)
+
+    def _changed(self, b: Builder, n: ir.Expr, r0: ir.Expr, rn: ir.Expr, c0: ir.Expr, cn: ir.Expr, scores: ir.Local) -> None:
+        """Scale and mask the scores, as the nodes between the product and softmax do."""
+        tensor = self.values.scores
+        if not self.changes:
+            return
+        shape, last = tensor.shape, len(self.outer) - self.across
+        numbers = digits(n, self.outer)
+        base = b.let("base", (numbers[-1] * self.rows if self.across else ir.number(0)) + r0)
+        b.let("v", ir.address(scores, c0 * -self.block - base, written=True))
+        rows = shape[last]
+
+        def nest(row: int, key: int, *count: int) -> Nest:
+            """The loops, of which those of rows and keys have these numbers."""
+            own = [variable(row), ZERO] if self.across else [variable(row)]
+            form = affine({key: self.block, row: 1})
+            bounds: Bounds = {d: (at, at + 1) for d, at in enumerate(numbers[:last]) if shape[d] != 1}
+            bounds[key], bounds[row] = (c0, c0 + cn), (base, base + (count[0] if count else rn), *count)
+            made = Nest([*shape[:last], *((rows, self.keys) if row < key else (self.keys, rows))], bounds)
+            buf = Buf("v", shape, "float32")
+            self.values.product.impl = Recipe(self.values.product.shape, "float32", lambda nest, _: nest.load(buf, form))
+            made.store(buf, form, tensor.at(made, [*map(variable, range(last)), *own, variable(key)]))
+            self.values.product.impl = None
+            return made
+
+        def emit(*count: int) -> ir.Body:
+            made = nest(last + 1, last, *count)
+            loads = [n for n in made.reachable() if isinstance(n, ir.Load) and n.buffer != "v" and n.index.type == ir.INDEX]
+            # Masks that lie in lines of keys are read along these.
+            across = any(terms_of(n.index).get(last + 1, 0) not in (0, 1) for n in loads)
+            return self.kernel.statements(nest(last, last + 1, *count) if across else made)
+
+        b.add(*self._for_rows(rn, emit))
+
+    def _for_rows(self, rn: ir.Expr, emit: Any) -> ir.Body:
+        """Statements for all rows of a block: compilers make better ones where their count is known."""
+        if not has_sizes((self.rows,)) and self.rows % self.block == 0:
+            return emit(self.block)
+        if surely_less(self.rows, self.block):
+            return emit(self.rows)
+        return [ir.If(rn.eq(self.block), emit(self.block), emit())]
+
+    def _powers(
+        self, b: Builder, part: ir.Expr, cn: ir.Expr, scores: ir.Local, sums: ir.Local, peaks: ir.Local, totals: ir.Local
+    ) -> None:
+        """The exponentials of scores less the greatest so far, and their sums."""
+        lanes, every = self.lanes, range(self.vectors)
+        before = [b.let(f"before{v}", ir.load(peaks, v * lanes, lanes=lanes)) for v in every]
+        peak = [b.var(f"peak{v}", before[v]) for v in every]
+        with b.loop("c", cn) as c:
+            for v in every:
+                b.assign(peak[v], ir.op("peak", peak[v], ir.load(scores, c * self.block + v * lanes, lanes=lanes)))
+        total = [b.var(f"total{v}", ir.load(totals, v * lanes, lanes=lanes)) for v in every]
+        if not self.once:
+            with b.when(part > 0):
+                for v in every:
+                    scale = b.let(f"scale{v}", ir.op("exp", before[v] - peak[v]))
+                    b.assign(total[v], total[v] * scale)
+                    with b.loop("d", self.width) as d:
+                        at = d * self.block + v * lanes
+                        b.store(sums, ir.load(sums, at, lanes=lanes) * scale, at)
+        with b.loop("c", cn) as c:
+            for v in every:
+                at = c * self.block + v * lanes
+                power = b.let(f"power{v}", ir.op("exp", ir.load(scores, at, lanes=lanes) - peak[v]))
+                b.assign(total[v], total[v] + power)
+                b.store(scores, power, at)
+        for v in every:
+            b.store(peaks, peak[v], v * lanes)
+            b.store(totals, total[v], v * lanes)
+
+    def _sums(self, b: Builder, part: ir.Expr, c0: ir.Expr, cn: ir.Expr, scores: ir.Local, sums: ir.Local) -> None:
+        """Add the values of a part's keys times the exponentials."""
+        buf, head, step, apart = self.lying[2]
+        x = b.let("x", ir.address(buf, head + c0 * step))
+        many = -(-self.width // self.held)
+        less, full = self.width // many, self.width % many
+        first = ir.number(1) if self.once else part.eq(0)
+
+        def columns(rows: int, low: int, high: int) -> None:
+            """The results of a head's elements from `low` up to `high`."""
+            taps = 1 if has_sizes((step,)) else 4
+            for number, width in enumerate((taps, 1)[: 1 + (taps > 1)]):
+                steps = cn // width if number == 0 else cn % taps
+                if number and self.once and self.keys % taps == 0:
+                    break
+                name, distance = self._function(rows, apart, width, step if width > 1 else 0)
+                with b.loop("d", low, high, step=rows) as d:
+                    b.call(
+                        name,
+                        ir.address(x, d * apart) if number == 0 else ir.address(x, d * apart + cn // taps * taps * step),
+                        ir.address(scores, 0) if number == 0 else ir.address(scores, cn // taps * (taps * self.block)),
+                        ir.address(sums, d * self.block, written=True),
+                        ir.number(self.block),
+                        *distance,
+                        first if number == 0 else ir.number(0),
+                        steps,
+                        ir.number(step * width),
+                    )
+
+        if full:
+            columns(less + 1, 0, full * (less + 1))
+        columns(less, full * (less + 1), self.width)
+
+    def _handed_on(self, b: Builder, n: ir.Expr, r0: ir.Expr, rn: ir.Expr, sums: ir.Local, totals: ir.Local) -> None:
+        """Divide the sums by those of the exponentials, and pass the rows on."""
+        lanes, block = self.lanes, self.block
+        for v in range(self.vectors):
+            total = ir.load(totals, v * lanes, lanes=lanes)
+            b.store(totals, ir.splat(ir.Const(1.0, "float32"), lanes) / total, v * lanes)
+        b.add(*self._guarded(n, r0, rn))
+        results = b.local("results", "float32", [self.width * block])
+        for v in range(self.vectors):
+            scale = b.let(f"share{v}", ir.load(totals, v * lanes, lanes=lanes))
+            with b.loop("d", self.width) as d:
+                at = d * block + v * lanes
+                b.store(sums, ir.load(sums, at, lanes=lanes) * scale, at)
+            if self.width % lanes == 0:
+                with b.loop("d", 0, self.width, step=lanes) as d:
+                    to = ir.address(results, d + v * lanes * self.width, written=True)
+                    b.call(self.turn, ir.address(sums, d * block + v * lanes), ir.number(block), to, ir.number(self.width))
+            else:
+                with b.loop("d", self.width) as d, b.loop("r", lanes) as r:
+                    b.store(results, ir.load(sums, d * block + r + v * lanes), (r + v * lanes) * self.width + d)
+        first = b.let("m0", self._first(n, r0))
+        b.let("y", ir.address(results, first * -self.width))
+
+        def emit(*count: int) -> ir.Body:
+            strides = [self.width, 0, 1] if self.alone else [0, self.width, 1]
+            return self.sink.block("y", strides, self._bounds(n, first, count[0] if count else rn, *count))
+
+        b.add(*self._for_rows(rn, emit))
+
+    def _first(self, n: ir.Expr, r0: ir.Expr) -> ir.Expr:
+        """The number of a unit's first row, along the product's axis of rows: that of groups where rows are `alone`."""
+        return n * self.rows + r0 if self.alone else r0
+
+    def _bounds(self, n: ir.Expr, first: ir.Expr, *count: ir.Expr | int) -> Bounds:
+        """The rows of a unit in the products."""
+        rows = (first, first + count[0], *count[1:])
+        return {0: rows} if self.alone else {0: (n, n + 1), 1: rows}
+
+    def _guarded(self, n: ir.Expr, r0: ir.Expr, rn: ir.Expr) -> ir.Body:
+        """Let the rows be 0 that the nodes behind softmax say."""
+        values = self.values
+        if not self.guards:
+            return []
+        shape = (*values.product.shape[:2], 1)
+        first = self._first(n, r0)
+        nest = Nest(shape, self._bounds(n, first, rn))
+        buf, row = Buf("shares", shape, "float32"), variable(0 if self.alone else 1)
+        values.shares.impl = Recipe(values.shares.shape, "float32", lambda nest, _: nest.load(buf, row))
+        nest.store(buf, row, values.weights.at(nest, [variable(0), variable(1), ZERO]))
+        values.shares.impl = None
+        return [ir.Let("shares", ir.address(ir.Var("totals", "float32*"), first * -1, written=True)), *self.kernel.statements(nest)]
+
+
+__all__ = ["Attention", "Values", "attention_of", "lower_attention", "with_attention"]
