@@ -27,7 +27,8 @@ from relaylang.backends.cpu.kernel import (
     unsupported,
 )
 from relaylang.backends.cpu.lower import ANCHORS, ASSEMBLIES, RECIPES, SELECTIONS, gap
-from relaylang.backends.cpu.lower.attention import Attention, Values, attention_of, lower_attention
+from relaylang.backends.cpu.lower.attention import Values, lower_attention
+from relaylang.backends.cpu.lower.attention_form import Attention, attention_of
 from relaylang.backends.cpu.lower.texts import anchor_of, recipe_of
 from relaylang.backends.cpu.schedule_space import Schedule, WrongChoice
 from relaylang.diagnostics import RelayError, error

@@ -18,7 +18,7 @@ from relaylang.backends.cpu import memory, origin
 from relaylang.backends.cpu.flatten import Calls, flatten
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import Kernel, Strides
-from relaylang.backends.cpu.lower import attention, channels, fusion, fusion_barriers, halos, joins, nibbles, storage, texts
+from relaylang.backends.cpu.lower import attention_form, channels, fusion, fusion_barriers, halos, joins, nibbles, storage, texts
 from relaylang.backends.cpu.lowering import lower_function
 from relaylang.backends.cpu.program import Program, Turns, take_in, walk
 from relaylang.backends.cpu.schedule import make_program
@@ -95,7 +95,7 @@ GRAPH: tuple[GraphStage, ...] = (
     GraphStage(
         "fused",
         "operators grouped into kernels",
-        lambda graph, s: attention.with_attention(
+        lambda graph, s: attention_form.with_attention(
             nibbles.with_nibbles(fusion_barriers.assembled_apart(_fused(graph, s)), s.isa), s.isa
         ),
         "FuseOps",

@@ -1,302 +1,33 @@
-"""Attention, `softmax(change(q k^T)) v`, as one kernel: a block of rows keeps its scores in the cache.
-
-Fusion makes kernels of the products and of softmax. `with_attention` merges them where no other kernel reads the scores.
-A kernel knows attention by its form (`attention_of`), so each stage of the graph says what it computes.
+"""The loops of attention, `softmax(change(q k^T)) v`: a block of rows keeps its scores in the cache.
 
 Vectors run along the rows of queries. Each step of a product repeats a key's element, or a value's, in all lanes, so keys and
-values are read where they lie. A long row comes in blocks of keys. The sums so far are scaled where a block has a greater
+values are read where they lie. A long row comes in parts of its keys. The sums so far are scaled where a part has a greater
 score (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from relaylang.backends.cpu.arith import PLAIN
 from relaylang.backends.cpu.gemm import block_kernel
-from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.kernel import ROW, Anchored, Kernel, Recipe, Sink, Tensor
-from relaylang.backends.cpu.lower import RESHAPES, SELECTIONS
+from relaylang.backends.cpu.lower.attention_form import Attention, repeats_of, reshaped
 from relaylang.backends.cpu.transposes import turn_kernel
-from relaylang.ir import Call, Constant, Expr, Function, FuncType, Var, children, post_order, rewrite
-from relaylang.ir.typed import retype, typed
 from relaylang.kernels import ir
 from relaylang.kernels.build import Builder
 from relaylang.kernels.index import ZERO, affine, const_of, digits, strides_of, terms_of, variable
 from relaylang.kernels.nest import Bounds, Buf, Nest
 from relaylang.kernels.sizes import has_sizes, surely_less
-from relaylang.ops.record import Op, OpPattern
-from relaylang.passes.rewriting import is_call, is_primitive
-from relaylang.rules.decompositions.common import dtype_of, shape_of
 
-#: The elements of a head that a block of rows has room for.
-_DEPTH = 256
 #: Two vectors of rows gain with up to so many times the lanes of one.
 _IDLE = 1.06
-#: The fewest rows that gain: with fewer, most lanes of vectors are idle.
-_ROWS = 4
-#: Operators that give elements other places.
-_MOVES = frozenset({*SELECTIONS, "repeat", "broadcast_to"})
 #: The least score, which a masked one (-inf) is below: the difference of two is a number.
 _LOW = ir.Const(-3.4028234663852886e38, "float32")
-
-
-# -- the form --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Attention:
-    """The nodes of attention: `last = batch_matmul(weights, v)`, and `weights` has the elements of `softmax(scores)`.
-
-    The elements of `scores` come from those of the product `first` one by one.
-    """
-
-    first: Call
-    scores: Expr
-    softmax: Call
-    weights: Expr
-    last: Call
-
-
-def _operands(node: Expr) -> Sequence[Expr]:
-    """The operands of which one may have the scores: those with as many elements as the node."""
-    if not isinstance(node, Call) or not isinstance(node.op, Op):
-        return ()
-    if node.op.name not in RESHAPES and node.op.pattern > OpPattern.BROADCAST:
-        return ()
-    size = _size(node)
-    return [a for a in node.args if dtype_of(a) == "float32" and _size(a) == size]
-
-
-def _size(node: Expr) -> int:
-    shape = shape_of(node)
-    return math.prod(shape) if shape is not None else 0
-
-
-def _reshaped(node: Expr) -> Expr:
-    """The node whose elements a node has in another shape."""
-    while isinstance(node, Call) and is_call(node, *RESHAPES):
-        node = node.args[0]
-    return node
-
-
-def _is_guard(node: Expr) -> bool:
-    """Whether a node is softmax with 0 for some rows."""
-    if not is_call(node, "where"):
-        return False
-    rows, zero, _ = node.args
-    shape = shape_of(rows)
-    return isinstance(zero, Constant) and not zero.data.any() and shape is not None and shape[-1:] == (1,)
-
-
-def _way(last: Expr, values: Mapping[Var, Expr]) -> tuple[Attention, list[Var]] | None:
-    """Attention whose last product is a node, and the variables on the way from it to the first. They have `values`."""
-    if not _is_product(last):
-        return None
-    assert isinstance(last, Call)
-    kernels: list[Var] = []
-
-    def value(node: Expr) -> Expr:
-        while isinstance(node, Var) and node in values:
-            kernels.append(node)
-            node = values[node]
-        return node
-
-    node = value(last.args[0])
-    while isinstance(node, Call) and (is_call(node, *RESHAPES) or _is_guard(node)):
-        node = value(node.args[-1])
-    if not is_call(node, "nn.softmax", "nn.fast_softmax") or node.attrs.axis not in (-1, len(shape_of(node) or ()) - 1):
-        return None
-    softmax, before = node, len(kernels)
-    # Which operand has the scores is known at the end: one after the other is tried.
-    todo: list[tuple[Expr, int]] = [(softmax.args[0], before)]
-    while todo:
-        node, length = todo.pop()
-        del kernels[length:]
-        node = value(node)
-        if _is_product(node):
-            assert isinstance(node, Call)
-            return Attention(node, softmax.args[0], softmax, last.args[0], last), kernels
-        todo += [(operand, len(kernels)) for operand in _operands(node)]
-    return None
-
-
-def _is_product(node: Expr) -> bool:
-    """Whether a node is a product of batches of matrices in float32."""
-    if not is_call(node, "nn.batch_matmul") or node.attrs.transpose_a:
-        return False
-    return {dtype_of(node), *map(dtype_of, node.args)} == {"float32"} and len(shape_of(node) or ()) == 3
-
-
-def _fits(found: Attention, values: Mapping[Var, Expr]) -> bool:
-    """Whether there are loops for attention, and they gain."""
-    q, v, scores = (shape_of(e) for e in (found.first.args[0], found.last, found.scores))
-    product = shape_of(found.first)
-    if q is None or v is None or scores is None or product is None or len(scores) < 3:
-        return False
-    if has_sizes((q[2], v[2])) or not (0 < q[2] <= _DEPTH and 0 < v[2] <= _DEPTH) or 0 in scores:
-        return False
-    groups, rows, keys = product
-    *outer, own = scores[:-1]
-    if scores[-1] != keys or v[:2] != (groups, rows):
-        return False
-    if own == rows == 1:
-        return math.prod(outer) == groups and _repeats(found, outer[-1], values) >= _ROWS
-    if surely_less(rows, _ROWS):
-        return False
-    if own == rows:
-        return math.prod(outer) == groups
-    return own == 1 and not has_sizes((outer[-1], rows)) and outer[-1] % rows == 0
-
-
-def _moved(operand: Expr, values: Mapping[Var, Expr]) -> tuple[Expr, list[Var]]:
-    """The node whose elements an operand has in other places, and the variables on the way to it."""
-    way: list[Var] = []
-    while True:
-        if is_call(operand, *_MOVES):
-            operand = operand.args[0]
-        elif isinstance(operand, Var) and operand in values and all(map(_moves, post_order(values[operand]))):
-            way.append(operand)
-            operand = values[operand]
-        else:
-            return operand, way
-
-
-def _moves(node: Expr) -> bool:
-    return isinstance(node, (Var, Op)) or is_call(node, *_MOVES)
-
-
-def _repeats(found: Attention, heads: int, values: Mapping[Var, Expr]) -> int:
-    """How many neighbouring heads have the same keys and values (grouped queries)."""
-    counts = []
-    for operand in (found.first.args[1], found.last.args[1]):
-        all_of_them, own = _size(operand), _size(_moved(operand, values)[0])
-        if has_sizes((heads,)) or not own or surely_less(all_of_them, own):
-            return 1
-        count = all_of_them // own
-        if has_sizes((count,)) or own * count != all_of_them or heads % count:
-            return 1
-        counts.append(count)
-    return counts[0] if counts[0] == counts[1] else 1
-
-
-def attention_of(function: Function, isa: Isa) -> Attention | None:
-    """Attention inside a kernel; None where it has none, or where other nodes read the scores."""
-    order = list(post_order(function.body))
-    if isa.lanes == 1 or not any(is_call(node, "nn.softmax", "nn.fast_softmax") for node in order):
-        return None
-    ways = [way[0] for node in order if (way := _way(node, {})) is not None and _fits(way[0], {})]
-    if len(ways) != 1:
-        return None
-    return ways[0] if _is_closed(ways[0], function.body) else None
-
-
-def _is_closed(found: Attention, body: Expr) -> bool:
-    """Whether the scores are changed element by element, and nothing else reads them."""
-    way: set[Expr] = {found.softmax, found.last}
-    node = found.weights
-    while isinstance(node, Call) and node is not found.softmax:
-        way.add(node)
-        node = node.args[-1]
-    changes = set(post_order(found.scores))
-    computed: set[Expr] = {found.first}
-    for node in post_order(found.last):
-        if computed.isdisjoint(children(node)):
-            continue
-        if node not in way and (node not in changes or not _operands(node)):
-            return False
-        computed.add(node)
-    if found.last.args[1] in computed:
-        return False
-    done: set[Expr] = {found.last}
-    todo = [body]
-    while todo:
-        node = todo.pop()
-        if node in done:
-            continue
-        if node in computed:
-            return False
-        done.add(node)
-        todo += children(node)
-    return True
-
-
-# -- the graph -------------------------------------------------------------------------------------------------------------
-
-
-def with_attention(function: Function, isa: Isa) -> Function:
-    """Merge the kernels of attention where the machine has vectors."""
-    order = list(post_order(function.body))
-    if isa.lanes == 1 or not any(
-        is_call(node, "nn.softmax", "nn.fast_softmax") for f in _kernels(order) for node in post_order(f.body)
-    ):
-        return function
-    users = Counter(id(child) for node in order for child in children(node))
-    calls = [node for node in order if isinstance(node, Call) and is_primitive(node.op)]
-    # What a kernel's parameters stand for, where a kernel of one user makes it.
-    values: dict[Var, Expr] = {}
-    makers: dict[Var, Call] = {}
-    often = Counter(id(call.op) for call in calls)
-    for call in calls:
-        if often[id(call.op)] > 1:
-            continue
-        for param, arg in zip(call.op.params, call.args):  # type: ignore[attr-defined]
-            if not (isinstance(arg, Call) and is_primitive(arg.op) and often[id(arg.op)] == 1):
-                continue
-            body = arg.op.body  # type: ignore[attr-defined]
-            if users[id(arg)] == 1 or all(map(_moves, post_order(body))):
-                values[param], makers[param] = body, arg
-    #: The merged kernels, and the variables between them, by the calls of their last kernels.
-    merged: dict[int, list[Var]] = {}
-    for call in calls:
-        for node in post_order(call.op.body):  # type: ignore[attr-defined]
-            way = _way(node, values)
-            if way is not None and way[1] and _fits(way[0], values):
-                operands = (*way[0].first.args, way[0].last.args[1])
-                merged[id(call)] = [*way[1], *(param for operand in operands for param in _moved(operand, values)[1])]
-    if not merged:
-        return function
-
-    def read(old: Expr, new: Expr) -> Expr:
-        new = retype(new, old)
-        if id(old) not in merged:
-            return new
-        assert isinstance(new, Call) and isinstance(new.op, Function)
-        return retype(_merged(new, merged[id(old)], makers), old)
-
-    body = rewrite(function.body, read)
-    return retype(Function(function.params, body, function.ret_type, (), function.attrs, function.span), function)
-
-
-def _kernels(order: Sequence[Expr]) -> list[Function]:
-    return [node.op for node in order if isinstance(node, Call) and is_primitive(node.op)]  # type: ignore[misc]
-
-
-def _merged(call: Call, between: Sequence[Var], makers: Mapping[Var, Call]) -> Call:
-    """The call of a kernel into which the kernels of some of its values are merged, from its own on."""
-    inner = call.op
-    assert isinstance(inner, Function)
-    args = dict(zip(inner.params, call.args))
-    bodies: dict[int, Expr] = {}
-    for param in between:
-        maker = args.pop(param)
-        assert isinstance(maker, Call) and isinstance(maker.op, Function)
-        args.update(zip(maker.op.params, maker.args))
-        bodies[id(param)] = maker.op.body
-    for param in reversed(between):
-        bodies[id(param)] = rewrite(bodies[id(param)], lambda old, new: bodies.get(id(old)) or retype(new, old))
-    body = rewrite(inner.body, lambda old, new: bodies.get(id(old)) or retype(new, old))
-    types = [p.checked_type or p.type_annotation for p in args]
-    kernel = typed(Function(list(args), body, inner.ret_type, (), {"Primitive": 1}, inner.span), FuncType(types, body.checked_type))  # type: ignore[arg-type]
-    return Call(kernel, list(args.values()), None, (), call.span)
-
-
-# -- the loops -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -319,11 +50,11 @@ class _Unit:
 
     def __init__(self, kernel: Kernel, form: Attention, operands: Sequence[Tensor], values: Values, sink: Sink) -> None:
         self.kernel, self.values, self.sink = kernel, values, sink
-        self.changes, self.guards = _reshaped(form.scores) is not form.first, _reshaped(form.weights) is not form.softmax
+        self.changes, self.guards = reshaped(form.scores) is not form.first, reshaped(form.weights) is not form.softmax
         _, group_rows, self.keys = values.product.shape
         self.depth, self.width = operands[0].shape[2], sink.anchor.shape[2]
         *outer, own = values.scores.shape[:-1]
-        repeats = _repeats(form, outer[-1], {})
+        repeats = repeats_of(form, outer[-1], {})
         #: Whether rows are neighbouring heads with the same keys; and whether each of them is a group of its own.
         self.across = own == 1 and (group_rows != 1 or repeats != 1)
         self.alone = self.across and group_rows == 1
@@ -619,6 +350,3 @@ class _Unit:
         nest.store(buf, row, values.weights.at(nest, [variable(0), variable(1), ZERO]))
         values.shares.impl = None
         return [ir.Let("shares", ir.address(ir.Var("totals", "float32*"), first * -1, written=True)), *self.kernel.statements(nest)]
-
-
-__all__ = ["Attention", "Values", "attention_of", "lower_attention", "with_attention"]
