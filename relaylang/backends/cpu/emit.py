@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from relaylang.backends.cpu.units import Piece, reached, shared_out
 from relaylang.kernels.dtypes import CTYPES, SIZES, literal
 from relaylang.kernels.nest import Buf
 from relaylang.kernels.render import Renderer
-from relaylang.kernels.sizes import sizes_in
+from relaylang.kernels.sizes import Size, sizes_in
 
 #: The most instructions of one C function; compilers slow down on longer ones.
 CHUNK = 300
@@ -300,31 +301,38 @@ class Emitter:
         places in turn."""
         name = f"turn_{self.loops}"
         self.loops += 1
-        outer = self.called, self.helpers, self._read, self.status
+        outer = self.called, self.helpers, self._read, self.status, self.sizes
         self.status = -1
+        if self.sizes:
+            self.sizes = f"in[{len(item.inputs) + 1}]"
         text = self.sequence(name, item.region.run)
         pieces = [f"{name}_{n}" for n in range(-(-len(item.region.run) // CHUNK))]
-        self.called, self.helpers, self._read, self.status = outer
+        self.called, self.helpers, self._read, self.status, self.sizes = outer
         self._add(name, text.replace("static void", "R_LOCAL void", 1), f"void {name}{_ARGUMENTS}", pieces, [])
         self.called.add(name)
-        op = item.op
-        work = f"arena + {item.work.offset}"
-        at, taken, given = item.region.arena_bytes, ["&turn"], []
+        op, turns = item.op, self._number(item.op.turns)
+        work = f"arena + {self._number(item.work.offset)}"
+        at, taken, given, kept = item.region.arena_bytes, ["&turn"], [], []
         for number, (view, result) in enumerate(zip(item.inputs[: op.states], item.results)):
+            size = self._number(result.size * SIZES[result.slot.dtype])
+            kept.append(f"{pad}if ({turns} == 0) memcpy({self._at(result)}, {self._at(view)}, {size});")
             if number in item.in_place:
                 given.append(f"(char*)({self._at(result)})")
                 taken.append(f"n ? (const char*)({self._at(result)}) : (const char*)({self._at(view)})")
                 continue
-            first, second = (f"{work} + {at + n * view.slot.bytes}" for n in range(2))
+            first, second = (f"{work} + {self._number(at + n * view.slot.bytes)}" for n in range(2))
             at += 2 * view.slot.bytes
             taken.append(f"n ? (const char*)(n % 2 ? {first} : {second}) : (const char*)({self._at(view)})")
-            given.append(f"n == {op.turns - 1} ? (char*)({self._at(result)}) : n % 2 ? {second} : {first}")
+            given.append(f"n == {turns} - 1 ? (char*)({self._at(result)}) : n % 2 ? {second} : {first}")
         taken += [self._at(view) for view in item.inputs[op.states :]]
-        for result in item.results[op.states :]:
-            step = result.size // op.turns * SIZES[result.slot.dtype]
-            given.append(f"(char*)({self._at(result)}) + n * {step}L")
+        for result, row in zip(item.results[op.states :], op.rows):
+            step = self._number(prod(row.shape) * SIZES[row.dtype])  # type: ignore[arg-type]
+            given.append(f"(char*)({self._at(result)}) + n * (long){step}")
+        if self.sizes:
+            taken.append(self.sizes)
         return [
-            f"{pad}for (long n = 0; n < {op.turns}; n++) {{",
+            *(kept if isinstance(op.turns, Size) else ()),
+            f"{pad}for (long n = 0; n < {turns}; n++) {{",
             f"{pad}  const {CTYPES[op.first.dtype]} turn = {literal(op.first.data.item(), op.first.dtype)} + n;",
             f"{pad}  const void* const taken[] = {{{', '.join(taken)}}};",
             f"{pad}  void* const given[] = {{{', '.join(given)}}};",

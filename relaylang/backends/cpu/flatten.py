@@ -16,7 +16,7 @@ import numpy as np
 
 from relaylang.backends.cpu.external import Externals, constants_of
 from relaylang.backends.cpu.kernel import ELSEWHERE, unsupported
-from relaylang.backends.cpu.turns import LEAST, Fixed, Form, Needs, begins, form_of, loop_call, whole_number
+from relaylang.backends.cpu.turns import LEAST, Fixed, Form, Needs, begins, form_of, is_static, loop_call, whole_number
 from relaylang.backends.placement import check_on_cpu
 from relaylang.diagnostics import RelayError, error
 from relaylang.interpreter.compute import compute
@@ -357,7 +357,12 @@ class _Flattener:
             return None
         first, limit = whole_number(values[form.turn]), whole_number((yield (form.limit, Env(callee.env, function, env.turn))))
         given = [value for n in form.states if isinstance(value := values[n], Expr)]
-        if first is None or limit is None or not LEAST <= limit - first <= _MOST_TURNS:
+        if (
+            first is None
+            or limit is None
+            or not LEAST <= limit - first <= _MOST_TURNS
+            or not all(is_static(x.checked_type) for x in given)
+        ):
             return None
         params, start = function.params, values[form.turn]
         assert isinstance(start, Constant)

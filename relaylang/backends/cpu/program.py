@@ -317,5 +317,5 @@ def take_in(program: Program, region: Program, numbers: Sequence[int]) -> None:
     program.fixed_bytes += -(-region.fixed_bytes // 64) * 64
     program.prepare += region.prepare
     status = STATUS if program.status >= 0 else 0
-    program.arena_bytes = max(program.arena_bytes - status, region.prepare_bytes) + status
+    program.arena_bytes = largest(program.arena_bytes - status, region.prepare_bytes) + status
     program.prepare_bytes = max(program.prepare_bytes, region.prepare_bytes)

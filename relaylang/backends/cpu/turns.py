@@ -35,6 +35,13 @@ class LoopOp(OpaqueOp):
     states: int
     turns: int
 
+    @property
+    def rows(self) -> list[TensorType]:
+        """The types of the rows of a turn."""
+        result = self.body.body.checked_type
+        assert isinstance(result, TupleType)
+        return [ty for ty in result.fields[self.states :] if isinstance(ty, TensorType)]
+
     def __init__(self, body: Function, first: Constant, states: int, turns: int, number: int) -> None:
         result = body.body.checked_type
         assert isinstance(result, TupleType)
@@ -121,11 +128,11 @@ def _counter(cond: Expr, places: Mapping[Var, int]) -> tuple[int, Expr, list[int
 
 
 def begins(form: Form, values: Sequence[Any]) -> bool:
-    """Whether a loop can begin with these values: states of known shape, no rows, and true conditions."""
+    """Whether a loop can begin with these values: states that are tensors, no rows, and true conditions."""
     grown = [values[n] for n in form.rows]
     empty = all(isinstance(v, Expr) and isinstance(v.checked_type, TensorType) and v.checked_type.shape[0] == 0 for v in grown)
     true = all(isinstance(values[n], Expr) and _is_true(values[n]) for n in form.true)
-    return empty and true and all(isinstance(values[n], Expr) and is_static(values[n].checked_type) for n in form.states)
+    return empty and true and all(isinstance(values[n], Expr) and isinstance(values[n].checked_type, TensorType) for n in form.states)
 
 
 def _one_more(after: Expr, turn: Var) -> bool:
@@ -298,4 +305,4 @@ def whole_number(value: Any) -> int | None:
     return int(np.asarray(value.data)) if known else None
 
 
-__all__ = ["LEAST", "Fixed", "Form", "LoopOp", "Needs", "begins", "form_of", "loop_call", "whole_number"]
+__all__ = ["LEAST", "Fixed", "Form", "LoopOp", "Needs", "begins", "form_of", "is_static", "loop_call", "whole_number"]

@@ -16,7 +16,7 @@ import numpy as np
 from relaylang.interpreter.compute import compute
 from relaylang.ir import Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, Type, Var
 from relaylang.ir.tensors import static_shape
-from relaylang.kernels.sizes import Comparison, Size, equals, largest, less, opposite, smallest
+from relaylang.kernels.sizes import Comparison, Size, equals, has_sizes, largest, less, opposite, smallest
 from relaylang.ops.record import Op, OpPattern
 from relaylang.rules.dynamic_to_static import RULES, static_call
 
@@ -77,9 +77,11 @@ _MOVES = ("expand_dims", "broadcast_to")
 _QUOTIENTS = ("divide", "mod", "floor_divide", "floor_mod")
 
 
-def _is_small(ty: Any) -> bool:
+def is_small(ty: Any) -> bool:
     """Whether a tensor of this type is followed."""
     if not isinstance(ty, TensorType) or not ("int" in ty.dtype or ty.dtype == "bool"):
+        return False
+    if has_sizes(ty.shape):  # type: ignore[arg-type]
         return False
     shape = static_shape(ty)
     return shape is not None and prod(shape) <= _MOST
@@ -88,7 +90,7 @@ def _is_small(ty: Any) -> bool:
 def _may_be_followed(call: Call) -> bool:
     """Whether the elements of a call's result follow from extents, or from those of its operands where these are known."""
     op, ty = call.op, call.checked_type
-    if not isinstance(op, Op) or not all(map(_is_small, ty.fields if isinstance(ty, TupleType) else [ty])):
+    if not isinstance(op, Op) or not all(map(is_small, ty.fields if isinstance(ty, TupleType) else [ty])):
         return False
     if op.name in EXTENTS:
         return True
@@ -96,7 +98,7 @@ def _may_be_followed(call: Call) -> bool:
     if op.name in _QUOTIENTS and not (isinstance(parts[1], Constant) and parts[1].data.all()):
         return False  # by 0 it may be an error
     moves = (op.pattern == OpPattern.INJECTIVE or op.name in _MOVES) and op.name not in DYNAMIC
-    return (moves or op.name in _ELEMENTWISE) and all(_is_small(p.checked_type) for p in parts)
+    return (moves or op.name in _ELEMENTWISE) and all(is_small(p.checked_type) for p in parts)
 
 
 def is_followed(call: Call, known: Container[int]) -> bool:
@@ -126,16 +128,24 @@ def shapes_in(call: Call) -> Sequence[int]:
     assert isinstance(call.op, Op)
     if call.op.name not in _DATA and call.op.name not in DYNAMIC:
         return ()
-    return [n for n in range(_DATA.get(call.op.name, 1), len(call.args)) if _is_small(call.args[n].checked_type)]
+    return [n for n in range(_DATA.get(call.op.name, 1), len(call.args)) if is_small(call.args[n].checked_type)]
 
 
 class Elements:
-    """The elements of a region's tensors. `read` gives the size that is an element of an input, by its place."""
+    """The elements of a region's tensors. `read` gives the size that is an element of an input, by its place.
 
-    def __init__(self, read: Callable[[Var, int], int]) -> None:
+    It gives None for variables that are no inputs.
+    """
+
+    def __init__(self, read: Callable[[Var, int], int | None]) -> None:
         self._read = read
         #: of calls, which stay so that no others get their ids: their results' elements
         self._known: dict[int, tuple[Expr, list[np.ndarray] | None]] = {}
+
+    def bind(self, variable: Var, value: Expr) -> None:
+        """Let a variable have the elements of a value."""
+        found = self.of(value)
+        self._known[id(variable)] = variable, None if found is None else [found]
 
     def of(self, node: Expr) -> np.ndarray | None:
         """The elements of a typed tensor, with its shape; None where they are not known."""
@@ -157,12 +167,13 @@ class Elements:
         """The same, once the calls that it comes from are known."""
         if isinstance(node, Constant):
             return node.data if node.data.size <= _MOST else None
-        if isinstance(node, Var):
+        if isinstance(node, Var) and id(node) not in self._known:
             ty = node.checked_type
-            if not _is_small(ty) or not isinstance(ty, TensorType) or ty.dtype == "bool":
+            if not is_small(ty) or not isinstance(ty, TensorType) or ty.dtype == "bool":
                 return None
             shape = static_shape(ty) or ()
-            return _objects([self._read(node, n) for n in range(prod(shape))], shape)
+            values = [self._read(node, n) for n in range(prod(shape))]
+            return None if None in values else _objects(values, shape)
         found = self._known.get(id(source_of(node)), (node, None))[1]
         return None if found is None else found[node.index if isinstance(node, TupleGetItem) else 0]
 

@@ -1,24 +1,68 @@
-"""Loops of a known number of turns, which a region takes whole: its kernel has the loop."""
+"""Counted loops, which a region takes whole: its kernel has the loop.
+
+Such a loop is a function inside the region, so that the interpreter can compute it, too. Where its extents or its limit
+are found at run time, it becomes an `OpenLoop` before the region gets its sizes (`sized`).
+"""
 
 from __future__ import annotations
 
-from relaylang.backends.cpu.lower import lowered
+from collections.abc import Sequence
+
+from relaylang.backends.cpu.external import OpaqueOp
 from relaylang.backends.cpu.turns import LEAST, Form, begins, form_of, whole_number
-from relaylang.backends.vm.regions import is_static
-from relaylang.ir import Call, Constant, Expr, Function, FuncType, If, Let, Tuple, TupleGetItem, Var, free_vars, post_order
+from relaylang.backends.vm.regions import SIZED, STATIC, is_static, tensors_of, ways_of
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    FuncType,
+    If,
+    IRModule,
+    Let,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Type,
+    Var,
+    free_vars,
+    post_order,
+    rewrite,
+)
 from relaylang.ir.typed import retype, typed, typed_field, typed_tuple, typed_var
+from relaylang.kernels.dtypes import SIZES
 from relaylang.ops.record import Op
+from relaylang.passes.normal_forms import to_graph_normal_form
 from relaylang.rules.decompositions.common import known, reshape
 
 #: Loops of more turns stay instructions, between which a run can be stopped.
 MOST = 4096
 
 
-def counted_loop(let: Let) -> Function | None:
-    """A let of a loop and its call as a function. None where it is no loop of known turns and extents.
+class OpenLoop(OpaqueOp):
+    """The operator of a loop whose extents or limit sizes give. Its result has the final value of each of the loop's parameters.
 
-    It takes the loop's free variables, and the operands of its call that are no constants. The extents of the function's
-    results are known, those of rows, too.
+    Its operands are the first states, then other values. `body` takes the turn and these. It gives the next states, the
+    rows of the turn, and the limit.
+    """
+
+    __slots__ = ("body", "first", "form", "number")
+    body: Function
+    first: Constant
+    form: Form
+    number: int
+
+    def __init__(self, body: Function, first: Constant, form: Form, number: int, result: Type) -> None:
+        super().__init__(f"open loop {number}", len(body.params) - 1, result)
+        for name, value in (("body", body), ("first", first), ("form", form), ("number", number)):
+            object.__setattr__(self, name, value)
+
+
+def counted_loop(let: Let) -> Function | None:
+    """A let of a counted loop and its call as a function; None for other lets.
+
+    It takes the operands of the loop's call that are no constants, and the loop's free variables. Known turns give known
+    extents of rows.
     """
     function, call = let.value, let.body
     if not isinstance(function, Function) or not isinstance(call, Call) or call.op is not let.variable:
@@ -27,43 +71,96 @@ def counted_loop(let: Let) -> Function | None:
     if form is None or form.again.op is not let.variable or not begins(form, call.args):
         return None
     first, limit = whole_number(call.args[form.turn]), whole_number(form.limit)
-    if first is None or limit is None or not LEAST <= limit - first <= MOST:
+    if first is None or (limit is not None and not LEAST <= limit - first <= MOST):
         return None
+    if limit is None and not form.rows and all(call.args[n].checked_type.shape == () for n in form.states):  # type: ignore[union-attr]
+        return None  # scalars have instructions
     same = isinstance(form.end, Tuple) and list(form.end.fields) == list(function.params)
     if not same or not _is_compiled(let, form):
         return None
     given = {n: typed_var(f"first{n}", x.checked_type) for n, x in enumerate(call.args) if not isinstance(x, Constant)}
-    if not all(is_static(param.checked_type) for param in given.values()):
-        return None
     began = Call(call.op, [given.get(n, x) for n, x in enumerate(call.args)], span=call.span)
     loop = typed(Let(let.variable, function, retype(began, call), let.span), let.checked_type)
-    inner = [x for x in free_vars(function) if x is not let.variable]
-    if not all(is_static(x.checked_type) for x in inner):
+    params = [*given.values(), *(x for x in free_vars(function) if x is not let.variable)]
+    if not all(_is_tensor(x.checked_type) for x in params):
         return None
     fields: list[Expr] = []
     for n in range(len(function.params)):
         field: Expr = typed_field(loop, n)
-        if n in form.rows:
+        if n in form.rows and limit is not None and is_static(form.rows[n].checked_type):
             rows, *extents = known(form.rows[n])
             field = reshape(field, [(limit - first) * rows, *extents])
         fields.append(field)
     body = typed_tuple(fields)
-    params = [*given.values(), *inner]
-    made = Function(params, body)
     types = [ty for x in params if (ty := x.checked_type) is not None]
-    return typed(made, FuncType(types, body.checked_type)) if body.checked_type is not None else None
+    return typed(Function(params, body), FuncType(types, body.checked_type)) if body.checked_type is not None else None
+
+
+def ways_of_loop(function: Function) -> frozenset[str]:
+    """The ways in which a loop (`counted_loop`) may be compiled."""
+    _, form = _parts(function)
+    known = all(is_static(x.checked_type) for x in (*function.params, function.body))
+    return frozenset({STATIC} if known and whole_number(form.limit) is not None else {SIZED})
+
+
+def _parts(function: Function) -> tuple[Let, Form]:
+    """The let of a loop (`counted_loop`) and its form."""
+    assert isinstance(function.body, Tuple)
+    let = next(field.tuple_value for field in function.body.fields if isinstance(field, TupleGetItem))
+    assert isinstance(let, Let) and isinstance(let.value, Function)
+    form = form_of(let.value)
+    assert form is not None
+    return let, form
+
+
+def with_open_loops(module: IRModule) -> IRModule:
+    """A region whose loops are calls of `OpenLoop`s."""
+    function = module["main"]
+    loops = [node for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Function)]
+    if not loops:
+        return module
+    numbers = {id(node): n for n, node in enumerate(loops)}
+
+    def opened(old: Expr, new: Expr) -> Expr:
+        if id(old) not in numbers:
+            return retype(new, old)
+        assert isinstance(new, Call) and isinstance(old, Call) and isinstance(old.op, Function)
+        return _open_loop(old.op, new.args, numbers[id(old)])
+
+    return IRModule.from_expr(Function(function.params, rewrite(function.body, opened)))
+
+
+def _open_loop(function: Function, args: Sequence[Expr], number: int) -> Call:
+    let, form = _parts(function)
+    assert isinstance(let.value, Function) and isinstance(let.body, Call)
+    values = dict(zip(function.params, args))
+    params, began = let.value.params, [values.get(x, x) if isinstance(x, Var) else x for x in let.body.args]
+    places = [*form.states, *(n for n in range(len(params)) if n not in (form.turn, *form.states, *form.rows))]
+    free = [x for x in free_vars(let.value) if x is not let.variable]
+    turn: Expr = typed_tuple([*(form.again.args[n] for n in form.states), *form.rows.values(), form.limit])
+    for variable, value in reversed(form.lets):
+        turn = typed(Let(variable, value, turn), turn.checked_type)
+    body = Function([params[form.turn], *(params[n] for n in places), *free], to_graph_normal_form.convert(turn))
+    first = began[form.turn]
+    assert isinstance(first, Constant) and let.checked_type is not None
+    op = OpenLoop(body, first, form, number, let.checked_type)
+    return typed(Call(op, [*(began[n] for n in places), *(values[x] for x in free)], None, (), let.span), op.result)
+
+
+def _is_tensor(ty: Type | None) -> bool:
+    """Whether compiled code has values of a type."""
+    return isinstance(ty, TensorType) and ty.dtype in SIZES
 
 
 def _is_compiled(let: Let, form: Form) -> bool:
-    """Whether a turn has compiled operators of known extents alone; what collects its rows is not computed."""
+    """Whether a turn has compiled operators alone; what collects its rows is not computed."""
     rows = {id(form.again.args[n]) for n in form.rows}
     bound = {variable: value for variable, value in form.lets}
     rows |= {id(bound[x]) for n in form.rows if isinstance(x := form.again.args[n], Var) and x in bound}
     for node in post_order(let.value):
         if isinstance(node, Call):
             if isinstance(node.op, Op):
-                known = is_static(node.checked_type) or id(node) in rows
-                if not known or node.op.stateful or node.op.name not in lowered():
+                if node.op.stateful or not (id(node) in rows or ways_of(node)):
                     return False
             elif node.op is not let.variable:
                 return False
@@ -72,7 +169,7 @@ def _is_compiled(let: Let, form: Form) -> bool:
                 return False
         elif not isinstance(node, (Constant, If, Let, Op, Tuple, TupleGetItem, Var)):
             return False
-    return all(is_static(row.checked_type) for row in form.rows.values())
+    return all(tensors_of(row.checked_type) for row in form.rows.values())
 
 
-__all__ = ["counted_loop"]
+__all__ = ["OpenLoop", "counted_loop", "ways_of_loop", "with_open_loops"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylang.backends.placement import check_on_cpu
-from relaylang.backends.vm.elements import is_followed, shapes_in, source_of
+from relaylang.backends.vm.elements import is_followed, is_small, shapes_in, source_of
+from relaylang.backends.vm.loops import ways_of_loop
 from relaylang.backends.vm.operands import Atom, Coming, Fields, Operands, Reg, Value, is_scalar
 from relaylang.backends.vm.regions import SIZED, STATIC, Region, ways_of
 from relaylang.backends.vm.scalars import row_of
@@ -33,8 +34,13 @@ def operator_value(operands: Operands, variable: Var, call: Call) -> Value:
 
 
 def external_value(operands: Operands, variable: Var, call: Call, function: Function) -> Value:
-    """The value of a call of another compiler's function."""
-    return _member(operands, variable, call, function, [operands.value(a) for a in call.args], frozenset({STATIC}))
+    """The value of a call of another compiler's function, or of a loop that a region takes whole."""
+    ways = frozenset({STATIC}) if "Compiler" in function.attrs else ways_of_loop(function)
+    args = [operands.value(a) for a in call.args]
+    if SIZED in ways and not all(_is_known(operands.region, v) for v, a in zip(args, call.args) if is_small(a.checked_type)):
+        operands.flush()  # its limit may be read where it lies
+        args = [operands.arrived(a) for a in args]
+    return _member(operands, variable, call, function, args, ways)
 
 
 def _member(operands: Operands, variable: Var, call: Call, callee: Op | Function, args: list[Value], ways: frozenset[str]) -> Value:

@@ -10,7 +10,8 @@ import numpy as np
 from relaylang.backends.cpu.kernel import unsupported
 from relaylang.backends.vm.code import FunctionCode
 from relaylang.backends.vm.kernels import NoCode, RegionCode
-from relaylang.backends.vm.loops import counted_loop
+from relaylang.backends.vm.loops import counted_loop, ways_of_loop
+from relaylang.backends.vm.regions import STATIC, alone
 from relaylang.diagnostics import RelayError, error
 from relaylang.ir import Call, Constant, Constructor, Expr, Function, GlobalVar, IRModule, Let, TensorType, post_order, rewrite
 from relaylang.ir.typed import retype, typed
@@ -115,12 +116,14 @@ class Pool:
 
         def named(old: Expr, new: Expr) -> Expr:
             if isinstance(old, Let) and (loop := counted_loop(old)) is not None:
-                name = typed(GlobalVar(f"(loop {len(self.partitions)})"), loop.checked_type)
-                self.partitions[name] = loop
                 assert isinstance(new, Let) and isinstance(new.body, Call)
                 given = [x for x in new.body.args if not isinstance(x, Constant)]
-                args = [*given, *loop.params[len(given) :]]
-                return typed(Call(name, args, None, (), old.span), loop.body.checked_type)
+                call = typed(Call(loop, [*given, *loop.params[len(given) :]], None, (), old.span), loop.body.checked_type)
+                ways = ways_of_loop(loop)
+                if STATIC in ways or isinstance(self.lower(alone(call), ways), RegionCode):
+                    name = typed(GlobalVar(f"(loop {len(self.partitions)})"), loop.checked_type)
+                    self.partitions[name] = loop
+                    return retype(Call(name, call.args, None, (), old.span), call)
             if not (isinstance(old, Function) and old is not function and self._is_outside(old)):
                 return retype(new, old)
             name = typed(GlobalVar(f"(partition {len(self.partitions)})"), old.checked_type)

@@ -13,12 +13,30 @@ from relaylang.backends.cpu.flatten import Calls
 from relaylang.backends.cpu.isa import Isa
 from relaylang.backends.cpu.pipeline import lower_module
 from relaylang.backends.cpu.program import Program
+from relaylang.backends.cpu.turns import LoopOp
 from relaylang.backends.vm.elements import SIGNED, Elements, range_type, static_form
+from relaylang.backends.vm.loops import OpenLoop, with_open_loops
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, children, post_order, rebuild
-from relaylang.ir.typed import typed, typed_field, typed_tuple, typed_var
+from relaylang.diagnostics.source import Span
+from relaylang.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    IRModule,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Var,
+    children,
+    post_order,
+    rebuild,
+)
+from relaylang.ir.typed import retype, typed, typed_field, typed_tuple, typed_var
 from relaylang.kernels.dtypes import CTYPES
-from relaylang.kernels.sizes import MOST, Sizes, bounds, without_common
+from relaylang.kernels.sizes import MOST, Sizes, bounds, largest, without_common
+from relaylang.ops import get
 from relaylang.ops.record import Op
 from relaylang.typing.incremental import CallTyper
 
@@ -55,6 +73,8 @@ _NUMBERS = (
 )
 #: So often are extents that must be equal found, and types inferred again.
 _ROUNDS = 4
+#: A kernel's loop has so many turns at most, as nothing can stop it.
+_MOST_TURNS = 1 << 20
 
 
 @dataclass
@@ -74,6 +94,7 @@ def sized(module: IRModule, isa: Isa, calls: Calls) -> Sized | None:
     None where there are too many sizes, or where code depends on their numbers.
     Raises `RelayError` where the backend has no such code for an operator.
     """
+    module = with_open_loops(module)
     found = [_for_numbers(module, isa, calls, numbers) for numbers in _NUMBERS]
     if found[0] is None or found[1] is None or found[0].text != found[1].text:
         return None
@@ -94,8 +115,8 @@ class _Inputs:
         self.sizes = Sizes(numbers[: len(places)])
         self.stands: list[int] = [*self.sizes.sizes]
         self._places: dict[tuple[int, int], int] = {}
-        ops = {node.op.name for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Op)}
-        self._least = 1 if ops.isdisjoint(SIGNED) else 0
+        ops = [node.op for node in post_order(function.body) if isinstance(node, Call) and isinstance(node.op, Op)]
+        self._least = 0 if any(op.name in SIGNED or isinstance(op, OpenLoop) for op in ops) else 1
 
     def element(self, param: int, place: int) -> int:
         """An element of an input as a size."""
@@ -157,23 +178,55 @@ def _typed(inputs: _Inputs) -> IRModule:
         params.append(typed_var(param.name_hint, TensorType(shape, ty.dtype), param.span))
         values[id(param)] = params[-1]
     numbers = {id(param): n for n, param in enumerate(params)}
-    elements = Elements(lambda param, place: inputs.element(numbers[id(param)], place))
-    typer = CallTyper()
+    elements = Elements(lambda param, place: inputs.element(numbers[id(param)], place) if id(param) in numbers else None)
     inputs.sizes.begin()
     inputs.sizes.inferring = True
     try:
-        for node in post_order(inputs.function.body):
-            if id(node) not in values:
-                values[id(node)] = _anew(node, values, elements, typer)
+        body = _retyped(inputs.function.body, values, elements, CallTyper())
     finally:
         inputs.sizes.inferring = False
-    made = Function(params, values[id(inputs.function.body)])
-    return IRModule.from_expr(made)
+    return IRModule.from_expr(Function(params, body))
+
+
+def _retyped(expr: Expr, values: dict[int, Expr], elements: Elements, typer: CallTyper) -> Expr:
+    """An expression with other values for its variables. `values` has what nodes become, by id."""
+    for node in post_order(expr):
+        if id(node) not in values:
+            values[id(node)] = _anew(node, values, elements, typer)
+    return values[id(expr)]
+
+
+def _loop(op: OpenLoop, args: Sequence[Expr], elements: Elements, typer: CallTyper, span: Span | None) -> Expr:
+    """The values behind a loop of sizes."""
+    form, turn = op.form, op.body.params[0]
+    params = [typed_var(x.name_hint, a.checked_type) for x, a in zip(op.body.params[1:], args)]
+    count = len(form.states)
+    for param, arg in zip(params[count:], args[count:]):
+        elements.bind(param, arg)
+    values: dict[int, Expr] = {id(old): new for old, new in zip(op.body.params, (turn, *params))}
+    body = _retyped(op.body.body, values, elements, typer)
+    assert isinstance(body, Tuple) and isinstance(op.body.body, Tuple)
+    found = elements.of(body.fields[-1])
+    if found is None or [x.checked_type for x in body.fields[:count]] != [x.checked_type for x in args[:count]]:
+        raise RelayError(error("R0634", "the limit or the states of a loop are not known before the program runs", span))
+    turns = largest(found.item() - op.first.data.item(), 0)
+    if turns > _MOST_TURNS:
+        raise RelayError(error("R0634", f"a loop has more than {_MOST_TURNS} turns", span))
+    made = LoopOp(Function([turn, *params], typed_tuple(body.fields[:-1])), op.first, count, turns, op.number)
+    loop = typed(Call(made, args, None, (), span), made.result)
+    outer: dict[int, Expr] = {id(old): new for old, new in zip(op.body.params, (turn, *args))}
+    last = _retyped(op.body.body.fields[-1], outer, elements, typer)
+    changed: dict[int, Expr] = {n: typed_field(loop, place) for place, n in enumerate((*form.states, *form.rows))}
+    changed[form.turn] = typer.give(Call(get("maximum"), [last, op.first], None, (), span))
+    left = iter(args[count:])
+    return typed_tuple([changed[n] if n in changed else next(left) for n in range(len(form.again.args))], span)
 
 
 def _anew(node: Expr, values: Mapping[int, Expr], elements: Elements, typer: CallTyper) -> Expr:
     """A node of other operands with its type."""
     match node:
+        case Call(op=OpenLoop() as op):
+            return _loop(op, [values[id(a)] for a in node.args], elements, typer, node.span)
         case Call(op=Op() as op):
             made = Call(op, [values[id(a)] for a in node.args], node.attrs, node.type_args, node.span)
             static = static_form(made, elements)
@@ -185,6 +238,8 @@ def _anew(node: Expr, values: Mapping[int, Expr], elements: Elements, typer: Cal
             return typed_tuple([values[id(f)] for f in fields], node.span)
         case TupleGetItem(value, index):
             return typed_field(values[id(value)], index, node.span)
+        case If(cond, true, false):
+            return retype(If(values[id(cond)], values[id(true)], values[id(false)], node.span), values[id(true)])
         case Constant():
             return typed(node, TensorType(node.data.shape, node.dtype))
     return rebuild(node, tuple([values[id(c)] for c in children(node)]))

@@ -76,16 +76,70 @@ def test_a_counted_loop_is_a_kernel(first: str, native: bool) -> None:
     [
         ({"limit": "2"}, []),
         ({"limit": "5000"}, []),
-        ({"limit": "%n", "more": ", %n: int32"}, [np.int32(7)]),
         ({"turn": "if (less(%i, 3)) { tanh(%s) } else { let %f = fn (%y: Tensor[(2, 3), float32]) { negative(%y) }; %f(%s) }"}, []),
     ],
-    ids=["short", "long", "open", "function"],
+    ids=["short", "long", "function"],
 )
 def test_other_loops_stay_instructions(changes: dict[str, str], values: list[Any]) -> None:
     mod = program(**changes)
     made = compiled(mod)
     assert has_calls(made)
     check_run(made, mod, inputs(*values))
+
+
+@pytest.mark.parametrize("first", ["0", "-4", "5"])
+def test_a_loop_to_an_argument_is_a_kernel(first: str) -> None:
+    mod = program("%n", first=first, more=", %n: int32")
+    made = compiled(mod)
+    assert not has_calls(made)
+    for limit in (0, 1, 2, 5, 6, 7, 200):
+        check_run(made, mod, inputs(np.int32(limit)))
+    assert not made.fallbacks()
+
+
+def test_a_loop_to_a_negative_argument_has_no_turns() -> None:
+    mod = program("%n", more=", %n: int32")
+    check_run(compiled(mod), mod, inputs(np.int32(-3)))
+
+
+#: A loop over the steps of `%x`. `<turn>` is its state after `%v`.
+STEPS = """#[version = "0.0.5"]
+def @main(%x: Tensor[(?, ?, 4), float32], %s: Tensor[(?, 4), float32], %w: Tensor[(4, 4), float32]) {
+  let %loop = fn (%i: int64, %rows: Tensor[(?, ?, 4), float32], %v: Tensor[(?, 4), float32], %on: bool)
+      -> (int64, Tensor[(?, ?, 4), float32], Tensor[(?, 4), float32], bool) {
+    if (logical_and(less(%i, squeeze(strided_slice(shape_of(%x, dtype="int64"), begin=[0], end=[1]))), %on)) {
+      let %y = <turn>;
+      let %all = concatenate((%rows, expand_dims(%y, axis=0)));
+      %loop(add(%i, 1i64), %all, %y, True)
+    } else { (%i, %rows, %v, %on) }
+  };
+  %loop(0i64, strided_slice(expand_dims(%s, axis=0), begin=[0], end=[0]), %s, True)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "tanh(add(take(%x, %i, axis=0), nn.dense(%v, %w)))",
+        "if (less(%i, 2i64)) { add(%v, take(%x, %i, axis=0)) } else { negative(%v) }",
+        'where(less(broadcast_to(cast(%i, dtype="float32"), shape=[1, 4]), %w), take(%x, %i, axis=0), %v)',
+    ],
+    ids=["recurrence", "branches", "refused"],
+)
+def test_a_loop_over_open_steps_is_a_kernel(turn: str) -> None:
+    mod = parse(STEPS.replace("<turn>", turn)).module
+    assert mod is not None
+    check(mod)
+    made = compiled(mod)
+    rng = np.random.default_rng(1)
+    for steps, batch in ((1, 1), (2, 1), (3, 2), (40, 5), (2, 4)):
+        x, s, w = (rng.standard_normal(shape, "float32") for shape in ((steps, batch, 4), (batch, 4), (4, 4)))
+        if "where" in turn and batch != 4:
+            continue
+        for a, b in zip(made.run(x, s, w), evaluate(mod, x, s, w)):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-6, atol=1e-6)
+    assert "where" in turn or (not has_calls(made) and not made.fallbacks())
 
 
 def test_a_loop_of_branches_is_a_kernel() -> None:
