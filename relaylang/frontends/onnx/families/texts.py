@@ -86,28 +86,16 @@ def tfidf(n: Node, x: Expr | Texts) -> Any:
     wide = b.unsqueeze(codes, [2])
     hits = equal(b, Texts(wide), constant(b, words)) if texts else b.op("equal", wide, b.const(np.array(words), b.dtype(codes)))
     hits = b.cast(hits, "float32")
-    counts = []
-    for size in range(shortest, longest + 1):
-        numbers = [k for k, gram in enumerate(grams) if len(gram) == size]
-        if numbers:
-            places = b.arrays.zeros((len(numbers), size), "int64")
-            places[:] = [[where[word] for word in grams[k]] for k in numbers]
-            counts.append((numbers, _counted(b, hits, length, places, 0 if size == 1 else skips)))
-    extent = max(indices) + 1
     weights = n.floats("weights") if n.has("weights") and n.floats("weights") else [1.0] * len(grams)
     if len(weights) != len(grams):
         raise Malformed(f"its pool has {len(grams)} sequences, and weights {len(weights)} numbers")
-    order = [k for numbers, _ in counts for k in numbers]
-    into = b.arrays.zeros((len(order), extent), "float32")
+    extent = max(indices) + 1
     factors = b.arrays.zeros(extent, "float32")
     factors[indices] = weights
-    into[b.arrays.arange(len(order)), [indices[k] for k in order]] = 1.0
-    if counts:
-        found = b.concat([c for _, c in counts], 1)
-        made = b.op("nn.dense", found, b.const(np.ascontiguousarray(into.T)), units=extent)
-    else:
-        made = b.op("multiply", b.op("sum", hits, axis=[1, 2], keepdims=False), 0.0)
-        made = b.op("multiply", b.unsqueeze(made, [1]), b.const(np.zeros((1, extent), "float32")))
+    order, counts = _counts(b, hits, length, [[where[word] for word in gram] for gram in grams], (shortest, longest, skips))
+    into = b.arrays.zeros((extent, len(order)), "float32")
+    into[[indices[k] for k in order], b.arrays.arange(len(order))] = 1.0
+    made = b.op("nn.dense", counts, b.const(into), units=extent)
     if mode == "IDF":
         made = b.cast(b.op("greater", made, 0.0), "float32")
     made = made if mode == "TF" else b.op("multiply", made, b.const(factors))
@@ -126,6 +114,25 @@ def _grams(starts: Sequence[int], pool: Sequence[Any], shortest: int, longest: i
             raise Malformed(f"its pool has {end - start} words for sequences of {size}")
         grams += [tuple(pool[i : i + size]) for i in range(start, end, size)]
     return grams
+
+
+def _counts(
+    b: Builder, hits: Expr, length: int, grams: Sequence[Sequence[int]], bounds: tuple[int, int, int]
+) -> tuple[list[int], Expr]:
+    """The numbers of the sequences that count, and how often each stands in a row; one column of zeros where none counts."""
+    shortest, longest, skips = bounds
+    by_size: dict[int, list[int]] = {}
+    for k, gram in enumerate(grams):
+        by_size.setdefault(len(gram), []).append(k)
+    order: list[int] = []
+    parts = []
+    for size, numbers in by_size.items():
+        if shortest <= size <= longest:
+            places = b.arrays.zeros((len(numbers), size), "int64")
+            places[:] = [grams[k] for k in numbers]
+            parts.append(_counted(b, hits, length, places, 0 if size == 1 else skips))
+            order += numbers
+    return (order, b.concat(parts, 1)) if parts else ([0], b.op("multiply", b.op("sum", b.slice(hits, [0], [1], [2]), axis=[1]), 0.0))
 
 
 def _counted(b: Builder, hits: Expr, length: int, places: np.ndarray, skips: int) -> Expr:
