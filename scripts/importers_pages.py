@@ -26,6 +26,7 @@ from relaylang.frontends.keras.table import REFUSED as KERAS_REFUSED
 from relaylang.frontends.keras.table import table as keras_table
 from relaylang.frontends.mxnet.table import REFUSED as MXNET_REFUSED
 from relaylang.frontends.mxnet.table import table as mxnet_table
+from relaylang.frontends.onnx.table import REFUSED as ONNX_REFUSED
 from relaylang.frontends.onnx.table import table as onnx_table
 from relaylang.frontends.paddle.legacy import rows as paddle_rows
 from relaylang.frontends.paddle.table import REFUSED as PADDLE_REFUSED
@@ -61,7 +62,10 @@ mod, params = relay.frontend.from_onnx(onnx.load("net.onnx"), {"image": (1, 3, 2
   in which their elements differ are `?`. `--shape xs=?x3` gives the elements of an input their shape.
 - Random layers draw from a key that the attribute `seed` gives. A program gives the same numbers at each run, but not those
   of other runtimes.
-- Texts have no form in Relay.
+- A text is a row of bytes: a tensor of texts is one of uint8, whose last axis has UTF-8 and zeros behind it. For an input,
+  `--shape name=?x16` gives each text 16 bytes. `relaylang.frontends.onnx.texts` has `encoded` and `decoded` for arrays.
+  `StringNormalizer` changes the case of ASCII letters alone.
+- `ZipMap` gives its scores, a column for each class.
 - A model whose inputs decide extents needs their values at import, where an operator has no form for computed extents.
 - `Resize` has onnxruntime's arithmetic: float32 places, whole extents in `align_corners`, truncated sums of integers.
   With `antialias`, its scales must be known.
@@ -555,7 +559,7 @@ def pages() -> dict[str, str]:
         "import_darknet.md": (DARKNET, [*[f"| `{n}` |" for n in darknet_table().names()], *refused_rows(DARKNET_REFUSED)]),
         "import_keras.md": (KERAS, keras_rows()),
         "import_stablehlo.md": (STABLEHLO, rows_with_refused(stablehlo_table(), STABLEHLO_REFUSED)),
-        "import_onnx.md": (ONNX, onnx_rows(onnx_table())),
+        "import_onnx.md": (ONNX, [*onnx_rows(onnx_table()), *refused_rows(ONNX_REFUSED)]),
         "import_tflite.md": (TFLITE, rows_with_refused(tflite_table(), TFLITE_REFUSED)),
         "import_tensorflow.md": (TENSORFLOW, rows_with_refused(tensorflow_table(), TENSORFLOW_REFUSED)),
         "import_pytorch.md": (TORCH, [f"| `{name}` |" for name in sorted({*torch_table().names(), *quantised})]),

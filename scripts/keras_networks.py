@@ -830,7 +830,7 @@ def applications(folder: Path) -> None:
                 low, high = (0.5, 1.5) if "variance" in w.name else (-0.1, 0.1)
                 w.assign(random.uniform(low, high, w.shape).astype("float32"))
         x = random.uniform(0, 255, (1, size, size, 3)).astype("float32")
-        np.savez(folder / f"{name}.npz", names=np.array([model.inputs[0].name]), in0=x, out0=np.asarray(model(x)))
+        np.savez(folder / f"{name}.npz", names=np.array([model.layers[0].name]), in0=x, out0=np.asarray(model(x)))
         model.save(folder / f"{name}.keras")
         model.save(folder / f"{name}.h5")
         print(name, flush=True)

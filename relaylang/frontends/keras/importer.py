@@ -357,6 +357,8 @@ def _bound(convert: Callable[..., Any], node: Node, args: Sequence[Any], kwargs:
 def _without_masks(value: Any, node: Node | None, importer: Importer) -> Any:
     """An argument with expressions for tensors, in the layer's element type where they are real and `node` is given."""
     if isinstance(value, Tensor):
+        if not isinstance(value.x, Expr):
+            raise Malformed("an operand is not a tensor")
         b = importer.builder
         real = node is not None and isinstance(value.x.checked_type, TensorType) and "float" in b.dtype(value.x)
         if node is None or not real or node.config.get("autocast") is False or "float" not in node.dtype:

@@ -16,10 +16,12 @@ import numpy as np
 
 from relaylang.diagnostics import RelayError
 from relaylang.frontends.onnx.importer import import_onnx, load_onnx
+from relaylang.frontends.onnx.tensors import TEXTS
+from relaylang.frontends.onnx.texts import decoded, encoded
 from relaylang.frontends.options import Options
 from relaylang.interpreter.evaluate import Evaluator
 from relaylang.interpreter.values import ConstructorValue, mismatch
-from relaylang.ir import GlobalTypeVar, Type, TypeCall
+from relaylang.ir import GlobalTypeVar, TensorType, Type, TypeCall
 from relaylang.services import service
 
 #: Inputs of so few elements may be constants of the program.
@@ -66,9 +68,9 @@ class Prepared:
             given = ready.arguments(named) or {}
         assert ready is not None
         result = ready.run(**given)
-        if len(self.model.graph.output) > 1:
-            return tuple([_python(v) for v in result])
-        return (_python(result),)
+        outputs = self.model.graph.output
+        results = [_python(v) for v in (result if len(outputs) > 1 else [result])]
+        return tuple([decoded(r) if o.type.tensor_type.elem_type == TEXTS else r for r, o in zip(results, outputs)])
 
 
 class _Ready:
@@ -92,7 +94,8 @@ class _Ready:
     def _value(self, value: Any, ty: Type | None) -> Any:
         """A Python value as one of a list or an option; None where it does not fit."""
         if not isinstance(ty, TypeCall):
-            return np.asarray(value)
+            array = np.asarray(value)
+            return encoded(array, int(ty.shape[-1])) if array.dtype.kind in "OSU" and isinstance(ty, TensorType) else array  # type: ignore[arg-type]
         assert isinstance(ty.func, GlobalTypeVar)
         makers = {c.name_hint: c for c in self.module.type_definitions[ty.func].constructors}
         inner = ty.args[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ from relaylang.frontends.common.report import failure
 from relaylang.frontends.onnx import schema
 from relaylang.frontends.onnx.inputs import dense, input_type, input_value, stated_value
 from relaylang.frontends.onnx.node import Node
-from relaylang.frontends.onnx.table import table
-from relaylang.frontends.onnx.tensors import array_of, dtype_of, type_of
+from relaylang.frontends.onnx.table import REFUSED, table
+from relaylang.frontends.onnx.tensors import TEXTS, array_of, dtype_of, type_of
+from relaylang.frontends.onnx.texts import Texts, moved
+from relaylang.frontends.onnx.texts import constant as constant_texts
 from relaylang.frontends.options import DEFAULTS, Options
 from relaylang.ir import Expr, TensorType, Var
 from relaylang.ir.bulk import gc_paused
@@ -33,6 +36,15 @@ from relaylang.runtime.text import read_bytes
 _DEEPEST = 64
 #: The newest opset whose operators the tables know.
 NEWEST_OPSET = 28
+#: Operators that move elements, texts as well.
+_MOVERS = frozenset(
+    "ArrayFeatureExtractor Compress Concat Expand Flatten Gather GatherElements GatherND Reshape Slice Split Squeeze Tile "
+    "Transpose Unsqueeze Where".split()
+)
+#: Operators whose conversions take texts.
+_OF_TEXTS = frozenset(
+    "Cast CategoryMapper Equal Identity LabelEncoder OneHotEncoder StringConcat StringNormalizer TfIdfVectorizer".split()
+)
 #: The value of a tensor whose layer was not converted.
 MISSING = object()
 
@@ -102,6 +114,8 @@ class Importer:
             return fit(self.builder, value, ty)
         if is_option(value) and stated.type.WhichOneof("value") in ("tensor_type", "sequence_type"):
             return get(self.builder, value)
+        if isinstance(value, Texts):
+            return value.codes
         return value if isinstance(value, Expr) else self.builder.tuple([self._plain(v, stated) for v in value])
 
     def _inputs(self, graph: Graph, proto: Any) -> list[Var]:
@@ -119,7 +133,8 @@ class Importer:
                 continue
             self.builder.span = self.builder.listing.add(Layer("Input", "", (), (value.name,)))
             variable = self.builder.variable(self.builder.unique(value.name), input_type(self.builder, value, self.file, self.options))
-            graph.values[value.name] = variable
+            is_text = value.type.WhichOneof("value") == "tensor_type" and value.type.tensor_type.elem_type == TEXTS
+            graph.values[value.name] = Texts(variable) if is_text else variable
             inputs.append(variable)
         return inputs
 
@@ -127,7 +142,14 @@ class Importer:
         """A value that the caller gives for an input."""
         if isinstance(value, (list, tuple)):
             return [self._given(v) for v in value]
-        return NOTHING if value is None else self.builder.const(np.asarray(value))
+        if value is None:
+            return NOTHING
+        array = np.asarray(value)
+        return (
+            constant_texts(self.builder, list(array.reshape(-1)), array.shape)
+            if array.dtype.kind in "OSU"
+            else self.builder.const(array)
+        )
 
     def _load(self, graph: Graph, proto: Any) -> None:
         """Note a graph's weights and the types that it states."""
@@ -148,6 +170,10 @@ class Importer:
     def array(self, proto: Any) -> np.ndarray:
         """The array of a TensorProto."""
         return array_of(proto, self.file, self.options.folder, self.budget)
+
+    def texts(self, proto: Any) -> Texts:
+        """The texts of a TensorProto."""
+        return constant_texts(self.builder, proto.string_data, tuple(proto.dims))
 
     def dtype(self, number: int, what: str) -> str:
         """The element type of ONNX's number."""
@@ -172,7 +198,9 @@ class Importer:
             )
         )
 
-    def _weight(self, name: str, proto: Any) -> Expr:
+    def _weight(self, name: str, proto: Any) -> Any:
+        if getattr(proto, "data_type", 0) == TEXTS:
+            return self.texts(proto)
         if hasattr(proto, "values"):
             return self.builder.weight(name, dense(proto, self))
         return self.builder.weight(name, self.array(proto))
@@ -219,6 +247,8 @@ class Importer:
         self.builder.span = span
         if any(r is MISSING for r in results):
             raise _Skipped
+        if any(isinstance(r, Texts) for r in results) and hasattr(proto, "initializer"):
+            raise Unsupported("a graph inside of it gives texts")
         return results
 
     def _convert(self, graph: Graph, nodes: Sequence[Any]) -> None:
@@ -263,10 +293,19 @@ class Importer:
         why = schema.wrong_form(proto, domain, version, node.attributes) or self.rules.wrong_operands(rule, inputs)
         if why:
             raise Malformed(why)
+        if any(isinstance(x, Texts) for x in inputs):
+            if rule.name in ("Shape", "Size"):
+                return [rule.convert(node, *[self.builder.op("take", x.codes, 0, axis=-1) for x in inputs if isinstance(x, Texts)])]
+            if rule.name in _MOVERS:
+                return moved(self.builder, partial(rule.convert, node), inputs)
+            if rule.name not in _OF_TEXTS:
+                raise Unsupported("its operands are texts")
         made = rule.convert(node, *inputs)
-        return [made] if isinstance(made, Expr) else list(made)
+        return [made] if isinstance(made, (Expr, Texts)) else list(made)
 
     def _why_not(self, name: str, version: int, domain: str) -> str:
+        if name in REFUSED:
+            return REFUSED[name]
         others = [r for r in self.rules if r.name == name]
         if any(r.domain == domain for r in others):
             return f"the importer has it, but not in version {version} of its operator set"

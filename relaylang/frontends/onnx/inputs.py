@@ -11,7 +11,7 @@ import numpy as np
 from relaylang.diagnostics import RelayError, error
 from relaylang.frontends.common import Builder, damaged, value_for
 from relaylang.frontends.common.lists import list_of, option_of
-from relaylang.frontends.onnx.tensors import MAX_RANK, dtype_of, tensor_type
+from relaylang.frontends.onnx.tensors import MAX_RANK, TEXTS, dtype_of, tensor_type
 from relaylang.frontends.options import Options
 from relaylang.ir import Dim, TensorType, Type
 
@@ -33,11 +33,33 @@ def input_type(b: Builder, value: Any, file: str, options: Options) -> Type:
             return TensorType(shape, options.dtypes.get(name, "float32"))
         notes = ["a program has tensors only; give the input a value when the model is imported"]
         raise RelayError(error("R0801", f"{file}: {what} is a value of no type", notes=notes))
+    if kind == "tensor_type" and value.type.tensor_type.elem_type == TEXTS:
+        return _text_type(value, file, options)
     found = stated_value(b, value.type, file, what, shape, options.dtypes.get(name))
     if found is None:
         notes = [f"--shape {name}=1x3x224x224 gives {'it' if kind == 'tensor_type' else 'its elements'} one"]
         raise RelayError(error("R0804", f"{file}: {what} has no shape", notes=notes))
     return found
+
+
+def _text_type(value: Any, file: str, options: Options) -> TensorType:
+    """The type of an input of texts: bytes, whose number the options give as a further extent."""
+    name, stated = value.name, value.type.tensor_type
+    shape, dtype = options.shapes.get(name), options.dtypes.get(name, "uint8")
+    if dtype != "uint8":
+        raise RelayError(error("R0804", f"{file}: the input {name} has texts, whose bytes are uint8, not {dtype}"))
+    known = stated.HasField("shape")
+    if (
+        shape is not None
+        and shape
+        and isinstance(shape[-1], int)
+        and shape[-1] > 0
+        and (not known or len(shape) == len(stated.shape.dim) + 1)
+    ):
+        return TensorType(shape, dtype)
+    extents = "x".join([str(d.dim_value or "?") for d in stated.shape.dim] + ["16"])
+    notes = [f"each text is a row of bytes; --shape {name}={extents} gives each 16 of them"]
+    raise RelayError(error("R0804", f"{file}: the input {name} has texts, and their longest is not known", notes=notes))
 
 
 def input_value(value: Any, given: Any, file: str, options: Options) -> np.ndarray:

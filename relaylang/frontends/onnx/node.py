@@ -12,6 +12,7 @@ from relaylang.diagnostics import RelayError
 from relaylang.diagnostics.unsupported import Unsupported
 from relaylang.frontends.common.builder import Builder
 from relaylang.frontends.common.report import Malformed
+from relaylang.frontends.onnx.tensors import TEXTS
 from relaylang.ir import TensorType
 
 #: The methods `int` and `float` hide these names inside the class.
@@ -89,6 +90,14 @@ class Node:
     def tensor(self, name: str) -> np.ndarray:
         """A tensor."""
         return self.importer.array(self._get(name, None, lambda a: a.t))
+
+    def holds_texts(self, name: str) -> bool:
+        """Whether a tensor has texts as elements."""
+        return bool(self._get(name, None, lambda a: a.t.data_type) == TEXTS)
+
+    def texts(self, name: str) -> list[bytes]:
+        """The elements of a tensor of texts."""
+        return list(self._get(name, None, lambda a: a.t.string_data))
 
     def dtype(self, name: str, default: str | None = None) -> str:
         """An attribute that is a number of ONNX's element types, as an element type."""

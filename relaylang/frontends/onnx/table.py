@@ -9,6 +9,18 @@ from pkgutil import iter_modules
 from relaylang.frontends.common import Table
 from relaylang.frontends.onnx import families
 
+_PARTS = "how many parts a text has depends on the text"
+#: Operators without a form in Relay, by name, and the reasons.
+REFUSED = {
+    "CastMap": "maps have no form in Relay",
+    "DictVectorizer": "maps have no form in Relay",
+    "Gradient": "it names a part of the graph to differentiate",
+    "ImageDecoder": "images in files are decoded before a network",
+    "RegexFullMatch": "regular expressions have no form in Relay",
+    "StringSplit": _PARTS,
+    "Tokenizer": _PARTS,
+}
+
 
 @cache
 def table() -> Table:
@@ -17,4 +29,4 @@ def table() -> Table:
     return Table(*(import_module(f"{families.__name__}.{name}").RULES for name in names))
 
 
-__all__ = ["table"]
+__all__ = ["REFUSED", "table"]

@@ -15,7 +15,7 @@ from relaylang.ir import ANY, TensorType
 from relaylang.ir.types import Dim
 from relaylang.runtime.budget import Budget
 
-#: ONNX's TensorProto.DataType to element types. Strings (8) and complex numbers (14, 15) have none.
+#: ONNX's TensorProto.DataType to element types. Texts (8) and complex numbers (14, 15) have none.
 DTYPES: dict[int, str] = {
     1: "float32",
     2: "uint8",
@@ -42,6 +42,8 @@ DTYPES: dict[int, str] = {
     26: "int2",
 }
 
+#: The number of texts, which have the form of bytes.
+TEXTS = 8
 #: numpy's arrays have at most so many axes.
 MAX_RANK = 32
 #: Element types of less than a byte, and their bits.
@@ -58,7 +60,7 @@ _FIELDS = {
 def dtype_of(number: int, file: str, what: str) -> str:
     """The element type of ONNX's number. Raises `RelayError` for one that Relay does not have."""
     if number not in DTYPES:
-        kind = {0: "no element type", 8: "strings", 14: "complex numbers", 15: "complex numbers"}.get(number)
+        kind = {0: "no element type", TEXTS: "texts", 14: "complex numbers", 15: "complex numbers"}.get(number)
         raise damaged(file, f"{what} has {kind or f'the unknown element type {number}'}", "Relay has numbers and bool only")
     return DTYPES[number]
 
@@ -187,4 +189,4 @@ def _kind(mode: int) -> str:
     return next((text for test, text in kinds if test(mode)), "a device")
 
 
-__all__ = ["DTYPES", "MAX_RANK", "array_of", "dtype_of", "tensor_type", "type_of"]
+__all__ = ["DTYPES", "MAX_RANK", "TEXTS", "array_of", "dtype_of", "tensor_type", "type_of"]

@@ -48,8 +48,8 @@ def test_labels() -> None:
     assert run("LabelEncoder", x, keys_int64s=[1, 3], values_floats=[0.5, 1.5], default_float=9.0) == 0
     floats = np.array([1.0, np.nan, 2.5, 4.0], "float32")
     assert run("LabelEncoder", floats, version=4, keys_floats=[2.5, float("nan")], values_int64s=[5, 6], default_int64=-3) == 0
-    with pytest.raises(RelayError, match="texts"):
-        ours(build("LabelEncoder", x, keys_int64s=[1], values_strings=["a"]), {"x": x})
+    with pytest.raises(RelayError, match="keys are texts"):
+        ours(build("LabelEncoder", x, keys_strings=["a"], values_int64s=[1]), {"x": x})
 
 
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])

@@ -6,8 +6,10 @@ from typing import Any
 
 import ml_dtypes
 
-from relaylang.frontends.common import Rule
+from relaylang.frontends.common import Rule, Unsupported
 from relaylang.frontends.onnx.node import Node
+from relaylang.frontends.onnx.tensors import TEXTS
+from relaylang.frontends.onnx.texts import Texts
 from relaylang.ir import Expr
 
 #: Small floats without infinity: what lies outside becomes their largest number, whatever `saturate` says.
@@ -29,7 +31,11 @@ def as_dtype(n: Node, x: Expr, dtype: str) -> Any:
     return b.cast(x, dtype)
 
 
-def cast(n: Node, x: Expr) -> Any:
+def cast(n: Node, x: Expr | Texts) -> Any:
+    if isinstance(x, Texts) or n.int("to") == TEXTS:
+        if isinstance(x, Texts) and n.int("to") == TEXTS:
+            return x
+        raise Unsupported("numbers have no texts, and texts no numbers")
     return as_dtype(n, x, n.dtype("to"))
 
 

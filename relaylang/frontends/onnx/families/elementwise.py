@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule
+from relaylang.frontends.common import Builder, Malformed, Rule
 from relaylang.frontends.onnx.node import Node
+from relaylang.frontends.onnx.texts import Texts, equal
 from relaylang.ir import Expr
 
 
@@ -149,6 +150,14 @@ def identity(n: Node, x: Any) -> Any:
     return [x]
 
 
+def equal_elements(n: Node, x: Expr | Texts, y: Expr | Texts) -> Any:
+    if isinstance(x, Texts) or isinstance(y, Texts):
+        if not isinstance(x, Texts) or not isinstance(y, Texts):
+            raise Malformed("it compares texts with numbers")
+        return equal(n.b, x, y)
+    return n.b.op("equal", x, y)
+
+
 #: Functions of one variable by ONNX's name.
 UNARY = {
     "Abs": "abs",
@@ -190,7 +199,7 @@ ALIGNED = {
     "Add": same("add"),
     "And": same("logical_and"),
     "Div": divide,
-    "Equal": same("equal"),
+    "Equal": equal_elements,
     "Greater": same("greater"),
     "Less": same("less"),
     "Mul": same("multiply"),

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from relaylang.frontends.common import Builder, Rule, Unsupported, nn
+from relaylang.frontends.common import Builder, Malformed, Rule, Unsupported, nn
 from relaylang.frontends.onnx.node import Node
+from relaylang.frontends.onnx.texts import Texts, constant, equal, taken
 from relaylang.ir import Expr
 
 DOMAIN = "ai.onnx.ml"
@@ -63,42 +64,74 @@ def feature_vectorizer(n: Node, *xs: Expr) -> Any:
     return b.concat(parts, 1)
 
 
-def one_hot_encoder(n: Node, x: Expr) -> Any:
-    if n.has("cats_strings"):
-        raise Unsupported("Relay has no texts")
+def one_hot_encoder(n: Node, x: Expr | Texts) -> Any:
     b = n.b
+    texts = n.strings("cats_strings", []) if n.has("cats_strings") else []
+    _same_kind(x, bool(texts), "categories")
+    if isinstance(x, Texts):
+        return b.cast(equal(b, Texts(b.unsqueeze(x.codes, [b.rank(x.codes) - 1])), constant(b, texts)), "float32")
     cats = b.const(np.array(n.ints("cats_int64s")), b.dtype(x))
     return b.cast(b.op("equal", b.unsqueeze(x, [b.rank(x)]), cats), "float32")
 
 
-def label_encoder(n: Node, x: Expr) -> Any:
+def _same_kind(x: Any, texts: bool, what: str) -> None:
+    if isinstance(x, Texts) != texts:
+        kinds = ("texts", "numbers") if texts else ("numbers", "texts")
+        raise Malformed(f"its {what} are {kinds[0]}, and its operand has {kinds[1]}")
+
+
+def label_encoder(n: Node, x: Expr | Texts) -> Any:
     """Each key becomes the value at its place, everything else the default."""
-    b = n.b
-    if any(n.has(f"{kind}_strings") for kind in ("keys", "values")):
-        raise Unsupported("Relay has no texts")
     keys, values = _table(n, "keys"), _table(n, "values")
-    other = _default(n, values)
-    if len(keys) != len(values):
-        raise Unsupported(f"it has {len(keys)} keys and {len(values)} values")
-    wide = b.unsqueeze(x, [b.rank(x)])
-    found = b.op("equal", wide, b.const(keys, b.dtype(x)))
-    if keys.dtype.kind == "f" and np.isnan(keys).any():
-        found = b.op("logical_or", found, b.op("logical_and", b.op("isnan", wide), b.const(np.isnan(keys))))
-    place = b.op("argmax", b.cast(found, "int32"), axis=[-1])
-    taken = b.op("take", b.const(values), place, axis=0, mode="clip")
-    return b.op("where", b.op("any", found, axis=[-1]), taken, b.const(other))
+    return _looked_up(n, x, keys, values, _default(n, values))
 
 
-def _table(n: Node, kind: str) -> np.ndarray:
-    """The keys or the values as an array."""
+def category_mapper(n: Node, x: Expr | Texts) -> Any:
+    """Texts become the numbers of their categories, or numbers the texts."""
+    texts, numbers = n.strings("cats_strings"), np.array(n.ints("cats_int64s"), "int64")
+    if isinstance(x, Texts):
+        return _looked_up(n, x, texts, numbers, np.array(n.int("default_int64", -1), "int64"))
+    return _looked_up(n, x, numbers, texts, [n.string("default_string", "_Unused")])
+
+
+#: Numbers as an array, texts as a list.
+_Labels = np.ndarray | list[Any]
+
+
+def _looked_up(n: Node, x: Any, keys: _Labels, values: _Labels, other: _Labels) -> Any:
+    b = n.b
+    if len(keys) != len(values) or not len(keys):
+        raise Malformed(f"it has {len(keys)} keys and {len(values)} values")
+    _same_kind(x, isinstance(keys, list), "keys")
+    if isinstance(keys, list):
+        is_key = equal(b, Texts(b.unsqueeze(x.codes, [b.rank(x.codes) - 1])), constant(b, keys))
+    else:
+        wide = b.unsqueeze(x, [b.rank(x)])
+        is_key = b.op("equal", wide, b.const(keys, b.dtype(x)))
+        if keys.dtype.kind == "f" and np.isnan(keys).any():
+            is_key = b.op("logical_or", is_key, b.op("logical_and", b.op("isnan", wide), b.const(np.isnan(keys))))
+    place, known = b.op("argmax", b.cast(is_key, "int32"), axis=[-1]), b.op("any", is_key, axis=[-1])
+    if isinstance(values, list):
+        place = b.op("where", known, place, b.const(len(values), b.dtype(place)))
+        return taken(b, constant(b, [*values, *other]), place)
+    return b.op("where", known, b.op("take", b.const(values), place, axis=0, mode="clip"), b.const(other))
+
+
+def _table(n: Node, kind: str) -> _Labels:
+    """The keys or the values."""
     if n.has(f"{kind}_tensor"):
-        return n.tensor(f"{kind}_tensor").reshape(-1)
+        return n.texts(f"{kind}_tensor") if n.holds_texts(f"{kind}_tensor") else n.tensor(f"{kind}_tensor").reshape(-1)
+    if n.has(f"{kind}_strings"):
+        return n.strings(f"{kind}_strings")
     if n.has(f"{kind}_int64s"):
         return np.array(n.ints(f"{kind}_int64s"), "int64")
     return np.array(n.floats(f"{kind}_floats"), "float32")
 
 
-def _default(n: Node, values: np.ndarray) -> np.ndarray:
+def _default(n: Node, values: _Labels) -> _Labels:
+    if isinstance(values, list):
+        stated = n.has("default_tensor")
+        return n.texts("default_tensor")[:1] if stated else [n.string("default_string", "_Unused")]
     if n.has("default_tensor"):
         return n.tensor("default_tensor").reshape(()).astype(values.dtype)
     given = n.float("default_float", -0.0) if values.dtype.kind == "f" else n.int("default_int64", -1)
@@ -136,16 +169,22 @@ def _probit(b: Builder, x: Expr) -> Expr:
     return b.op("multiply", b.op("multiply", b.op("sign", y), size), math.sqrt(2))
 
 
-def labels(n: Node, name: str) -> np.ndarray:
-    """The labels of classes, which must be numbers. Without them, classes are counted from 0."""
-    if n.has("classlabels_strings") and n.strings("classlabels_strings"):
-        raise Unsupported("labels are texts, which Relay does not have")
-    return np.array(n.ints(name), "int64")
+def labels(n: Node, name: str) -> np.ndarray | list[str]:
+    """The labels of classes, numbers or texts."""
+    texts = n.strings("classlabels_strings", []) if n.has("classlabels_strings") else []
+    return texts or np.array(n.ints(name), "int64")
 
 
-def best(b: Builder, scores: Expr, names: np.ndarray) -> Expr:
+def best(b: Builder, scores: Expr, names: np.ndarray | list[str]) -> Any:
     """The label of each row's largest score."""
-    return b.op("take", b.const(names), b.op("argmax", scores, axis=[-1]), axis=0, mode="clip")
+    return label_at(b, names, b.op("argmax", scores, axis=[-1]))
+
+
+def label_at(b: Builder, names: np.ndarray | list[str], place: Expr) -> Any:
+    """The labels at some places."""
+    if isinstance(names, list):
+        return taken(b, constant(b, names), place)
+    return b.op("take", b.const(names), place, axis=0, mode="clip")
 
 
 # ---- linear models
@@ -244,6 +283,7 @@ _ROWS = (
             "take", n.b.unsqueeze(x, [0]) if n.b.rank(x) == 1 else x, n.b.op("reshape", indices, newshape=[-1]), axis=-1, mode="clip"
         ),
     ),
+    ("CategoryMapper", category_mapper),
     ("Binarizer", lambda n, x: n.b.cast(n.b.op("greater", x, n.float("threshold", 0.0)), n.b.dtype(x))),
     ("FeatureVectorizer", feature_vectorizer),
     ("Imputer", imputer),
@@ -255,7 +295,8 @@ _ROWS = (
     ("SVMClassifier", svm_classifier),
     ("SVMRegressor", svm_regressor),
     ("Scaler", scaler),
+    ("ZipMap", lambda n, x: [n.b.of_rank(x, 2)]),
 )
 RULES = tuple(Rule(name, convert, domain=DOMAIN) for name, convert in _ROWS)
 
-__all__ = ["DOMAIN", "RULES", "as_float", "best", "labels", "transformed"]
+__all__ = ["DOMAIN", "RULES", "as_float", "best", "label_at", "labels", "transformed"]

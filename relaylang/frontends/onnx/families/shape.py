@@ -10,13 +10,16 @@ import numpy as np
 
 from relaylang.frontends.common import Malformed, Rule, Unsupported, nn
 from relaylang.frontends.onnx.node import Node
+from relaylang.frontends.onnx.texts import constant as texts
 from relaylang.ir import Expr
 from relaylang.ir.types import Dim
 
 
 def constant(n: Node) -> Any:
-    """A Constant has its value in one of six attributes."""
+    """A Constant has its value in one of eight attributes."""
     b = n.b
+    if n.has("value") and n.holds_texts("value"):
+        return [n.importer.texts(n.attributes["value"].t)]
     if n.has("value"):
         return b.weight(n.outputs[0], n.tensor("value"))
     if n.has("value_float"):
@@ -27,7 +30,11 @@ def constant(n: Node) -> Any:
         return b.const(np.array(n.floats("value_floats"), "float32"))
     if n.has("value_ints"):
         return b.const(np.array(n.ints("value_ints"), "int64"))
-    raise Unsupported("Relay has no texts and no sparse tensors")
+    if n.has("value_string"):
+        return [texts(b, [n.string("value_string")], ())]
+    if n.has("value_strings"):
+        return [texts(b, n.strings("value_strings"))]
+    raise Unsupported("Relay has no sparse tensors")
 
 
 def reshape(n: Node, x: Expr, shape: Expr) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylang.frontends.common import Builder, Rule, Unsupported
-from relaylang.frontends.onnx.families.ml import DOMAIN, best, labels, transformed
+from relaylang.frontends.onnx.families.ml import DOMAIN, best, label_at, labels, transformed
 from relaylang.frontends.onnx.node import Node
 from relaylang.ir import Expr
 
@@ -172,7 +172,7 @@ def classifier(n: Node, x: Expr) -> Any:
         score = b.op("add", score, float(base[-1]))
     positive = bool((given >= 0).all())
     chosen = b.op("greater", b.squeeze(score, [1]), 0.5 if positive else 0.0)
-    label = b.op("where", chosen, b.const(names[1]), b.const(names[0]))
+    label = label_at(b, names, b.cast(chosen, "int64"))
     if kind == "PROBIT":
         raise Unsupported("PROBIT of two classes is not converted")
     if positive and kind == "NONE":
