@@ -1,7 +1,7 @@
 """Thresholds by the Kullback-Leibler divergence of histograms.
 
-Source: S. Migacz, "8-bit inference with TensorRT", GTC 2017. The number of bins, the smoothing and float32 sums in the order of the
-bins are those of TVM 0.16: of candidates that hardly differ, the same one is the least.
+Source: S. Migacz, "8-bit inference with TensorRT", GTC 2017. The number of bins and the smoothing are those of TVM 0.16. So are
+float32 sums in the order of the bins: they decide between candidates that hardly differ.
 """
 
 from __future__ import annotations
