@@ -88,7 +88,9 @@ def make_plan(func: Function, wishes: Wishes, keep_float: Collection[str] = ()) 
         else:
             layers.append(layer)
     if not wishes.everything:
-        layers = _connected(layers)
+        recurrent = _recurrent(func, layers)
+        floats += [(layer.name, "its weight is that of a recurrent layer") for layer in layers if id(layer.weight) in recurrent]
+        layers = _connected([layer for layer in layers if id(layer.weight) not in recurrent])
         taken = {id(operand) for layer in layers for operand in layer.operands}
         for layer in layers:
             layer.open = layer.role is Role.PRODUCT and layer.weight is not None and id(layer.tail) not in taken
@@ -264,6 +266,26 @@ def _connected(layers: list[Layer]) -> list[Layer]:
             kept.append(layer)
             wanted.update(id(_origin(a)) for a in layer.operands)
     return kept[::-1]
+
+
+def _recurrent(func: Function, layers: Iterable[Layer]) -> set[int]:
+    """The weights of products whose data depend on another product of the same weight, by id.
+
+    The rounding of such a state would add up from step to step.
+    """
+    weight_of = {id(layer.head): layer.weight for layer in layers if layer.weight is not None}
+    uses = Counter(id(weight) for weight in weight_of.values())
+    bits = {weight: 1 << number for number, weight in enumerate(w for w, count in uses.items() if count > 1)}
+    behind: dict[int, int] = {}  # by a node: the bits of the weights that it depends on
+    recurrent = 0
+    for node in post_order(func) if bits else ():
+        weights = 0
+        for child in children(node):
+            weights |= behind[id(child)]
+        own = bits.get(id(weight_of.get(id(node))), 0)
+        recurrent |= weights & own
+        behind[id(node)] = weights | own
+    return {weight for weight, bit in bits.items() if recurrent & bit}
 
 
 def _origin(expr: Expr) -> Expr:

@@ -39,7 +39,8 @@ def refuse(title: str, *notes: str, span: Any = None) -> RelayError:
 def prepare(mod: IRModule, params: Mapping[str, Any] | None = None) -> IRModule:
     """A typed module whose @main is one graph of floats, with constants for parameters of these names.
 
-    Batch normalisation is folded into weights. Constants that are added to a product's sums become one `nn.bias_add`.
+    Batch normalisation is folded into weights. Computed factors, such as gates, stay behind their layers. Constants that
+    are added to a product's sums become one `nn.bias_add`.
     One-dimensional convolutions become two-dimensional. Raises `RelayError` (R0530) for a network that is quantised
     already, and for missing constants.
     """
@@ -51,7 +52,7 @@ def prepare(mod: IRModule, params: Mapping[str, Any] | None = None) -> IRModule:
         if isinstance(node, Call) and isinstance(node.op, Op) and node.op.name.startswith("qnn."):
             notes = ["float networks are quantised; `FakeQuantizationToInteger` makes integers of quantised ones"]
             raise refuse(f"the network is quantised already: it calls {node.op.name}", *notes, span=node.span)
-    steps = [ToGraphNormalForm(), InferType(), SimplifyInference(), FoldConstant(), FoldScaleAxis(), FoldConstant()]
+    steps = [ToGraphNormalForm(), InferType(), SimplifyInference(), FoldConstant(), FoldScaleAxis(computed=False), FoldConstant()]
     with PassContext(opt_level=3):
         mod = Sequential([*steps, InferType()])(mod)
     mod = InferType()(per_function(mod, partial(_in_one_form, form=in_two_dimensions)))

@@ -56,6 +56,8 @@ class Factors:
     #: Whether they are known to be greater than 0, and not to be 0.
     positive: bool
     invertible: bool
+    #: Whether they are constants.
+    known: bool
 
 
 def _numbers(expr: Expr) -> np.ndarray | None:
@@ -85,7 +87,7 @@ def factors_of(factor: Expr, shape: tuple[int, ...], axes: tuple[int, ...]) -> F
         vector = op_call("squeeze", [factor], TensorType(extents, ty.dtype), axis=others)
     known = _numbers(factor)
     positive = known is not None and bool(np.all(known > 0))
-    return Factors(vector, axes, positive, known is not None and bool(np.all(known != 0)))
+    return Factors(vector, axes, positive, known is not None and bool(np.all(known != 0)), known is not None)
 
 
 def _along(factors: Factors, shape: tuple[int, ...], axes: tuple[int, ...]) -> Expr:

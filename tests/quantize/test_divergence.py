@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relaylang.quantize import divergence
 from relaylang.quantize.divergence import BINS, NUMBERS, _divergence, threshold
 from tests.shared import few
 
@@ -56,7 +55,7 @@ def test_the_divergence_by_its_definition() -> None:
 
     p, q = smooth(p), smooth(q)
     wanted = sum(a / sum(p) * np.log((a / sum(p)) / (b / sum(q))) for a, b in zip(p, q, strict=True))
-    assert _divergence(counts, start, stop) == pytest.approx(wanted, rel=1e-12)
+    assert _divergence(counts, start, stop) == pytest.approx(wanted, rel=1e-4)
 
 
 def _samples(seed: int) -> np.ndarray:
@@ -80,43 +79,15 @@ def _samples(seed: int) -> np.ndarray:
     return (values * 10.0 ** float(rng.integers(-6, 6))).astype("float32")
 
 
-def _reference(values: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:
-    """The divergence of each candidate, and its magnitude, by slices of the histogram."""
-    most = float(np.abs(values).max())
-    counts, edges = np.histogram(values, bins=bins, range=(-most, most))
-    middle, found, ends = bins // 2, [], []
-    for half in range(NUMBERS // 2, middle + 1):
-        start, stop = middle - half, middle + half + 1
-        inner = counts[start:stop].astype(np.float64)
-        inner[0] = 0
-        p = inner.copy()
-        p[0], p[-1] = counts[: start + 1].sum(), p[-1] + counts[stop:].sum()
-        step, q = len(p) // NUMBERS, np.zeros(len(p))
-        for n in range(NUMBERS):
-            part = slice(n * step, (n + 1) * step if n < NUMBERS - 1 else None)
-            filled = np.count_nonzero(inner[part])
-            q[part] = inner[part].sum() / filled if filled else 0
-        q[p == 0] = 0
-        both = []
-        for x in (p, q):
-            empty = np.count_nonzero(x == 0)
-            taken = 1e-4 * empty / (len(x) - empty) if empty < len(x) else np.inf
-            both.append(np.where(x == 0, 1e-4, x - taken) if taken < 1 else None)
-        if both[0] is None or both[1] is None:
-            found.append(np.inf)
-        else:
-            a, b = (x / x.sum() for x in both)
-            found.append(float((a * np.log(a / b)).sum()))
-        ends.append(float(edges[stop]))
-    return np.asarray(found), np.asarray(ends)
+#: TVM 0.16's thresholds of `_samples(0)` and those behind it.
+_RECORDED = [
+    0.08308269083499908, 0.0001179058599518612, 2999.843994140625, 0.035958897322416306, 0.0011559237027540803,
+    74734.65625, 1735.740234375, 8483.6240234375, 67.95420837402344, 0.003396306186914444, 0.008340275846421719,
+    1.3597475117421709e-05, 300689.34375, 195.2193603515625, 20000.0, 75.9029312133789, 0.5421699285507202, 12.0,
+    987.9806518554688, 3075.327392578125, 2.997889995574951, 20012.498046875, 0.5100364089012146, 61.56059646606445,
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", few(range(60), 3))
-def test_random_values_get_the_threshold_of_the_definition(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divergence, "BINS", 601)
-    values = _samples(seed)
-    found, ends = _reference(values, 601)
-    # of candidates that are equally good but for rounding, any
-    best = ends[found <= found.min() + 1e-12] if np.isfinite(found.min()) else ends[:1]
-    wanted = np.maximum(best, np.quantile(np.abs(values), divergence.OUTLIERS)) if values.any() else np.zeros(1)
-    assert np.isclose(threshold(values), wanted, rtol=1e-12, atol=0).any()
+@pytest.mark.parametrize("seed", few(range(len(_RECORDED)), 5))
+def test_random_values_have_the_threshold_of_tvm(seed: int) -> None:
+    assert threshold(_samples(seed)) == pytest.approx(_RECORDED[seed], rel=1e-6)

@@ -344,3 +344,31 @@ def test_an_array_of_many_rows_is_many_batches() -> None:
     batches = data()
     rows = np.concatenate([b["x"] for b in batches])
     assert relay.ir.structural_equal(quantize_static(mod, params, batches), quantize_static(mod, params, [rows]))
+
+
+def gated(steps: int) -> tuple[IRModule, dict[str, np.ndarray]]:
+    """A recurrent layer whose product is gated, and a dense layer behind it."""
+    x, w, v, u = (relay.var(n, shape=s) for n, s in (("x", (1, 8)), ("w", (8, 8)), ("v", (8, 8)), ("u", (5, 8))))
+    state = relay.nn.dense(x, w, units=8)
+    for _ in range(steps):
+        state = relay.tanh(relay.add(state, relay.multiply(relay.sigmoid(state), relay.nn.dense(state, v, units=8))))
+    mod = IRModule.from_expr(relay.Function([x, w, v, u], relay.nn.dense(state, u, units=5)))
+    rng = np.random.default_rng(2)
+    return mod, {n: rng.normal(size=s).astype("float32") for n, s in (("w", (8, 8)), ("v", (8, 8)), ("u", (5, 8)))}
+
+
+@pytest.mark.parametrize("target, kept", [("c", 3), ("ethos-u", 0)])
+def test_recurrent_products_stay_in_floats_where_the_target_takes_floats(target: str, kept: int) -> None:
+    quantization = StaticQuantization(*gated(3), StaticConfig(target=target))
+    assert [n for n, why in quantization.plan.floats if "recurrent" in why] == [f"dense_{n}" for n in range(1, 1 + kept)]
+    products = [layer for layer in quantization.plan.layers if layer.head.op.name == "nn.dense"]
+    assert len(products) == 5 - kept
+    assert all(layer.weight is not None for layer in products)  # gates are not folded into weights
+
+
+def test_products_side_by_side_that_share_a_weight_are_quantised() -> None:
+    x, w = relay.var("x", shape=(1, 8)), relay.var("w", shape=(8, 8))
+    both = relay.add(relay.nn.dense(x, w, units=8), relay.nn.dense(relay.tanh(x), w, units=8))
+    params = {"w": np.eye(8, dtype="float32")}
+    quantization = StaticQuantization(IRModule.from_expr(relay.Function([x, w], both)), params)
+    assert [layer.head.op.name for layer in quantization.plan.layers].count("nn.dense") == 2

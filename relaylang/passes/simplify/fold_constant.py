@@ -169,7 +169,10 @@ def _placed_alike(field: Expr, whole: Expr) -> Expr:
 
 def _fold_call(old: Expr, new: Call, compute: Compute, fold_qnn: bool) -> Expr:
     op = new.op
-    if not isinstance(op, Op) or op.stateful or Trait.BARRIER in op.traits or not new.args:
+    if not isinstance(op, Op) or op.stateful or not new.args:
+        return new
+    # A constant is in no kernel: nothing is in front of a separation behind it.
+    if Trait.BARRIER in op.traits and Trait.SEPARATION not in op.traits:
         return new
     if op.name.startswith("qnn.") and not fold_qnn:
         return new

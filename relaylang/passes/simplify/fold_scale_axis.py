@@ -37,14 +37,19 @@ from relaylang.rules.scale_folding import (
 
 @dataclass(frozen=True)
 class _Way:
-    """Factors along these axes can go on. On the way their signs may matter, and others may be divided by them."""
+    """Factors along these axes can go on. On the way their signs may matter, and others may be divided by them.
+
+    Where they are not `computed`, constants alone go on.
+    """
 
     axes: tuple[int, ...]
+    computed: bool
     positive: bool = False
     divided: bool = False
 
     def takes(self, factors: Factors) -> bool:
-        return (factors.positive or not self.positive) and (factors.invertible or not self.divided)
+        fits = (factors.positive or not self.positive) and (factors.invertible or not self.divided)
+        return fits and (factors.known or self.computed)
 
 
 def _rule(expr: Expr) -> Rule | None:
@@ -97,24 +102,24 @@ def _again(call: Call, done: dict[int, Expr], factors: tuple[Factors, ...], tens
     return retype(Call(made.op, args, made.attrs, made.type_args, made.span), call) if factors else made
 
 
-def _ways_up(order: Sequence[Expr]) -> dict[int, _Way]:
+def _ways_up(order: Sequence[Expr], computed: bool) -> dict[int, _Way]:
     """How factors of a value that is used once go on to the operands of its call, by the value's identity."""
     users = Counter(id(child) for node in order for child in children(node))
     ways: dict[int, _Way] = {}
     for node in order:
         if isinstance(node, Call) and users[id(node)] == 1:
-            way = _onward(node, lambda operand: ways.get(id(operand)))
+            way = _onward(node, computed, lambda operand: ways.get(id(operand)))
             if way is not None:
                 ways[id(node)] = way
     return ways
 
 
-def _onward(call: Call, way: Callable[[Expr], _Way | None]) -> _Way | None:
+def _onward(call: Call, computed: bool, way: Callable[[Expr], _Way | None]) -> _Way | None:
     """How factors of a call's result go on to its operands."""
     rule, first = _rule(call), way(call.args[0]) if call.args else None
     if isinstance(rule, Product):
         axes = rule.axes(call, "O")
-        return None if axes is None else _Way(axes[0])
+        return None if axes is None else _Way(axes[0], computed)
     if rule is Step.POSITIVE and first is not None:
         return replace(first, positive=True)
     if rule is Step.VECTOR and first is not None and first.axes == _vector_axes(call):
@@ -130,9 +135,9 @@ def _onward(call: Call, way: Callable[[Expr], _Way | None]) -> _Way | None:
     return None
 
 
-def _fold_backward(func: Function) -> Expr:
+def _fold_backward(func: Function, computed: bool) -> Expr:
     order = list(post_order(func))
-    ways = _ways_up(order)
+    ways = _ways_up(order, computed)
     pending: dict[int, tuple[Factors, ...]] = {}
     gone: dict[int, Expr] = {}
     for node in reversed(order):
@@ -160,7 +165,7 @@ def _fold_backward(func: Function) -> Expr:
     return done[id(func)]
 
 
-def _factors_down(order: Sequence[Expr]) -> dict[int, tuple[Expr, Factors]]:
+def _factors_down(order: Sequence[Expr], computed: bool) -> dict[int, tuple[Expr, Factors]]:
     """The products whose factors go on to all users of their results, by identity: the tensor and the factors."""
     users = Counter(id(child) for node in order for child in children(node))
     offers: dict[int, list[_Way]] = {}
@@ -171,23 +176,23 @@ def _factors_down(order: Sequence[Expr]) -> dict[int, tuple[Expr, Factors]]:
         offered = offers.get(id(node), [])
         here: _Way | None = None
         if offered and len(offered) == users[id(node)] and all(w.axes == offered[0].axes for w in offered):
-            here = _Way(offered[0].axes, any(w.positive for w in offered), any(w.divided for w in offered))
+            here = _Way(offered[0].axes, computed, any(w.positive for w in offered), any(w.divided for w in offered))
         if here is not None and _rule(node) is Step.FACTORS:
             split = _factored(node, lambda x, here=here: here)  # type: ignore[misc]
             if split is not None:
                 taken[id(node)] = split
-        operand, way = _inward(node, here)
+        operand, way = _inward(node, computed, here)
         if operand is not None and way is not None:
             offers.setdefault(id(operand), []).append(way)
     return taken
 
 
-def _inward(call: Call, here: _Way | None) -> tuple[Expr | None, _Way | None]:
+def _inward(call: Call, computed: bool, here: _Way | None) -> tuple[Expr | None, _Way | None]:
     """The operand whose factors a call takes on, and how. `here` says how those of its result go on."""
     rule = _rule(call)
     if isinstance(rule, Product):
         axes = rule.axes(call, "I")
-        return call.args[0], None if axes is None else _Way(axes[0])
+        return call.args[0], None if axes is None else _Way(axes[0], computed)
     if here is None:
         return None, None
     if rule is Step.POSITIVE:
@@ -200,9 +205,9 @@ def _inward(call: Call, here: _Way | None) -> tuple[Expr | None, _Way | None]:
     return None, None
 
 
-def _fold_forward(func: Function) -> Expr:
+def _fold_forward(func: Function, computed: bool) -> Expr:
     order = list(post_order(func))
-    taken = _factors_down(order)
+    taken = _factors_down(order, computed)
     if not taken:
         return func
     done: dict[int, Expr] = {}
@@ -225,22 +230,27 @@ def _fold_forward(func: Function) -> Expr:
     return done[id(func)]
 
 
-def backward_fold_scale_axis(mod: IRModule) -> IRModule:
+def backward_fold_scale_axis(mod: IRModule, computed: bool = True) -> IRModule:
     """Factors behind convolutions and matrix products move into their weights' outputs."""
-    return per_function(mod, _fold_backward)
+    return per_function(mod, lambda func: _fold_backward(func, computed))
 
 
-def forward_fold_scale_axis(mod: IRModule) -> IRModule:
+def forward_fold_scale_axis(mod: IRModule, computed: bool = True) -> IRModule:
     """Factors in front of convolutions and matrix products move into their weights' inputs."""
-    return per_function(mod, _fold_forward)
+    return per_function(mod, lambda func: _fold_forward(func, computed))
 
 
 @dataclass(frozen=True)
 class FoldScaleAxis(Pass):
-    """Fold factors of channels around convolutions and matrix products into constant weights."""
+    """Fold factors of channels around convolutions and matrix products into weights.
+
+    `computed`: also factors that are no constants, such as gates. The weights are computed at run time then, too.
+    """
+
+    computed: bool = True
 
     opt_level = 3
 
     def run(self, mod: IRModule) -> IRModule:
-        new = forward_fold_scale_axis(backward_fold_scale_axis(mod))
+        new = forward_fold_scale_axis(backward_fold_scale_axis(mod, self.computed), self.computed)
         return fold_constant(new, evaluator()) if new is not mod else mod

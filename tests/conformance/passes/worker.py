@@ -611,4 +611,5 @@ def main():
         real.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()
