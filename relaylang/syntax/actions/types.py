@@ -273,7 +273,7 @@ class TypeActions:
         name = v[0].rstrip("(")
         key = _COMPUTATIONS.get(name)
         if key is not None and len(v[1]) == 2:
-            return self._computed(key, *v[1], first, last)
+            return self._computed(key, v[1][0], v[1][1], first, last)
         near = did_you_mean(name, _COMPUTATIONS)
         fix = Fix(self.reports.place(first), f"{near}(", f"did you mean `{near}`?") if key is None and near else None
         what = f"`{name}` takes two extents, not {len(v[1])}" if key else f"`{name}` computes no extent"
