@@ -56,7 +56,7 @@ _COMMON_DTYPES = (
 
 #: Operators on extents in a text.
 _INFIX = {sign: key for key, (sign, _) in SIGNS.items()}
-_COMPUTATIONS = {"min": "tir.Min", "max": "tir.Max", "floormod": "tir.FloorMod", "div": "tir.Div", "mod": "tir.Mod"}
+_COMPUTATIONS = {key.removeprefix("tir.").lower(): key for key in ("tir.Min", "tir.Max", "tir.FloorMod", "tir.Div", "tir.Mod")}
 _DIVISIONS = ("tir.FloorDiv", "tir.FloorMod", "tir.Div", "tir.Mod")
 
 
