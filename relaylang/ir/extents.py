@@ -1,7 +1,7 @@
 """Arithmetic on extents: numbers, `?`, names, and computations of them.
 
 Sums, differences and products have one form, a sum of products with whole coefficients: `2 * n + 5` for `n + 2 + n + 3`.
-Quotients by a number keep what is less than the number inside: `(n + 1) / 2 + 1` for `(n + 3) / 2`. So equal ones are the
+Quotients by a number keep remainders inside: `(n + 1) / 2 + 1` for `(n + 3) / 2`. So equal ones are the
 same object. A name is one that a function binds, or one that holds for a whole program.
 """
 
@@ -152,7 +152,7 @@ def _quotient(terms: Terms, divisor: int, dtype: str) -> Terms:
 
 
 def _dim_of(terms: Terms, dtype: str) -> Dim:
-    """The extent that a sum of products is: long products first, then what is taken away, then the number."""
+    """The extent that a sum of products is: long products first, then negative ones, then the number."""
     number = terms.get((), 0)
     dim: Dim | None = None
     for factors in sorted(filter(None, terms), key=lambda f: (terms[f] < 0, -len(f), list(map(_order, f)))):
@@ -247,7 +247,7 @@ def names_in(dim: Dim) -> list[TypeVar]:
 
 
 def with_names(dim: Dim, give: Callable[[TypeVar], Dim]) -> Dim:
-    """The extent computed of others: `give` tells what stands in place of each name."""
+    """The extent computed of others: `give` is the extent in place of a name."""
     if not isinstance(dim, ComputedDim):
         return give(dim) if isinstance(dim, TypeVar) else dim
     done: dict[int, Dim] = {}

@@ -56,7 +56,7 @@ _COMMON_DTYPES = (
 
 #: Operators on extents in a text.
 _INFIX = {sign: key for key, (sign, _) in SIGNS.items()}
-_COMPUTATIONS = {"min": "tir.Min", "max": "tir.Max", "floormod": "tir.FloorMod", "div": "tir.Div", "mod": "tir.Mod"}
+_COMPUTATIONS = {key.removeprefix("tir.").lower(): key for key in ("tir.Min", "tir.Max", "tir.FloorMod", "tir.Div", "tir.Mod")}
 _DIVISIONS = ("tir.FloorDiv", "tir.FloorMod", "tir.Div", "tir.Mod")
 
 
@@ -273,7 +273,7 @@ class TypeActions:
         name = v[0].rstrip("(")
         key = _COMPUTATIONS.get(name)
         if key is not None and len(v[1]) == 2:
-            return self._computed(key, *v[1], first, last)
+            return self._computed(key, v[1][0], v[1][1], first, last)
         near = did_you_mean(name, _COMPUTATIONS)
         fix = Fix(self.reports.place(first), f"{near}(", f"did you mean `{near}`?") if key is None and near else None
         what = f"`{name}` takes two extents, not {len(v[1])}" if key else f"`{name}` computes no extent"
