@@ -91,11 +91,6 @@ def tvm_float_text(number: float) -> str:
     return f"{number:g}"
 
 
-def _plain_nan(data: np.ndarray) -> bool:
-    """Whether a NaN has the bits that the literal `nan` reads as."""
-    return data.tobytes() == np.array(np.nan, dtype=data.dtype).tobytes()
-
-
 def scalar_text(data: np.ndarray, dtype: str, style: str = "lossless") -> str | None:
     """A tensor of rank 0 as a literal, or None where this style has no literal for it."""
     if data.ndim != 0 or data.dtype.name != dtype:
@@ -112,8 +107,8 @@ def scalar_text(data: np.ndarray, dtype: str, style: str = "lossless") -> str | 
     if suffix is None:
         return None
     if dtype in _FLOATS:
-        if np.isnan(data) and not _plain_nan(data):
-            return None
+        if np.isnan(data) and data.tobytes() != np.array(np.nan, dtype=data.dtype).tobytes():
+            return None  # The literal `nan` reads as other bits.
         return float_text(data, dtype) + suffix
     return f"{int(data)}{suffix}"
 

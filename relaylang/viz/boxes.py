@@ -215,7 +215,10 @@ class _Sheets:
                     says += " f32"  # edges leave float32 out
                 if row.kind == "const" and operand.name not in _PLAIN:
                     label, says = operand.name, says if row.rank else f"{row.label} {says}"
-                box.rows.append(Row(_ending(SIGNS.get(style, "") + label + operand.path), says, source, style))
+                name = SIGNS.get(style, "") + label + operand.path
+                if len(name) > _MOST_NAME:  # Names differ at their ends.
+                    name = f"{name[:6]}…{name[7 - _MOST_NAME :]}"
+                box.rows.append(Row(name, says, source, style))
         inside = any(i in self.changed for i in node.inner)
         box.change = box.change or ("changed" if any(r.style for r in box.rows) else "inside" if inside else "")
         return box
@@ -329,11 +332,6 @@ class _Sheets:
             return False
         name = node.operands[number] if number < len(node.operands) else "rhs"
         return name != "rhs" or self.graph.nodes[first].kind != "var"
-
-
-def _ending(name: str) -> str:
-    """A name, without its middle where it is long: names differ at their ends."""
-    return name if len(name) <= _MOST_NAME else f"{name[:6]}…{name[7 - _MOST_NAME :]}"
 
 
 def operators_text(nodes: Iterable[Node]) -> str:

@@ -34,7 +34,11 @@ class Cursor:
             last = None
         #: in a comment, the header or the metadata section, where nothing is offered
         self.hidden = _IN_HEADER.match(text) is not None or (
-            last is not None and (last.kind in ("header", "metadata") or _open_comment(last))
+            last is not None
+            and (
+                last.kind in ("header", "metadata")
+                or (last.kind == "comment" and not (last.text.startswith("/*") and last.text.endswith("*/")))
+            )
         )
         #: in a string that has no closing quote, and is no name
         self.in_string = (
@@ -261,10 +265,6 @@ def _is_open(text: str) -> bool:
     """Whether a string has no closing quote."""
     body = re.sub(r"\\[\s\S]", "", text[1:])
     return not body.endswith('"')
-
-
-def _open_comment(last: Token) -> bool:
-    return last.kind == "comment" and not (last.text.startswith("/*") and last.text.endswith("*/"))
 
 
 __all__ = ["Cursor"]

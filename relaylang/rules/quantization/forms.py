@@ -73,16 +73,13 @@ def channel_behind(call: Call, axis: int) -> int | None:
     if name not in _SCALES:
         return None
     if name == "nn.pad":
-        return axis if _pads_zeros(call) and not any(attrs.pad_width[axis]) else None
+        fill = call.args[1]
+        with_zeros = isinstance(fill, Constant) and not fill.data.any()
+        return axis if with_zeros and not any(attrs.pad_width[axis]) else None
     if name == "mean":
         return _behind_mean(attrs, len(before), axis)
     layout = getattr(attrs, "layout", "")
     return axis if not layout or layout.find("C") == axis else None
-
-
-def _pads_zeros(pad: Call) -> bool:
-    value = pad.args[1]
-    return isinstance(value, Constant) and not value.data.any()
 
 
 def _behind_mean(attrs: Any, rank: int, axis: int) -> int | None:

@@ -68,10 +68,6 @@ def _compiles_for(target: MetaNode, device: int) -> MetaNode:
     return MetaNode(target.type_key, target.attrs, None, parts)
 
 
-def _blank(text: re.Match[str]) -> str:
-    return " " * len(text[0])
-
-
 #: Stands for a value that a diagnostic names already.
 WRONG = object()
 
@@ -341,7 +337,7 @@ class AttributeActions:
         return self._unknown_value(f"{name}(...)", first, last)
 
     def on_av_node(self, v: list[AnyValue], first: int, last: int) -> AnyValue:
-        items = [(_ADDRESS.sub(_blank, x), first + 1) if x.__class__ is str else x for x in v[1]]
+        items = [(_ADDRESS.sub(lambda address: " " * len(address[0]), x), first + 1) if x.__class__ is str else x for x in v[1]]
         pairs = [pair for pair in self.flatten(items)[0] if pair.name != "id"]
         name = v[0][:-1]
         fields = _FIELDS.get(name)

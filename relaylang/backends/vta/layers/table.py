@@ -15,10 +15,6 @@ from relaylang.partition.entries import Entry
 from relaylang.patterns import DFPattern, Match, is_op, wildcard
 
 
-def _joins(call: Call) -> bool:
-    return op_name(call) in READERS and dtype(call) == "int32"
-
-
 def _limits(pattern: DFPattern) -> DFPattern:
     """A limit of int8 numbers, which joins the layer before it."""
     clipped = is_op("clip")(pattern) | is_op("nn.relu")(pattern)
@@ -58,7 +54,16 @@ def pattern_table(config: Config | None = None) -> list[Entry]:
     """The rows for a configuration, by default for that of TVM's `vta_config.json`. Raises `RelayError` (R0602)."""
     config = config or Config()
     Codec(config)
-    return [Entry(f"vta.{name}", pattern, refusal(config), _joins, mover=name == "limit") for name, pattern in _patterns()]
+    return [
+        Entry(
+            f"vta.{name}",
+            pattern,
+            refusal(config),
+            lambda call: op_name(call) in READERS and dtype(call) == "int32",
+            mover=name == "limit",
+        )
+        for name, pattern in _patterns()
+    ]
 
 
 __all__ = ["pattern_table"]
