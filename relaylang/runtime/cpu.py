@@ -15,7 +15,7 @@ import ml_dtypes  # (gives numpy the name bfloat16)  # noqa: F401
 import numpy as np
 
 from relaylang.diagnostics import RelayError, error
-from relaylang.ir import TensorType, TupleType
+from relaylang.ir import TensorType, TupleType, Type
 from relaylang.runtime.artifact import (
     MAX_THREADS,
     Artifact,
@@ -342,9 +342,10 @@ class CpuSession(Session):
     def __init__(self, program: CpuArtifact, state: Mapping[str, int], initial: Mapping[str, Any]) -> None:
         self._program = program
         manifest = program._manifest
-        types = [TensorType(shape, dtype) for shape, dtype in manifest.outputs]
+        types: list[Type] = [TensorType(shape, dtype) for shape, dtype in manifest.outputs]
         top = manifest.structure
-        result = types[top] if isinstance(top, int) else TupleType([types[n] if isinstance(n, int) else None for n in top])
+        # A result that is a tuple is no state, whatever is in it.
+        result = types[top] if isinstance(top, int) else TupleType([types[n] if isinstance(n, int) else TupleType([]) for n in top])
         self._tops = [top] if isinstance(top, int) else top
         super().__init__(program.signature(), result, state, initial, list(program.params))
 

@@ -127,7 +127,7 @@ def _check_pair(name: str, number: Any, types: Mapping[str, Type | None], fields
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 0 <= number < len(fields):
         what = f"the results are 0 to {len(fields) - 1}" if len(fields) > 1 else "the only result is 0"
         raise RelayError(error("R0640", f"the state {name} has no result {number!r}", notes=[what]))
-    ty, field = types[name], fields[number]
+    ty, field = types[name], fields[int(number)]
     if not isinstance(ty, TensorType):
         raise RelayError(error("R0640", f"the state {name} must be a tensor, but is {ty!r}"))
     if not (isinstance(field, TensorType) and _fits(ty, field)):
