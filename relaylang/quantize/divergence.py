@@ -10,6 +10,8 @@ import numpy as np
 
 #: Bins of the histogram, and numbers that a quantised value has.
 BINS, NUMBERS = 8001, 255
+#: The quantile beyond which values are outliers. Clipping takes no others, however few samples there are; TVM has no such limit.
+OUTLIERS = 0.999
 #: What bins without a sample get in place of 0.
 _SMALL = np.float32(0.0001)
 
@@ -23,7 +25,8 @@ def threshold(values: np.ndarray) -> float:
     counts, edges = np.histogram(values, bins=BINS, range=(-most, most))
     middle = BINS // 2
     divergences = [_divergence(counts, middle - half, middle + half + 1) for half in range(NUMBERS // 2, middle + 1)]
-    return float(edges[middle + NUMBERS // 2 + int(np.argmin(divergences)) + 1])
+    best = float(edges[middle + NUMBERS // 2 + int(np.argmin(divergences)) + 1])
+    return max(best, float(np.quantile(np.abs(values), OUTLIERS)))
 
 
 def _divergence(counts: np.ndarray, start: int, stop: int) -> float:

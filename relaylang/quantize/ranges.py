@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relaylang.quantize.divergence import smoothed
+from relaylang.quantize.divergence import OUTLIERS, smoothed
 from relaylang.quantize.observe import Seen
 
-#: The quantile beyond which values are outliers. Clipping by the divergence takes no others.
-_OUTLIERS = 0.999
 #: The candidates for the end of a range.
 _STEPS = 64
 #: The shortest range that is tried, as a share of the whole.
@@ -128,7 +126,7 @@ def _entropy(seen: Seen, grid: Grid, share: float) -> tuple[float, float]:
     ends = range(bins, levels - 1, -max(levels // 8, 1))
     best = min(ends, key=lambda end: _divergence(spread[:end], counts[end:].sum(), levels)) / bins * most
     # Few samples leave most bins empty. Clipping takes none but outliers then, too.
-    best = max(best, (int(np.searchsorted(np.cumsum(counts), _OUTLIERS * counts.sum())) + 1) / bins * most)
+    best = max(best, (int(np.searchsorted(np.cumsum(counts), OUTLIERS * counts.sum())) + 1) / bins * most)
     return max(seen.least, -best), min(seen.greatest, best)
 
 
